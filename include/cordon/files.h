@@ -1,0 +1,56 @@
+/* cordon/files.h - the session's workspace from the host's side. Paths are guest paths
+ * ("/home/user/a.csv"); relative ones start in /home/user. Nothing leads outside the workspace. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cordon/error.h>
+#include <cordon/session.h>
+
+enum cordon_file_type { CORDON_FILE, CORDON_DIRECTORY, CORDON_SYMLINK, CORDON_OTHER };
+struct cordon_file_info {
+	enum cordon_file_type type;
+	uint64_t size;
+	uint32_t mode;
+	int64_t mtime_ns;
+};
+typedef int (*cordon_file_list_fn)(const char *name, const struct cordon_file_info *info, void *arg);
+
+int cordon_file_read(struct cordon_session *s, const char *path, char **ret, size_t *ret_len,
+		     struct cordon_error **reterr);
+int cordon_file_read_at(struct cordon_session *s, const char *path, uint64_t offset, void *bytes,
+			size_t len, size_t *ret_len, struct cordon_error **reterr);
+int cordon_file_write(struct cordon_session *s, const char *path, const void *bytes, size_t len,
+		      struct cordon_error **reterr); /* atomic replace; makes parents */
+int cordon_file_append(struct cordon_session *s, const char *path, const void *bytes, size_t len,
+		       struct cordon_error **reterr);
+int cordon_file_stat(struct cordon_session *s, const char *path, struct cordon_file_info *ret,
+		     struct cordon_error **reterr); /* does not follow a final link */
+int cordon_file_list(struct cordon_session *s, const char *path, cordon_file_list_fn fn, void *arg,
+		     struct cordon_error **reterr);
+int cordon_file_mkdir(struct cordon_session *s, const char *path, bool parents,
+		      struct cordon_error **reterr);
+int cordon_file_move(struct cordon_session *s, const char *from, const char *to,
+		     struct cordon_error **reterr);
+int cordon_file_remove(struct cordon_session *s, const char *path, bool recursive,
+		       struct cordon_error **reterr);
+/* Whole directories as tar streams. */
+int cordon_file_put_tar(struct cordon_session *s, const char *path, int tar_fd,
+			struct cordon_error **reterr);
+int cordon_file_get_tar(struct cordon_session *s, const char *path, int tar_fd,
+			struct cordon_error **reterr);
+
+/* Named, reusable pictures of the workspace, the environment and the working directory. */
+int cordon_snapshot_create(struct cordon_session *s, const char *name, struct cordon_error **reterr);
+int cordon_snapshot_restore(struct cordon_session *s, const char *name, struct cordon_error **reterr);
+int cordon_snapshot_remove(struct cordon_session *s, const char *name, struct cordon_error **reterr);
+char *cordon_snapshot_list(struct cordon_session *s); /* JSON array, to be freed */
+/* An independent session with the same files, policy, tools, mounts and limits. */
+int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,
+			struct cordon_error **reterr);
+/* One file: tar inside zstd with a header and SHA-256. report_json: what was skipped and why. */
+int cordon_files_export(struct cordon_session *s, int fd, struct cordon_error **reterr);
+int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json,
+			struct cordon_error **reterr);

@@ -1,0 +1,120 @@
+/* cordon/session.h - sessions, pools and results. All calls block and may come from any thread;
+ * one execution at a time per session. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cordon/error.h>
+#include <cordon/policy.h>
+#include <cordon/tools.h>
+
+struct cordon_session;
+struct cordon_pool;
+struct cordon_result;
+
+/* Chunks as they arrive, in order; stream is 1 or 2. Slow callbacks slow the guest down. */
+typedef void (*cordon_output_fn)(int stream, const char *bytes, size_t len, void *arg);
+/* Return false to block this code. */
+typedef bool (*cordon_pre_execute_fn)(const char *code, size_t len, void *arg);
+/* One audit event as a JSON line without newline. */
+typedef void (*cordon_audit_fn)(const char *line, size_t len, void *arg);
+
+struct cordon_session_options {
+	const char *guest;                  /* "python", "r", "node", "sh", "pod"; NULL: "python" */
+	const struct cordon_policy *policy; /* NULL: standard */
+	struct cordon_tools *tools;         /* NULL: none; a reference is taken */
+	const char *workspace;              /* persistent name; NULL: ephemeral */
+	const char *const *env;             /* NAME=value, NULL-terminated; NULL: none */
+	cordon_pre_execute_fn pre_execute;
+	void *pre_execute_arg;
+	cordon_approval_fn approval;
+	void *approval_arg;
+	cordon_audit_fn audit;
+	void *audit_arg;
+	bool cold; /* start an interpreter of its own instead of forking a warm template */
+};
+
+int cordon_session_open(const struct cordon_session_options *opts, struct cordon_session **ret,
+			struct cordon_error **reterr);
+/* Ends everything in it. Accepts NULL; always returns NULL. Safe while another thread executes:
+ * that execution ends as cancelled. */
+struct cordon_session *cordon_session_close(struct cordon_session *s);
+
+struct cordon_execute_options {
+	const char *code;
+	size_t code_len;          /* 0: strlen(code) */
+	const char *context_json; /* variables: a JSON object, tagged values as in docs/values.md */
+	const char *stdin_bytes;  /* NULL: empty */
+	size_t stdin_len;
+	int stdin_fd;        /* > 0: piped in instead of stdin_bytes */
+	uint64_t timeout_ms; /* 0: the policy's; UINT64_MAX: none */
+	uint64_t tool_calls; /* 0: the policy's */
+	bool skip_validation;
+	cordon_output_fn output;
+	void *output_arg;
+	bool discard_output; /* do not keep a copy in the result, only call output */
+};
+
+/* 0 whenever the code ran or was refused by its own fault: read the result. Negative when Cordon
+ * itself could not do its work (closed, busy, machine lacks a required layer). */
+int cordon_session_execute(struct cordon_session *s, const struct cordon_execute_options *opts,
+			   struct cordon_result **ret, struct cordon_error **reterr);
+/* From another thread: ends the running execution; no effect when none runs. */
+int cordon_session_cancel(struct cordon_session *s, struct cordon_error **reterr);
+int cordon_session_restart(struct cordon_session *s, struct cordon_error **reterr);
+bool cordon_session_is_alive(const struct cordon_session *s);
+const char *cordon_session_id(const struct cordon_session *s);
+/* JSON, to be freed: guest, state (running, stopped), pid, tools, executions, policy, assurance. */
+char *cordon_session_describe(const struct cordon_session *s);
+/* Session environment for later executions. */
+int cordon_session_setenv(struct cordon_session *s, const char *name, const char *value,
+			  struct cordon_error **reterr);
+
+/* Resolves a pending approval of this session. value_json: only for replace (allow == true and
+ * not NULL): the guest gets this value and the tool does not run. */
+int cordon_session_resolve(struct cordon_session *s, const char *approval_id, bool allow,
+			   const char *value_json, const char *reason, struct cordon_error **reterr);
+
+/* Results. */
+struct cordon_result *cordon_result_free(struct cordon_result *r);
+bool cordon_result_success(const struct cordon_result *r);
+/* The whole result as in docs/result.md, one line of JSON owned by r. */
+const char *cordon_result_json(struct cordon_result *r);
+const char *cordon_result_value_json(struct cordon_result *r); /* "null" when there is none */
+const char *cordon_result_value_text(const struct cordon_result *r); /* as the guest prints it or NULL */
+const char *cordon_result_stdout(const struct cordon_result *r, size_t *ret_len);
+const char *cordon_result_stderr(const struct cordon_result *r, size_t *ret_len);
+const char *cordon_result_error(const struct cordon_result *r);      /* NULL on success */
+const char *cordon_result_error_kind(const struct cordon_result *r); /* NULL on success */
+int cordon_result_exit_status(const struct cordon_result *r);        /* what `cordon run` exits with */
+
+/* Pools. */
+struct cordon_pool_options {
+	struct cordon_session_options session;
+	uint32_t size;     /* 1..100; 0: 4 */
+	uint32_t max_size; /* live sessions never exceed this; 0: size */
+	bool reuse;        /* hand the same session out again instead of a clean fork */
+};
+struct cordon_pool_status {
+	uint32_t total, busy, idle, dead;
+};
+
+int cordon_pool_new(const struct cordon_pool_options *opts, struct cordon_pool **ret,
+		    struct cordon_error **reterr);
+struct cordon_pool *cordon_pool_free(struct cordon_pool *p);
+/* wait_ms 0: fail at once with CORDON_LIMIT "All sessions are busy." */
+int cordon_pool_acquire(struct cordon_pool *p, uint64_t wait_ms, struct cordon_session **ret,
+			struct cordon_error **reterr);
+void cordon_pool_release(struct cordon_pool *p, struct cordon_session *s);
+int cordon_pool_execute(struct cordon_pool *p, const struct cordon_execute_options *opts,
+			uint64_t wait_ms, struct cordon_result **ret, struct cordon_error **reterr);
+struct cordon_pool_status cordon_pool_get_status(const struct cordon_pool *p);
+
+/* Syntax and advisory warnings without running anything, in a walled parser:
+ * JSON {"valid", "error", "line", "column", "warnings": [...]}, to be freed. */
+int cordon_validate(const char *guest, const char *code, size_t len, char **ret_json,
+		    struct cordon_error **reterr);
+/* The message without paths, pids, hosts and traces, at most max characters (0: 500). To be freed. */
+char *cordon_sanitize(const char *message, size_t max);

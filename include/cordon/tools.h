@@ -1,0 +1,67 @@
+/* cordon/tools.h - host functions that guest code may call: the one intended way across the wall. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cordon/error.h>
+
+struct cordon_tools; /* a registry; sessions share it by reference, safe to use from threads */
+struct cordon_call;  /* one call that is being handled */
+
+/* What a handler returns. */
+enum cordon_answer {
+	CORDON_ANSWER_VALUE,   /* cordon_call_value() was called */
+	CORDON_ANSWER_ERROR,   /* cordon_call_error() was called */
+	CORDON_ANSWER_PENDING, /* cordon_call_value/error will be called later, from any thread */
+};
+
+typedef enum cordon_answer (*cordon_tool_fn)(struct cordon_call *call, void *arg);
+
+struct cordon_tool {
+	const char *name;        /* ^[A-Za-z.][A-Za-z0-9_.]*$ */
+	const char *description; /* one sentence, shown by help */
+	const char *args_json;   /* JSON Schema of the arguments, or the short form {"a": "number"};
+				  * NULL: takes none */
+	const char *category;    /* NULL: none; for `extensions list --category` */
+	cordon_tool_fn fn;
+	void *arg;
+	uint64_t max_calls;    /* per execution; 0: no own limit */
+	uint64_t timeout_ms;   /* per call; 0: 30000 */
+	uint64_t result_bytes; /* 0: the policy's message_bytes */
+	bool approval;         /* suspends the call until the host decides */
+	bool command;          /* wants argv and stdin: arguments are {"args": [...], "stdin": "..."} */
+	const char *python_package; /* JSON object of file name to text, importable as `name`; NULL */
+};
+
+int cordon_tools_new(struct cordon_tools **ret, struct cordon_error **reterr);
+struct cordon_tools *cordon_tools_ref(struct cordon_tools *t);
+struct cordon_tools *cordon_tools_unref(struct cordon_tools *t); /* always returns NULL */
+/* Copies everything. Duplicates and bad names are refused. */
+int cordon_tools_add(struct cordon_tools *t, const struct cordon_tool *tool,
+		     struct cordon_error **reterr);
+/* Tools that are host commands, from a JSON file or text (an array, or {"tools": [...]}). */
+int cordon_tools_add_file(struct cordon_tools *t, const char *path, struct cordon_error **reterr);
+int cordon_tools_add_json(struct cordon_tools *t, const char *json, struct cordon_error **reterr);
+/* JSON array of {name, description, args, ...}, to be freed; NULL when out of memory. */
+char *cordon_tools_json(const struct cordon_tools *t);
+
+/* Inside a handler: who asks what. Valid until the call is answered. */
+const char *cordon_call_session(const struct cordon_call *c);
+const char *cordon_call_tool(const struct cordon_call *c);
+const char *cordon_call_args(const struct cordon_call *c); /* checked JSON object as text */
+/* The answer, once; later ones are ignored. json must be one JSON value. */
+int cordon_call_value(struct cordon_call *c, const char *json, struct cordon_error **reterr);
+int cordon_call_error(struct cordon_call *c, const char *message, struct cordon_error **reterr);
+
+/* Approvals: called (from the executing thread) when a tool or a network request waits for one.
+ * Resolve with cordon_approval_* from any thread, now or later. */
+struct cordon_approval {
+	const char *id; /* unguessable, valid until resolved */
+	const char *session;
+	const char *kind;   /* "tool" or "network" */
+	const char *what;   /* tool name, or "GET https://host/path" */
+	const char *detail; /* JSON: arguments, or method, host, port, headers */
+};
+typedef void (*cordon_approval_fn)(const struct cordon_approval *a, void *arg);

@@ -1,0 +1,11 @@
+/* base/base64.h - RFC 4648 base64, standard alphabet, with padding. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+char *base64_encode(const void *bytes, size_t len, size_t *ret_len); /* NULL: out of memory */
+/* Strict: no white space, right padding. On success *ret is to be freed. */
+int base64_decode(const char *text, size_t len, void **ret, size_t *ret_len,
+		  struct cordon_error **reterr);

@@ -1,0 +1,36 @@
+/* base/file.h - descriptors and files: whole reads and writes, lookups that cannot leave a tree. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+/* Writes all or fails with the errno (EAGAIN is waited out with poll). */
+int file_write_all(int fd, const void *bytes, size_t len);  /* 0 or -errno */
+ssize_t file_read_full(int fd, void *bytes, size_t len);    /* bytes read before EOF, or -errno */
+/* Appends until EOF or until b is full (-CORDON_LIMIT). */
+int file_read_to_end(int fd, struct buf *b, struct cordon_error **reterr);
+
+/* Reads a regular file (or "-" for standard input), at most max_bytes. Directories, devices and
+ * oversize are refused by name. */
+int file_load(const char *path, size_t max_bytes, struct buf *ret, struct cordon_error **reterr);
+/* Creates or replaces atomically: temporary name beside it, fsync, rename. */
+int file_save(const char *path, mode_t mode, const void *bytes, size_t len,
+	      struct cordon_error **reterr);
+
+/* openat2 beneath dir_fd: "..", absolute paths and links that lead out are CORDON_DENIED.
+ * flags as for open(2); always close-on-exec. */
+int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode, int *ret_fd,
+		      struct cordon_error **reterr);
+
+int file_set_nonblock(int fd, bool on);        /* 0 or -errno */
+int file_set_cloexec(int fd, bool on);         /* 0 or -errno */
+/* Closes every descriptor from first up. */
+int file_close_from(int first);                /* 0 or -errno */
+/* An anonymous, sealed, read-only file with these bytes (memfd). */
+int file_from_bytes(const char *name, const void *bytes, size_t len, int *ret_fd,
+		    struct cordon_error **reterr);

@@ -1,0 +1,41 @@
+/* base/loop.h - an event loop over epoll with timers (timerfd), children (pidfd) and signals. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+struct loop;
+struct loop_source; /* owned by the loop; dies with loop_source_remove or loop_free */
+
+typedef void (*loop_fd_fn)(struct loop *l, int fd, uint32_t epoll_events, void *arg);
+typedef void (*loop_timer_fn)(struct loop *l, void *arg);
+typedef void (*loop_child_fn)(struct loop *l, pid_t pid, int wait_status, void *arg);
+typedef void (*loop_signal_fn)(struct loop *l, int signo, void *arg);
+
+int loop_new(struct loop **ret, struct cordon_error **reterr);
+struct loop *loop_free(struct loop *l);
+
+/* The descriptor stays the caller's. */
+int loop_add_fd(struct loop *l, int fd, uint32_t events, loop_fd_fn fn, void *arg,
+		struct loop_source **ret, struct cordon_error **reterr);
+int loop_change_fd(struct loop_source *s, uint32_t events);
+int loop_add_timer(struct loop *l, deadline_ns at, loop_timer_fn fn, void *arg,
+		   struct loop_source **ret, struct cordon_error **reterr); /* one shot */
+int loop_add_child(struct loop *l, pid_t pid, loop_child_fn fn, void *arg,
+		   struct loop_source **ret, struct cordon_error **reterr); /* reaps it */
+int loop_add_signal(struct loop *l, int signo, loop_signal_fn fn, void *arg,
+		    struct loop_source **ret, struct cordon_error **reterr); /* blocks signo */
+/* Safe inside a callback, also on the source that is being called. */
+struct loop_source *loop_source_remove(struct loop_source *s);
+
+int loop_run(struct loop *l, struct cordon_error **reterr); /* until loop_stop */
+void loop_stop(struct loop *l);
+/* From any thread: makes loop_run call fn once, soon. */
+int loop_wake(struct loop *l, loop_timer_fn fn, void *arg);
+
+DEFINE_FREEP(struct loop *, loop_free)
+#define cleanup_loop CLEANUP(loop_freep)

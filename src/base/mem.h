@@ -1,0 +1,18 @@
+/* base/mem.h - allocation with overflow checks; test builds can make the n-th one fail. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* All return zeroed memory, or NULL when out of memory or when count * size overflows. */
+void *mem_alloc(size_t size);
+void *mem_array(size_t count, size_t size);
+
+/* Resizes to count * size. New bytes are not zeroed. On failure p is untouched and NULL returned. */
+void *mem_grow(void *p, size_t count, size_t size);
+
+void *mem_dup(const void *p, size_t size);
+
+/* Overflow-checked arithmetic on sizes: true when the result fits and was stored. */
+bool size_add(size_t a, size_t b, size_t *ret);
+bool size_mul(size_t a, size_t b, size_t *ret);

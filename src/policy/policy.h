@@ -1,0 +1,147 @@
+/* policy/policy.h - what the code may do and how much of everything: plain data, no kernel calls.
+ * A zeroed policy permits nothing; policy_init_level() gives one that is fit for use. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/str.h"
+
+#define POLICY_UNLIMITED UINT64_MAX
+
+enum policy_level { LEVEL_NONE, LEVEL_PERMISSIVE, LEVEL_STANDARD, LEVEL_STRICT };
+
+/* "*" or a list. Zero permits nothing. */
+struct policy_list {
+	bool all;
+	struct strlist names;
+};
+
+enum policy_mount_mode {
+	MOUNT_SNAPSHOT, /* copied at mount time, read-only: the zero value is the safe one */
+	MOUNT_LIVE_RO,
+	MOUNT_LIVE_RW,
+};
+
+struct policy_mount {
+	char *host;  /* absolute host path, or NULL when bytes are given by value */
+	char *guest; /* absolute guest path */
+	enum policy_mount_mode mode;
+	char *bytes; /* by value */
+	size_t bytes_len;
+};
+
+struct policy_secret {
+	char *name;   /* the guest sees cordon-secret-NAME */
+	char *value;  /* never leaves the host */
+	char *host;   /* bound to this host name */
+	char *header; /* put into this header; default Authorization */
+};
+
+/* One entry of network.allow or network.block; the net room interprets host patterns. */
+struct policy_net_rule {
+	char *host;             /* exact name, "*.suffix", "*", IP literal or CIDR */
+	uint16_t port;          /* 0: 80 and 443 */
+	struct strlist methods; /* empty: any */
+	char *path_prefix;      /* NULL: any */
+};
+
+struct policy_network {
+	struct policy_net_rule *allow, *block;
+	size_t allow_count, block_count;
+	uint64_t request_bytes, response_bytes; /* per request; 10 MiB each */
+	uint64_t timeout_ms;                    /* per request; 30000 */
+	uint64_t connections;                   /* at once; 64 */
+	uint64_t total_bytes;                   /* per execution; 100 MiB */
+	bool ask;                               /* every request needs approval */
+};
+
+/* Layers that must be proven; what is required and missing is an error before any code runs. */
+enum policy_layer {
+	LAYER_USERNS = 1 << 0,
+	LAYER_PIDNS = 1 << 1,
+	LAYER_MOUNTNS = 1 << 2,
+	LAYER_NETNS = 1 << 3, /* an empty network namespace, perhaps shared with the template */
+	LAYER_IPCNS = 1 << 4,
+	LAYER_UTSNS = 1 << 5,
+	LAYER_CGROUPNS = 1 << 6,
+	LAYER_LANDLOCK = 1 << 7,
+	LAYER_SECCOMP = 1 << 8,
+	LAYER_RLIMITS = 1 << 9,
+	LAYER_CGROUPS = 1 << 10, /* kernel accounting for memory, processes and CPU */
+	LAYER_OWN_NETNS = 1 << 11, /* a network namespace of the session's own */
+};
+
+struct policy {
+	enum policy_level level;
+	/* Limits; POLICY_UNLIMITED only where the table says so. */
+	uint64_t timeout_ms;  /* wall clock per execution; POLICY_UNLIMITED: none */
+	uint64_t cpu_seconds; /* CPU time per execution */
+	uint64_t cpu_percent; /* 100: one core; POLICY_UNLIMITED: none */
+	uint64_t memory_bytes, processes, open_files, file_bytes, stack_bytes;
+	uint64_t fs_bytes, file_count;
+	uint64_t stdout_bytes, stderr_bytes, output_lines; /* output_lines: POLICY_UNLIMITED default */
+	uint64_t code_bytes;    /* programs */
+	uint64_t command_bytes; /* shell commands */
+	uint64_t message_bytes, rpc_bytes;
+	uint64_t tool_calls;     /* per execution; POLICY_UNLIMITED: none */
+	uint64_t max_executions; /* per session; POLICY_UNLIMITED: none */
+	uint64_t approval_timeout_ms;
+	/* Permissions. */
+	struct policy_list modules;  /* Python imports; advisory */
+	struct policy_list commands; /* sh, pod */
+	struct policy_list tools;    /* which registered tools this session may call */
+	struct policy_mount *mounts;
+	size_t mount_count;
+	struct policy_network network;
+	struct strlist env_pass; /* names copied from the host's environment */
+	struct strlist env_set;  /* NAME=value */
+	struct policy_secret *secrets;
+	size_t secret_count;
+	struct policy_list packages;
+	uint32_t require; /* enum policy_layer bits */
+	/* How. */
+	char *python, *r, *node, *shell; /* interpreter paths; NULL: the usual ones */
+	struct strlist preload;          /* modules a template imports ahead */
+	char *result_name;               /* variable that wins over the last expression: "result" */
+	char *audit;                     /* path of the audit log or NULL */
+	bool audit_required;
+	bool sanitize_errors;
+	bool validate; /* syntax is checked before anything runs */
+};
+
+/* Fills *ret (uninitialised memory) with the level's values. */
+int policy_init_level(struct policy *ret, enum policy_level level, struct cordon_error **reterr);
+int policy_copy(struct policy *ret, const struct policy *src, struct cordon_error **reterr);
+void policy_done(struct policy *p);
+#define cleanup_policy CLEANUP(policy_done)
+
+enum policy_level policy_level_from_name(const char *name); /* LEVEL_NONE when unknown */
+const char *policy_level_name(enum policy_level level);
+
+/* Applies a JSON object over *p: unknown fields are refused with the nearest valid name, lists
+ * replace. A "level" field, when present, is applied first. On failure *p may be half changed:
+ * parse into a copy. */
+int policy_apply_json(struct policy *p, const json_t *obj, struct cordon_error **reterr);
+int policy_apply_file(struct policy *p, const char *path, struct cordon_error **reterr);
+/* "key=value" of --set: number, size or duration with unit, word, "*", comma list; dots reach inside. */
+int policy_apply_set(struct policy *p, const char *assignment, struct cordon_error **reterr);
+/* What contradicts itself is refused by name. */
+int policy_check(const struct policy *p, struct cordon_error **reterr);
+/* The whole policy as JSON, in the order of the table; secrets' values left out. */
+json_t *policy_to_json(const struct policy *p);
+/* SHA-256 of the canonical JSON, secrets included: two policies with one hash may share a template. */
+int policy_hash(const struct policy *p, uint8_t ret[static 32]);
+
+/* "5s", "250ms", "2m", "1h" or plain number of milliseconds; "256M", "1G", "64k" or plain bytes. */
+int policy_parse_duration(const char *text, uint64_t *ret_ms, struct cordon_error **reterr);
+int policy_parse_size(const char *text, uint64_t *ret_bytes, struct cordon_error **reterr);
+/* "host:guest[:ro|rw|snapshot]" */
+int policy_parse_mount(const char *text, struct policy_mount *ret, struct cordon_error **reterr);
+
+/* Layer bits to names and back ("user", "pid", "mount", "net", "ipc", "uts", "cgroup", "landlock",
+ * "seccomp", "rlimits", "cgroups", "own-net"). */
+const char *policy_layer_name(enum policy_layer layer);
+uint32_t policy_layer_from_name(const char *name); /* 0 when unknown */
