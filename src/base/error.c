@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
+
+#include "base/mem.h"
+#include "base/str.h"
 
 struct cordon_error {
 	enum cordon_code code;
@@ -49,13 +51,16 @@ static enum cordon_code code_of_errno(int os_errno)
 }
 
 PRINTF_LIKE(3, 0)
-static int push(struct cordon_error **reterr, struct cordon_error frame, const char *fmt, va_list ap)
+static int push(struct cordon_error **reterr, struct cordon_error frame, const char *fmt,
+		va_list ap)
 {
 	if (!reterr)
 		return -(int)frame.code;
 
-	struct cordon_error *e = malloc(sizeof(*e));
-	if (!e || vasprintf(&frame.message, fmt, ap) < 0) {
+	struct cordon_error *e = mem_alloc(sizeof(*e));
+	if (e)
+		frame.message = str_vprintf(fmt, ap);
+	if (!frame.message) {
 		free(e);
 		cordon_error_free(frame.cause);
 		*reterr = &err_oom;

@@ -10,8 +10,8 @@
 #include "base/error.h"
 
 /* Writes all or fails with the errno (EAGAIN is waited out with poll). */
-int file_write_all(int fd, const void *bytes, size_t len);  /* 0 or -errno */
-ssize_t file_read_full(int fd, void *bytes, size_t len);    /* bytes read before EOF, or -errno */
+int file_write_all(int fd, const void *bytes, size_t len); /* 0 or -errno */
+ssize_t file_read_full(int fd, void *bytes, size_t len);   /* bytes read before EOF, or -errno */
 /* Appends until EOF or until b is full (-CORDON_LIMIT). */
 int file_read_to_end(int fd, struct buf *b, struct cordon_error **reterr);
 
@@ -27,10 +27,10 @@ int file_save(const char *path, mode_t mode, const void *bytes, size_t len,
 int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode, int *ret_fd,
 		      struct cordon_error **reterr);
 
-int file_set_nonblock(int fd, bool on);        /* 0 or -errno */
-int file_set_cloexec(int fd, bool on);         /* 0 or -errno */
+int file_set_nonblock(int fd, bool on); /* 0 or -errno */
+int file_set_cloexec(int fd, bool on);  /* 0 or -errno */
 /* Closes every descriptor from first up. */
-int file_close_from(int first);                /* 0 or -errno */
+int file_close_from(int first); /* 0 or -errno */
 /* An anonymous, sealed, read-only file with these bytes (memfd). */
 int file_from_bytes(const char *name, const void *bytes, size_t len, int *ret_fd,
 		    struct cordon_error **reterr);

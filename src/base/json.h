@@ -10,11 +10,7 @@
 
 enum { JSON_MAX_DEPTH = 64 };
 
-static inline void json_decrefp(json_t **j)
-{
-	json_decref(*j);
-	*j = NULL;
-}
+/* jansson.h brings json_decrefp. */
 #define cleanup_json CLEANUP(json_decrefp)
 
 /* Parses exactly one value. max_bytes 0: no limit. The error names line and column.
@@ -24,12 +20,14 @@ int json_parse(const char *text, size_t len, size_t max_bytes, json_t **ret,
 /* Reads a whole file (regular, at most max_bytes). */
 int json_parse_file(const char *path, size_t max_bytes, json_t **ret, struct cordon_error **reterr);
 
-/* Compact text on one line, 17 significant digits, keys in insertion order. NULL: out of memory. */
+/* Compact text on one line, every double with the digits that read back as itself and with '.' or
+ * 'e', keys in insertion order. NULL: out of memory (or a value nested beyond 1000 levels). */
 char *json_text(const json_t *j, size_t *ret_len);
 char *json_text_pretty(const json_t *j);
 
-/* Typed getters on an object. Missing: *ret is left alone and 0 returned. Wrong type: CORDON_INVALID
- * with the JSON pointer of the field ("where" is the pointer of obj, "" for the root). */
+/* Typed getters on an object. Missing: *ret is left alone and 0 returned. Wrong type:
+ * CORDON_INVALID with the JSON pointer of the field ("where" is the pointer of obj, "" for the
+ * root). */
 int json_get_string(const json_t *obj, const char *where, const char *key, const char **ret,
 		    struct cordon_error **reterr);
 int json_get_uint(const json_t *obj, const char *where, const char *key, uint64_t *ret,

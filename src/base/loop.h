@@ -25,8 +25,8 @@ int loop_add_fd(struct loop *l, int fd, uint32_t events, loop_fd_fn fn, void *ar
 int loop_change_fd(struct loop_source *s, uint32_t events);
 int loop_add_timer(struct loop *l, deadline_ns at, loop_timer_fn fn, void *arg,
 		   struct loop_source **ret, struct cordon_error **reterr); /* one shot */
-int loop_add_child(struct loop *l, pid_t pid, loop_child_fn fn, void *arg,
-		   struct loop_source **ret, struct cordon_error **reterr); /* reaps it */
+int loop_add_child(struct loop *l, pid_t pid, loop_child_fn fn, void *arg, struct loop_source **ret,
+		   struct cordon_error **reterr); /* reaps it */
 int loop_add_signal(struct loop *l, int signo, loop_signal_fn fn, void *arg,
 		    struct loop_source **ret, struct cordon_error **reterr); /* blocks signo */
 /* Safe inside a callback, also on the source that is being called. */

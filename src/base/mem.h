@@ -8,7 +8,8 @@
 void *mem_alloc(size_t size);
 void *mem_array(size_t count, size_t size);
 
-/* Resizes to count * size. New bytes are not zeroed. On failure p is untouched and NULL returned. */
+/* Resizes to count * size. New bytes are not zeroed. On failure p is untouched and NULL returned.
+ */
 void *mem_grow(void *p, size_t count, size_t size);
 
 void *mem_dup(const void *p, size_t size);
@@ -16,3 +17,10 @@ void *mem_dup(const void *p, size_t size);
 /* Overflow-checked arithmetic on sizes: true when the result fits and was stored. */
 bool size_add(size_t a, size_t b, size_t *ret);
 bool size_mul(size_t a, size_t b, size_t *ret);
+
+/* Fault injection: where the program defines mem_fault_hook() (the test harness does) and it
+ * answers true, the allocation fails. Hidden and weak: absent from the product, and nobody can
+ * slip one in from outside. */
+__attribute__((weak, visibility("hidden"))) bool mem_fault_hook(void);
+/* For allocations that go round this file: true when this one is to fail. */
+bool mem_fault(void);

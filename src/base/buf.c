@@ -1,0 +1,118 @@
+/* base/buf.c - a growing byte buffer that is born with a limit. */
+#include "base/buf.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+enum { BUF_FIRST = 64 };
+
+void buf_init(struct buf *b, size_t max)
+{
+	/* One byte less than everything: the NUL must fit too. */
+	*b = (struct buf){ .max = max < SIZE_MAX ? max : SIZE_MAX - 1 };
+}
+
+void buf_done(struct buf *b)
+{
+	free(b->data);
+	b->data = NULL;
+	b->len = b->cap = 0;
+}
+
+/* Makes room for len more bytes and a NUL. */
+static int make_room(struct buf *b, size_t len)
+{
+	if (len > b->max - b->len)
+		return -CORDON_LIMIT;
+	size_t want = b->len + len + 1;
+	if (want <= b->cap)
+		return 0;
+	size_t cap = b->cap > SIZE_MAX / 2 ? want : b->cap * 2;
+	if (cap < BUF_FIRST)
+		cap = BUF_FIRST;
+	if (cap > b->max + 1)
+		cap = b->max + 1;
+	if (cap < want)
+		cap = want;
+	char *data = mem_grow(b->data, cap, 1);
+	if (!data)
+		return -CORDON_NOMEM;
+	b->data = data;
+	b->cap = cap;
+	return 0;
+}
+
+int buf_add(struct buf *b, const void *bytes, size_t len)
+{
+	int r = make_room(b, len);
+	if (r < 0)
+		return r;
+	if (len)
+		memcpy(b->data + b->len, bytes, len);
+	buf_commit(b, len);
+	return 0;
+}
+
+int buf_add_str(struct buf *b, const char *s)
+{
+	return buf_add(b, s, strlen(s));
+}
+
+int buf_add_char(struct buf *b, char c)
+{
+	return buf_add(b, &c, 1);
+}
+
+int buf_printf(struct buf *b, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	cleanup_free char *text = str_vprintf(fmt, ap);
+	va_end(ap);
+	return text ? buf_add_str(b, text) : -CORDON_NOMEM;
+}
+
+char *buf_reserve(struct buf *b, size_t len)
+{
+	return make_room(b, len) < 0 ? NULL : b->data + b->len;
+}
+
+void buf_commit(struct buf *b, size_t len)
+{
+	b->len += len;
+	b->data[b->len] = '\0';
+}
+
+void buf_consume(struct buf *b, size_t len)
+{
+	if (len >= b->len) {
+		buf_clear(b);
+		return;
+	}
+	memmove(b->data, b->data + len, b->len - len);
+	b->len -= len;
+	b->data[b->len] = '\0';
+}
+
+void buf_clear(struct buf *b)
+{
+	b->len = 0;
+	if (b->data)
+		b->data[0] = '\0';
+}
+
+const char *buf_text(const struct buf *b)
+{
+	return b->data ? b->data : "";
+}
+
+char *buf_take(struct buf *b)
+{
+	char *data = b->data ? b->data : mem_alloc(1);
+
+	b->data = NULL;
+	b->len = b->cap = 0;
+	return data;
+}

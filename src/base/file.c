@@ -1,0 +1,241 @@
+/* base/file.c - descriptors and files. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/random.h"
+#include "base/str.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+/* After a failed call: true when it is worth trying again (a signal, or not ready and now it is).
+ */
+static bool may_retry(int fd, short events)
+{
+	if (errno == EINTR)
+		return true;
+	if (errno != EAGAIN)
+		return false;
+	struct pollfd p = { .fd = fd, .events = events };
+	return poll(&p, 1, -1) >= 0 || errno == EINTR;
+}
+
+int file_write_all(int fd, const void *bytes, size_t len)
+{
+	const char *at = bytes;
+
+	while (len > 0) {
+		ssize_t n = write(fd, at, len);
+		if (n < 0) {
+			if (may_retry(fd, POLLOUT))
+				continue;
+			return -errno;
+		}
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+ssize_t file_read_full(int fd, void *bytes, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = read(fd, (char *)bytes + done, len - done);
+		if (n < 0) {
+			if (may_retry(fd, POLLIN))
+				continue;
+			return -errno;
+		}
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+int file_read_to_end(int fd, struct buf *b, struct cordon_error **reterr)
+{
+	enum { CHUNK = 64 * 1024 };
+
+	for (;;) {
+		size_t room = b->max - b->len;
+		char extra;
+		/* With a full buffer one more byte tells the end of the file from too much. */
+		if (room == 0) {
+			ssize_t n = file_read_full(fd, &extra, 1);
+			if (n < 0)
+				return err_errno(reterr, (int)-n, "read");
+			return n == 0 ? 0
+				      : err_set(reterr, CORDON_LIMIT,
+						"there are more than the %zu bytes allowed",
+						b->max);
+		}
+		size_t want = room < CHUNK ? room : CHUNK;
+		char *at = buf_reserve(b, want);
+		if (!at)
+			return err_set(reterr, CORDON_NOMEM, "out of memory");
+		ssize_t n = read(fd, at, want);
+		if (n == 0)
+			return 0;
+		if (n > 0)
+			buf_commit(b, (size_t)n);
+		else if (!may_retry(fd, POLLIN))
+			return err_errno(reterr, errno, "read");
+	}
+}
+
+static int check_regular(int fd, const char *path, size_t max_bytes, struct cordon_error **reterr)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_errno(reterr, errno, "stat '%s'", path);
+	if (S_ISDIR(st.st_mode))
+		return err_set(reterr, CORDON_INVALID, "'%s' is a directory", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(reterr, CORDON_INVALID, "'%s' is not a regular file", path);
+	if (st.st_size > 0 && (uint64_t)st.st_size > max_bytes)
+		return err_set(reterr, CORDON_LIMIT,
+			       "'%s' has %lld bytes, more than the %zu allowed", path,
+			       (long long)st.st_size, max_bytes);
+	return 0;
+}
+
+int file_load(const char *path, size_t max_bytes, struct buf *ret, struct cordon_error **reterr)
+{
+	bool is_stdin = strcmp(path, "-") == 0;
+	cleanup_close int opened = -1;
+	cleanup_buf struct buf b;
+
+	buf_init(&b, max_bytes);
+	if (!is_stdin) {
+		/* Not blocking: the open of a FIFO must not hang before it is refused. */
+		opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		if (opened < 0)
+			return err_errno(reterr, errno, "open '%s'", path);
+		int r = check_regular(opened, path, max_bytes, reterr);
+		if (r < 0)
+			return r;
+	}
+	int r = file_read_to_end(is_stdin ? STDIN_FILENO : opened, &b, reterr);
+	if (r < 0)
+		return err_wrap(reterr, r, "read '%s'", is_stdin ? "standard input" : path);
+	*ret = b;
+	b = (struct buf){ 0 };
+	return 0;
+}
+
+/* Fills an open temporary file so that a crash leaves either nothing or all of it. */
+static int fill(int fd, mode_t mode, const void *bytes, size_t len)
+{
+	int r = file_write_all(fd, bytes, len);
+	if (r < 0)
+		return r;
+	return fchmod(fd, mode) < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+int file_save(const char *path, mode_t mode, const void *bytes, size_t len,
+	      struct cordon_error **reterr)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	cleanup_free char *dir = slash == path ? str_dup("/")
+				 : slash       ? str_ndup(path, (size_t)(slash - path))
+					       : str_dup(".");
+	char tag[17];
+	random_hex(tag, 16);
+	cleanup_free char *temporary = str_printf(".%.200s.%s", name, tag);
+	if (!dir || !temporary)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	cleanup_close int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd < 0)
+		return err_errno(reterr, errno, "open '%s'", dir);
+	cleanup_close int fd = openat(dir_fd, temporary,
+				      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_errno(reterr, errno, "create '%s/%s'", dir, temporary);
+	int r = fill(fd, mode, bytes, len);
+	if (r == 0 && renameat(dir_fd, temporary, dir_fd, name) < 0)
+		r = -errno;
+	if (r < 0) {
+		(void)unlinkat(dir_fd, temporary, 0);
+		return err_errno(reterr, -r, "write '%s'", path);
+	}
+	(void)fsync(dir_fd); /* some file systems cannot; the data is safe already */
+	return 0;
+}
+
+int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode, int *ret_fd,
+		      struct cordon_error **reterr)
+{
+	bool creates = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
+	struct open_how how = {
+		.flags = (uint64_t)(flags | O_CLOEXEC),
+		.mode = creates ? mode : 0,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+	};
+	enum {
+		TRIES = 64
+	}; /* EAGAIN: somebody renames on the way of a ".."; do not wait forever */
+
+	for (int i = 0;; i++) {
+		long fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
+		if (fd >= 0) {
+			*ret_fd = (int)fd;
+			return 0;
+		}
+		if ((errno != EAGAIN && errno != EINTR) || i == TRIES)
+			return err_errno(reterr, errno, "open '%s'", path);
+	}
+}
+
+int file_set_nonblock(int fd, bool on)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0)
+		return -errno;
+	int want = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+	return want != flags && fcntl(fd, F_SETFL, want) < 0 ? -errno : 0;
+}
+
+int file_set_cloexec(int fd, bool on)
+{
+	return fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0) < 0 ? -errno : 0;
+}
+
+int file_close_from(int first)
+{
+	return syscall(SYS_close_range, (unsigned)first, ~0U, 0) < 0 ? -errno : 0;
+}
+
+int file_from_bytes(const char *name, const void *bytes, size_t len, int *ret_fd,
+		    struct cordon_error **reterr)
+{
+	enum { SEALS = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	cleanup_close int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
+		fd = memfd_create(name, flags);
+	if (fd < 0)
+		return err_errno(reterr, errno, "make the memory file '%s'", name);
+	int r = file_write_all(fd, bytes, len);
+	if (r < 0)
+		return err_errno(reterr, -r, "fill the memory file '%s'", name);
+	if (lseek(fd, 0, SEEK_SET) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		return err_errno(reterr, errno, "seal the memory file '%s'", name);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}

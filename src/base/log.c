@@ -1,0 +1,105 @@
+/* base/log.c - logging for programs only. */
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+
+enum { LINE_MAX_BYTES = 64 * 1024 };
+
+static enum log_level max_level = LOG_WARN;
+static bool as_json;
+static const char *const level_names[] = { "error", "warning", "info", "debug" };
+
+void log_setup(enum log_level max, bool json)
+{
+	max_level = max;
+	as_json = json;
+}
+
+/* Foreign text must not forge lines or speak to the terminal: control characters are spelled out.
+ */
+static int add_printable(struct buf *b, const char *text)
+{
+	int r = 0;
+
+	for (const char *s = text; *s && r == 0;) {
+		int n = str_utf8_next(s, strlen(s));
+		unsigned char c = (unsigned char)*s;
+		bool c1 = n == 2 && c == 0xc2 && (unsigned char)s[1] < 0xa0;
+		if (n < 0 || c < 0x20 || c == 0x7f || c1) {
+			n = n < 0 ? -n : n;
+			for (int i = 0; i < n && r == 0; i++)
+				r = buf_printf(b, "\\x%02x", (unsigned char)s[i]);
+		} else {
+			r = buf_add(b, s, (size_t)n);
+		}
+		s += n;
+	}
+	return r;
+}
+
+static void write_json(enum log_level level, const char *message)
+{
+	char now[CLOCK_UTC_SIZE];
+	clock_utc_text(now);
+	cleanup_json json_t *line =
+		json_pack("{s:s, s:s, s:o}", "timestamp", now, "level", level_names[level],
+			  "message", json_string_lossy(message, strlen(message)));
+	size_t len = 0;
+	cleanup_free char *text = line ? json_text(line, &len) : NULL;
+	if (!text)
+		return;
+	text[len] = '\n'; /* in place of the NUL: one write, one line */
+	(void)file_write_all(STDERR_FILENO, text, len + 1);
+}
+
+static void write_text(enum log_level level, const char *message)
+{
+	cleanup_buf struct buf b;
+	buf_init(&b, LINE_MAX_BYTES);
+	(void)buf_printf(&b, "%s: %s%s", program_invocation_short_name,
+			 level == LOG_ERROR ? "" : level_names[level],
+			 level == LOG_ERROR ? "" : ": ");
+	(void)add_printable(&b, message);
+	if (b.len == b.max)
+		b.len--;
+	(void)buf_add_char(&b, '\n');
+	(void)file_write_all(STDERR_FILENO, buf_text(&b), b.len);
+}
+
+void log_at(enum log_level level, const char *fmt, ...)
+{
+	if (level > max_level)
+		return;
+	va_list ap;
+	va_start(ap, fmt);
+	cleanup_free char *message = str_vprintf(fmt, ap);
+	va_end(ap);
+	if (as_json)
+		write_json(level, message ? message : "out of memory");
+	else
+		write_text(level, message ? message : "out of memory");
+}
+
+void log_error_chain(const char *prefix, const struct cordon_error *e)
+{
+	cleanup_buf struct buf b;
+	buf_init(&b, LINE_MAX_BYTES);
+	(void)buf_add_str(&b, prefix ? prefix : "");
+	for (; e; e = cordon_error_cause(e)) {
+		if (b.len > 0)
+			(void)buf_add_str(&b, ": ");
+		(void)buf_add_str(&b, cordon_error_message(e));
+		int os_errno = cordon_error_cause(e) ? 0 : cordon_error_errno(e);
+		if (os_errno)
+			(void)buf_printf(&b, ": %s", strerror(os_errno));
+	}
+	log_at(LOG_ERROR, "%s", buf_text(&b));
+}

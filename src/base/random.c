@@ -1,0 +1,52 @@
+/* base/random.c - randomness from the kernel, and text made of it. */
+#include "base/random.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+void random_bytes(void *ret, size_t len)
+{
+	char *at = ret;
+
+	while (len > 0) {
+		ssize_t n = getrandom(at, len, 0);
+		if (n < 0 && errno != EINTR)
+			abort(); /* the one abort of the library: no token may ever be guessable */
+		if (n > 0) {
+			at += n;
+			len -= (size_t)n;
+		}
+	}
+}
+
+static const char digits[] = "0123456789abcdef";
+
+void random_hex(char *ret, size_t len)
+{
+	random_bytes(ret, len);
+	for (size_t i = 0; i < len; i++)
+		ret[i] = digits[(unsigned char)ret[i] & 15];
+	ret[len] = '\0';
+}
+
+int random_equal(const void *a, const void *b, size_t len)
+{
+	const volatile unsigned char *x = a, *y = b;
+	unsigned char differ = 0;
+
+	for (size_t i = 0; i < len; i++)
+		differ |= (unsigned char)(x[i] ^ y[i]);
+	return differ == 0;
+}
+
+void hex_encode(char *ret, const void *bytes, size_t len)
+{
+	const unsigned char *b = bytes;
+
+	for (size_t i = 0; i < len; i++) {
+		ret[2 * i] = digits[b[i] >> 4];
+		ret[2 * i + 1] = digits[b[i] & 15];
+	}
+	ret[2 * len] = '\0';
+}
