@@ -7,7 +7,11 @@
 #include <cordon/session.h>
 #include <cordon/tools.h>
 
+#pragma GCC visibility push(default)
+
 /* "0.1.0" */
 const char *cordon_version(void);
 /* The ladder of this machine as JSON, to be freed. */
 int cordon_doctor(char **ret_json, struct cordon_error **reterr);
+
+#pragma GCC visibility pop

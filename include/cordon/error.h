@@ -1,6 +1,8 @@
 /* cordon/error.h - the one error type of the library. */
 #pragma once
 
+#pragma GCC visibility push(default)
+
 /* The one list of codes: X(NAME, name, exit status of a program, JSON-RPC code, what it means).
  * The code says what the caller can do about it. */
 #define CORDON_CODES(X)                                                                            \
@@ -38,3 +40,5 @@ struct cordon_error *cordon_error_free(struct cordon_error *e);
 const char *cordon_code_name(enum cordon_code code);
 int cordon_code_exit_status(enum cordon_code code);
 int cordon_code_rpc(enum cordon_code code);
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 #include <cordon/error.h>
 #include <cordon/session.h>
 
+#pragma GCC visibility push(default)
+
 enum cordon_file_type { CORDON_FILE, CORDON_DIRECTORY, CORDON_SYMLINK, CORDON_OTHER };
 struct cordon_file_info {
 	enum cordon_file_type type;
@@ -54,3 +56,5 @@ int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,
 int cordon_files_export(struct cordon_session *s, int fd, struct cordon_error **reterr);
 int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json,
 			struct cordon_error **reterr);
+
+#pragma GCC visibility pop

@@ -3,6 +3,8 @@
 
 #include <cordon/error.h>
 
+#pragma GCC visibility push(default)
+
 struct cordon_policy;
 
 /* level: "permissive", "standard" or "strict"; NULL: standard. */
@@ -17,3 +19,5 @@ int cordon_policy_set(struct cordon_policy *p, const char *assignment, struct co
 char *cordon_policy_json(const struct cordon_policy *p);
 /* The policy in sentences, one a line, to be freed; NULL when out of memory. */
 char *cordon_policy_explain(const struct cordon_policy *p);
+
+#pragma GCC visibility pop

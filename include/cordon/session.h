@@ -10,6 +10,8 @@
 #include <cordon/policy.h>
 #include <cordon/tools.h>
 
+#pragma GCC visibility push(default)
+
 struct cordon_session;
 struct cordon_pool;
 struct cordon_result;
@@ -118,3 +120,5 @@ int cordon_validate(const char *guest, const char *code, size_t len, char **ret_
 		    struct cordon_error **reterr);
 /* The message without paths, pids, hosts and traces, at most max characters (0: 500). To be freed. */
 char *cordon_sanitize(const char *message, size_t max);
+
+#pragma GCC visibility pop

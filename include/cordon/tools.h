@@ -7,6 +7,8 @@
 
 #include <cordon/error.h>
 
+#pragma GCC visibility push(default)
+
 struct cordon_tools; /* a registry; sessions share it by reference, safe to use from threads */
 struct cordon_call;  /* one call that is being handled */
 
@@ -65,3 +67,5 @@ struct cordon_approval {
 	const char *detail; /* JSON: arguments, or method, host, port, headers */
 };
 typedef void (*cordon_approval_fn)(const struct cordon_approval *a, void *arg);
+
+#pragma GCC visibility pop

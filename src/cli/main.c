@@ -1,0 +1,55 @@
+/* cli/main.c - finds the verb, reads its options, runs it. */
+#include <cordon/cordon.h>
+
+#include "base/str.h"
+#include "cli/verb.h"
+
+static int run_verb(struct cli *c, int argc, char **argv)
+{
+	int count = 0;
+	int status = cli_parse(c, argc, argv, &count);
+
+	if (status != 0)
+		return status;
+	if (cli_has(c, "help")) {
+		verb_print_help(c, c->verb);
+		return 0;
+	}
+	return c->verb->run(c, count, argv);
+}
+
+static int choose(struct cli *c, int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : NULL;
+
+	if (!name)
+		return cli_usage(c, "which verb?");
+	if (str_eq(name, "--version") || str_eq(name, "-V"))
+		name = "version";
+	else if (str_eq(name, "--help") || str_eq(name, "-h"))
+		name = "help";
+	const struct verb *v = verb_find(name);
+	if (v) {
+		c->verb = v;
+		return run_verb(c, argc - 2, argv + 2);
+	}
+	const char *kind = name[0] == '-' ? "option" : "verb", *nearest = verb_nearest(name);
+	if (nearest && name[0] != '-')
+		return cli_usage(c, "unknown verb '%s'; did you mean '%s'?", name, nearest);
+	return cli_usage(c, "unknown %s '%s'", kind, name);
+}
+
+int main(int argc, char **argv)
+{
+	struct cli c;
+
+	cli_init(&c);
+	int status = choose(&c, argc, argv);
+	/* A full disk behind stdout must not look like success. */
+	if (fflush(stdout) != 0 && status == 0) {
+		cli_error(&c, "cannot write to standard output");
+		status = cordon_code_exit_status(CORDON_OS);
+	}
+	cli_done(&c);
+	return status;
+}

@@ -1,0 +1,50 @@
+/* cli/verb.h - one verb of the program: its name, its options, its function.
+ *
+ * To add a verb NAME:
+ *   1. write src/cli/NAME.c that defines `const struct verb verb_NAME` (src/cli/version.c is the
+ *      smallest example), and add the file to src/cli/meson.build;
+ *   2. add X(NAME) to CLI_VERBS below, in alphabetical order.
+ * Help, man page, completions and nearest-match errors all come from the table in that file. A verb
+ * uses the public API (cordon/cordon.h) and the rooms base and policy, nothing else. It writes its
+ * product to stdout, everything else with cli_error/cli_fail, and returns the exit status. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "cli/option.h"
+
+struct verb {
+	const char *name;
+	const char *summary; /* half a line, no full stop: "run a program in a sandbox" */
+	const char *usage;   /* what follows the name: "[OPTION...] [FILE [ARG...]]" */
+	const struct cli_option *options;                 /* ends with a zeroed one; NULL: none */
+	int (*run)(struct cli *c, int argc, char **argv); /* argv: the operands, NULL-terminated */
+	/* All below may be left out. */
+	const char *about; /* paragraphs for help and the man page, "\n\n" between them */
+	const char *const
+		*words;     /* the first operand is one of these ("show", "check"), NULL at end */
+	int min_operands;   /* fewer are a usage error */
+	int max_operands;   /* more are a usage error; 0 takes none, -1 any number */
+	bool options_first; /* options end at the first operand, the rest is the guest's */
+	const struct cli_example { /* shown last; ends with a zeroed one */
+		const char *command, *meaning;
+	} * examples;
+};
+
+#define CLI_VERBS(X)                                                                               \
+	X(help)                                                                                    \
+	X(version)
+
+#define X(name) extern const struct verb verb_##name;
+CLI_VERBS(X)
+#undef X
+
+/* The table; ends with NULL. */
+extern const struct verb *const verb_table[];
+const struct verb *verb_find(const char *name); /* NULL when there is none */
+const char *verb_nearest(const char *name);     /* a name to offer, or NULL */
+/* The page that `cordon help NAME` prints. */
+void verb_print_help(const struct cli *c, const struct verb *v);
