@@ -1,0 +1,25 @@
+/* wire/keyset.h - which keys a JSON text has used, to find duplicates in linear time.
+ * Holds keyed 64-bit hashes only: a guest that does not know the key cannot make two of them meet.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { KEYSET_FIXED = 32 };
+
+struct keyset {
+	uint64_t fixed[KEYSET_FIXED];
+	uint64_t *slots; /* fixed until it is three quarters full */
+	size_t cap, used;
+	uint8_t key[16];
+	bool is_keyed;
+};
+
+enum keyset_answer { KEYSET_NEW, KEYSET_SEEN, KEYSET_NOMEM };
+
+void keyset_init(struct keyset *k);
+void keyset_done(struct keyset *k);
+/* Notes the key of the object with this number. */
+enum keyset_answer keyset_add(struct keyset *k, uint64_t object, const char *key, size_t len);

@@ -1,0 +1,16 @@
+/* wire/window.h - which call numbers were already used, in constant memory. Numbers may come a
+ * little out of order (several helpers of one shell); one that is used or too old is refused. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WINDOW_CALLS = 1024 };
+
+struct window {
+	uint64_t highest;
+	uint64_t bits[WINDOW_CALLS / 64]; /* bit n % WINDOW_CALLS: call n was made */
+};
+
+/* True the first time that n is seen. */
+bool window_take(struct window *w, uint64_t n);
