@@ -1,0 +1,89 @@
+/* files/workspace.h - the files of one session, reached from the host through one directory
+ * descriptor, while the guest runs, is stuck, or is gone.
+ *
+ * The directory holds three trees, `home`, `tmp` and `workspace`, which the guest sees as
+ * /home/user, /tmp and /workspace. Paths here are the guest's; relative ones start in /home/user.
+ * Everything beneath may be changed by a hostile guest at any moment: no lookup follows a link by
+ * the kernel's rules outside a tree, no open blocks, no answer of an earlier look is trusted.
+ *
+ * Errors of paths read like the guest's own: "ENOENT: no such file or directory: '/tmp/x'".
+ * Calls may come from any thread; as root each one works under the owner's file ids. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "cordon/files.h"
+
+enum workspace_tree { WORKSPACE_HOME, WORKSPACE_TMP, WORKSPACE_WORK, WORKSPACE_TREES };
+
+struct workspace;
+
+struct workspace_options {
+	int root_fd;     /* directory (O_PATH will do); duplicated, stays the caller's */
+	uid_t owner_uid; /* whose files these are; used when the host is root */
+	gid_t owner_gid;
+	uint64_t max_bytes; /* the quota; 0: not known. Enforced by the tmpfs, or here if it is none
+			     */
+	uint64_t max_files;
+};
+
+/* Makes the three trees where they are missing. */
+int workspace_open(const struct workspace_options *opts, struct workspace **ret,
+		   struct cordon_error **reterr);
+/* Accepts NULL; always returns NULL. The files stay. */
+struct workspace *workspace_close(struct workspace *ws);
+
+/* Marks a guest path inside the trees as a mount: left out of exports; read_only: writes through
+ * this API are refused as "EROFS: read-only mount". Refuses overlap with another mount. */
+int workspace_add_mount(struct workspace *ws, const char *path, bool read_only,
+			struct cordon_error **reterr);
+
+struct workspace_usage {
+	uint64_t bytes, files;         /* what is there */
+	uint64_t max_bytes, max_files; /* 0: no limit known */
+};
+int workspace_get_usage(struct workspace *ws, struct workspace_usage *ret,
+			struct cordon_error **reterr);
+
+/* max_bytes 0: the quota, or 1 GiB. *ret is NUL-terminated beyond *ret_len and to be freed. */
+int workspace_read(struct workspace *ws, const char *path, size_t max_bytes, char **ret,
+		   size_t *ret_len, struct cordon_error **reterr);
+int workspace_read_at(struct workspace *ws, const char *path, uint64_t offset, void *bytes,
+		      size_t len, size_t *ret_len, struct cordon_error **reterr);
+/* Replaces atomically, makes parents, keeps the mode of what was there (new: 0644), goes through
+ * links. On failure the old content is intact. */
+int workspace_write(struct workspace *ws, const char *path, const void *bytes, size_t len,
+		    struct cordon_error **reterr);
+/* All or nothing; makes the file, not its parents. */
+int workspace_append(struct workspace *ws, const char *path, const void *bytes, size_t len,
+		     struct cordon_error **reterr);
+/* Does not follow a final link. */
+int workspace_stat(struct workspace *ws, const char *path, struct cordon_file_info *ret,
+		   struct cordon_error **reterr);
+int workspace_readlink(struct workspace *ws, const char *path, char **ret,
+		       struct cordon_error **reterr);
+/* Sorted by name. fn returning other than 0 ends the list and is returned. */
+int workspace_list(struct workspace *ws, const char *path, cordon_file_list_fn fn, void *arg,
+		   struct cordon_error **reterr);
+int workspace_mkdir(struct workspace *ws, const char *path, bool parents,
+		    struct cordon_error **reterr);
+int workspace_symlink(struct workspace *ws, const char *target, const char *path,
+		      struct cordon_error **reterr);
+int workspace_chmod(struct workspace *ws, const char *path, uint32_t mode,
+		    struct cordon_error **reterr);
+/* rename(2): replaces a file, or an empty directory by a directory. */
+int workspace_move(struct workspace *ws, const char *from, const char *to,
+		   struct cordon_error **reterr);
+/* A directory with content only if recursive; then its modes do not protect what is in it. */
+int workspace_remove(struct workspace *ws, const char *path, bool recursive,
+		     struct cordon_error **reterr);
+/* A regular file for reading by descriptor, to stream what is large. */
+int workspace_open_file(struct workspace *ws, const char *path, int *ret_fd,
+			struct cordon_file_info *ret_info, struct cordon_error **reterr);
+
+DEFINE_FREEP(struct workspace *, workspace_close)
+#define cleanup_workspace CLEANUP(workspace_closep)
