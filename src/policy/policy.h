@@ -70,7 +70,7 @@ enum policy_layer {
 	LAYER_LANDLOCK = 1 << 7,
 	LAYER_SECCOMP = 1 << 8,
 	LAYER_RLIMITS = 1 << 9,
-	LAYER_CGROUPS = 1 << 10, /* kernel accounting for memory, processes and CPU */
+	LAYER_CGROUPS = 1 << 10,   /* kernel accounting for memory, processes and CPU */
 	LAYER_OWN_NETNS = 1 << 11, /* a network namespace of the session's own */
 };
 
@@ -82,7 +82,8 @@ struct policy {
 	uint64_t cpu_percent; /* 100: one core; POLICY_UNLIMITED: none */
 	uint64_t memory_bytes, processes, open_files, file_bytes, stack_bytes;
 	uint64_t fs_bytes, file_count;
-	uint64_t stdout_bytes, stderr_bytes, output_lines; /* output_lines: POLICY_UNLIMITED default */
+	uint64_t stdout_bytes, stderr_bytes,
+		output_lines;   /* output_lines: POLICY_UNLIMITED default */
 	uint64_t code_bytes;    /* programs */
 	uint64_t command_bytes; /* shell commands */
 	uint64_t message_bytes, rpc_bytes;
@@ -126,14 +127,27 @@ const char *policy_level_name(enum policy_level level);
  * parse into a copy. */
 int policy_apply_json(struct policy *p, const json_t *obj, struct cordon_error **reterr);
 int policy_apply_file(struct policy *p, const char *path, struct cordon_error **reterr);
-/* "key=value" of --set: number, size or duration with unit, word, "*", comma list; dots reach inside. */
+/* "key=value" of --set: number, size or duration with unit, word, "*", comma list; dots reach
+ * inside. */
 int policy_apply_set(struct policy *p, const char *assignment, struct cordon_error **reterr);
 /* What contradicts itself is refused by name. */
 int policy_check(const struct policy *p, struct cordon_error **reterr);
 /* The whole policy as JSON, in the order of the table; secrets' values left out. */
 json_t *policy_to_json(const struct policy *p);
-/* SHA-256 of the canonical JSON, secrets included: two policies with one hash may share a template. */
+/* SHA-256 of the canonical JSON, secrets included: two policies with one hash may share a template.
+ */
 int policy_hash(const struct policy *p, uint8_t ret[static 32]);
+
+/* The policy in sentences, one a line; and what changes from a to b, one field a line, empty when
+ * they are equal. To be freed; NULL: out of memory. */
+char *policy_explain(const struct policy *p);
+char *policy_diff(const struct policy *a, const struct policy *b);
+
+/* Variables that never cross from the host (LD_*, PYTHON*, R_*, ...). */
+bool policy_env_is_forbidden(const char *name);
+/* Variables that the guest has its own values of (PATH, HOME, USER, ...): where env_pass names one,
+ * it is set, but never to the host's value. */
+bool policy_env_is_own(const char *name);
 
 /* "5s", "250ms", "2m", "1h" or plain number of milliseconds; "256M", "1G", "64k" or plain bytes. */
 int policy_parse_duration(const char *text, uint64_t *ret_ms, struct cordon_error **reterr);

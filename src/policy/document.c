@@ -1,0 +1,126 @@
+/* policy/document.c - a policy as JSON, both ways. */
+#include "policy/document.h"
+
+#include <string.h>
+
+#include "policy/kind.h"
+#include "policy/limits.h"
+
+enum { FILE_MAX_BYTES = 16 * 1024 * 1024 };
+
+static int read_level(struct policy *p, const json_t *j, struct cordon_error **reterr)
+{
+	const struct field *f = field_find("level");
+	struct policy fresh = { 0 };
+	int r = f->kind->read(f, &fresh, j, reterr);
+
+	if (r == 0)
+		r = policy_init_level(&fresh, fresh.level, reterr);
+	if (r < 0)
+		return r;
+	policy_done(p);
+	*p = fresh;
+	return 0;
+}
+
+static int read_field(struct policy *p, const char *name, const json_t *j,
+		      struct cordon_error **reterr)
+{
+	const struct field *f = field_find(name);
+
+	return f ? f->kind->read(f, p, j, reterr) : field_refuse(name, reterr);
+}
+
+static int read_group(struct policy *p, const char *group, const json_t *obj,
+		      struct cordon_error **reterr)
+{
+	const char *key;
+	json_t *value;
+
+	if (!json_is_object(obj))
+		return kind_refuse(group, "an object", obj, reterr);
+	json_object_foreach((json_t *)(uintptr_t)obj, key, value)
+	{
+		cleanup_free char *name = str_printf("%s.%s", group, key);
+		if (!name)
+			return kind_nomem(reterr);
+		int r = read_field(p, name, value, reterr);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int policy_apply_json(struct policy *p, const json_t *obj, struct cordon_error **reterr)
+{
+	const json_t *level = json_object_get(obj, "level");
+	const char *key;
+	json_t *value;
+	int r = 0;
+
+	if (!json_is_object(obj))
+		return kind_refuse("a policy", "a JSON object", obj, reterr);
+	if (level)
+		r = read_level(p, level, reterr);
+	json_object_foreach((json_t *)(uintptr_t)obj, key, value)
+	{
+		if (r < 0)
+			return r;
+		if (str_eq(key, "level"))
+			continue;
+		if (str_eq(key, "limits"))
+			r = limits_read(p, value, reterr);
+		else if (field_is_group(key))
+			r = read_group(p, key, value, reterr);
+		else if (strchr(key, '.'))
+			r = field_refuse(key, reterr);
+		else
+			r = read_field(p, key, value, reterr);
+	}
+	return r;
+}
+
+int policy_apply_file(struct policy *p, const char *path, struct cordon_error **reterr)
+{
+	cleanup_json json_t *j = NULL;
+	int r = json_parse_file(path, FILE_MAX_BYTES, &j, reterr);
+
+	if (r == 0)
+		r = policy_apply_json(p, j, reterr);
+	return r < 0 ? err_wrap(reterr, r, "policy '%s'", path) : 0;
+}
+
+/* Puts a value where its dotted name says. */
+static int put(json_t *root, const char *name, json_t *value)
+{
+	const char *dot = strchr(name, '.');
+
+	if (!dot)
+		return json_object_set_new(root, name, value);
+	cleanup_free char *group = str_ndup(name, (size_t)(dot - name));
+	json_t *inner = group ? json_object_get(root, group) : NULL;
+	if (group && !inner) {
+		inner = json_object();
+		if (json_object_set_new(root, group, inner) < 0)
+			inner = NULL;
+	}
+	/* Takes the value also when inner is NULL. */
+	return json_object_set_new(inner, dot + 1, value);
+}
+
+json_t *document_write(const struct policy *p, bool with_secrets)
+{
+	cleanup_json json_t *root = json_object();
+
+	for (size_t i = 0; root && i < field_count; i++) {
+		const struct field *f = &field_table[i];
+		if (put(root, f->name, f->kind->write(f, p, with_secrets)) < 0)
+			return NULL;
+	}
+	return TAKE_PTR(root);
+}
+
+json_t *policy_to_json(const struct policy *p)
+{
+	return document_write(p, false);
+}

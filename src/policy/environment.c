@@ -1,0 +1,37 @@
+/* policy/environment.c - which variables may cross from the host. */
+#include "policy/policy.h"
+
+/* They decide what an interpreter or the loader runs, or belong to Cordon itself. */
+static const char *const forbidden_prefixes[] = {
+	"LD_",     "PYTHON", "R_",    "CORDON_", "SECURER_", "BASH_FUNC_",
+	"MALLOC_", "DYLD_",  "NODE_", "PERL5",   "RUBY",
+};
+static const char *const forbidden_names[] = {
+	"BASH_ENV",    "ENV",     "IFS",         "GLIBC_TUNABLES",
+	"GCONV_PATH",  "LOCPATH", "NLSPATH",     "SHELLOPTS",
+	"BASHOPTS",    "PS4",     "HOSTALIASES", "RESOLV_HOST_CONF",
+	"GETCONF_DIR", "TZDIR",   "PERLLIB",
+};
+/* The guest's own: a session has its own home and its own commands. */
+static const char *const own_names[] = {
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "PWD", "HOSTNAME",
+};
+
+bool policy_env_is_forbidden(const char *name)
+{
+	for (size_t i = 0; i < sizeof(forbidden_prefixes) / sizeof(*forbidden_prefixes); i++)
+		if (str_starts(name, forbidden_prefixes[i]))
+			return true;
+	for (size_t i = 0; i < sizeof(forbidden_names) / sizeof(*forbidden_names); i++)
+		if (str_eq(name, forbidden_names[i]))
+			return true;
+	return false;
+}
+
+bool policy_env_is_own(const char *name)
+{
+	for (size_t i = 0; i < sizeof(own_names) / sizeof(*own_names); i++)
+		if (str_eq(name, own_names[i]))
+			return true;
+	return false;
+}
