@@ -1,0 +1,83 @@
+/* unit/base/test_buf.c - a buffer never exceeds the limit it was born with. */
+#include "base/buf.h"
+#include "harness/test.h"
+
+TEST(grows_up_to_its_limit_and_not_a_byte_more)
+{
+	struct buf b;
+
+	buf_init(&b, 1000);
+	ASSERT_STREQ(buf_text(&b), "");
+	for (int i = 0; i < 100; i++)
+		ASSERT_EQ(buf_add(&b, "0123456789", 10), 0);
+	ASSERT_EQ(b.len, 1000);
+	ASSERT_EQ(buf_add_char(&b, 'x'), -CORDON_LIMIT);
+	ASSERT_EQ(b.len, 1000);
+	ASSERT_EQ(b.data[1000], 0);
+	buf_done(&b);
+}
+
+TEST(what_does_not_fit_adds_nothing)
+{
+	struct buf b;
+
+	buf_init(&b, 4);
+	ASSERT_EQ(buf_add_str(&b, "ab"), 0);
+	ASSERT_EQ(buf_add_str(&b, "cde"), -CORDON_LIMIT);
+	ASSERT_EQ(buf_printf(&b, "%d", 1234), -CORDON_LIMIT);
+	ASSERT(!buf_reserve(&b, 3));
+	ASSERT_STREQ(buf_text(&b), "ab");
+	buf_done(&b);
+}
+
+TEST(a_zeroed_buffer_takes_nothing)
+{
+	struct buf b = { 0 };
+
+	ASSERT_EQ(buf_add_char(&b, 'x'), -CORDON_LIMIT);
+	ASSERT_EQ(buf_add(&b, NULL, 0), 0);
+	buf_done(&b);
+}
+
+TEST(consumes_from_the_front)
+{
+	struct buf b;
+
+	buf_init(&b, 100);
+	buf_add_str(&b, "line one\nline two\n");
+	buf_consume(&b, 9);
+	ASSERT_STREQ(buf_text(&b), "line two\n");
+	buf_consume(&b, 1000);
+	ASSERT_EQ(b.len, 0);
+	ASSERT_STREQ(buf_text(&b), "");
+	buf_done(&b);
+}
+
+TEST(room_can_be_written_directly)
+{
+	struct buf b;
+
+	buf_init(&b, 100);
+	memcpy(buf_reserve(&b, 5), "hello", 5);
+	buf_commit(&b, 5);
+	ASSERT_EQ(buf_printf(&b, " %s %d", "world", 7), 0);
+	char *text = buf_take(&b);
+	ASSERT_STREQ(text, "hello world 7");
+	ASSERT_EQ(b.len, 0);
+	free(text);
+	text = buf_take(&b);
+	ASSERT_STREQ(text, "");
+	free(text);
+	buf_done(&b);
+}
+
+TEST(the_largest_limit_does_not_wrap)
+{
+	struct buf b;
+
+	buf_init(&b, SIZE_MAX);
+	ASSERT_EQ(buf_add_str(&b, "a"), 0);
+	ASSERT_EQ(buf_add(&b, "", SIZE_MAX - 1), -CORDON_LIMIT);
+	ASSERT_STREQ(buf_text(&b), "a");
+	buf_done(&b);
+}
