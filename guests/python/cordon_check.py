@@ -1,0 +1,88 @@
+# cordon_check.py - is this Python, and does it call what a sandbox may restrict? By parsing, so that
+# strings and comments never count; nothing of the code runs. Warnings are advice, not a boundary.
+import ast
+import json
+import sys
+import warnings
+
+_WATCHED = frozenset("""
+eval exec compile __import__ importlib.import_module
+os.system os.popen os.fork os.forkpty os.kill os.killpg os.putenv os.setuid os.setgid
+os.execl os.execle os.execlp os.execlpe os.execv os.execve os.execvp os.execvpe
+os.spawnl os.spawnle os.spawnlp os.spawnlpe os.spawnv os.spawnve os.spawnvp os.spawnvpe
+os.posix_spawn os.posix_spawnp pty.spawn
+subprocess.run subprocess.call subprocess.Popen subprocess.check_call subprocess.check_output
+subprocess.getoutput subprocess.getstatusoutput asyncio.create_subprocess_exec
+asyncio.create_subprocess_shell multiprocessing.Process multiprocessing.Pool
+ctypes.CDLL ctypes.PyDLL ctypes.cdll.LoadLibrary ctypes.pythonapi
+socket.socket socket.create_connection socket.create_server
+urllib.request.urlopen urllib.request.urlretrieve http.client.HTTPConnection
+http.client.HTTPSConnection requests.get requests.post requests.put requests.delete
+requests.request requests.Session pickle.load pickle.loads marshal.loads shutil.rmtree
+""".split())
+
+
+def _aliases(tree):
+    """Names that imports gave, with what they stand for."""
+    names = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for a in node.names:
+                if a.asname:
+                    names[a.asname] = a.name
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for a in node.names:
+                names[a.asname or a.name] = node.module + "." + a.name
+    return names
+
+
+def _dotted(node, aliases):
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    parts.append(aliases.get(node.id, node.id))
+    return ".".join(reversed(parts))
+
+
+def advice(tree):
+    aliases, found = _aliases(tree), []
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    for call in sorted(calls, key=lambda n: (n.lineno, n.col_offset)):
+        name = _dotted(call.func, aliases)
+        if name and name.startswith("builtins."):
+            name = name[9:]
+        if name in _WATCHED and name not in found:
+            found.append(name)
+    return ["Code contains call to `%s()` which may be restricted by the sandbox" % n
+            for n in found]
+
+
+def check(code):
+    r = {"valid": True, "error": None, "line": None, "column": None, "warnings": []}
+    try:
+        tree = compile(code, "<code>", "exec", 0x2400, True)  # an AST; top-level await is allowed
+        compile(tree, "<code>", "exec", 0x2000, True)
+        r["warnings"] = advice(tree)
+    except SyntaxError as e:
+        r.update(valid=False, error="%s: %s" % (type(e).__name__, e.msg), line=e.lineno,
+                 column=e.offset)
+    except (ValueError, RecursionError, MemoryError, OverflowError) as e:
+        r.update(valid=False, error="%s: %s" % (type(e).__name__, e))
+    return r
+
+
+def main():
+    warnings.simplefilter("ignore")
+    code = sys.stdin.buffer.read()
+    try:
+        text = code.decode("utf-8")
+    except UnicodeDecodeError as e:
+        r = {"valid": False, "error": "the code is not UTF-8: %s" % e.reason, "line": None,
+             "column": None, "warnings": []}
+    else:
+        r = check(text)
+    sys.stdout.write(json.dumps(r) + "\n")
+    return 0

@@ -1,0 +1,83 @@
+# cordon_rich.py - figures, tables and other things that have a form for the eye: sent as outputs.
+import sys
+from binascii import b2a_base64
+
+# matplotlib's own way to let someone else show figures: a backend module.
+BACKEND = """
+from matplotlib.backends.backend_agg import FigureCanvasAgg as FigureCanvas
+from matplotlib.backend_bases import FigureManagerBase as FigureManager
+from cordon import _show_figures
+
+
+def show(*args, **kwargs):
+    _show_figures()
+"""
+
+_METHODS = (("_repr_png_", "image/png", True), ("_repr_jpeg_", "image/jpeg", True),
+            ("_repr_svg_", "image/svg+xml", False), ("_repr_html_", "text/html", False),
+            ("_repr_markdown_", "text/markdown", False), ("_repr_latex_", "text/latex", False))
+_PLAIN = frozenset((str, bool, int, float, complex, type(None), list, tuple, dict, set, frozenset,
+                    bytes, bytearray))
+TABLE_ROWS = 1000  # of a data frame's application/json
+
+
+def figures(emit):
+    """Sends every open figure of pyplot and closes it, so that the next execution starts clean."""
+    plt = sys.modules.get("matplotlib.pyplot")
+    if plt is None:
+        return
+    try:
+        numbers = plt.get_fignums()
+    except AttributeError:  # the import of pyplot itself failed half way
+        return
+    for n in numbers:
+        figure(plt.figure(n), "figure %d" % n, emit)
+    if numbers:
+        plt.close("all")
+
+
+def figure(fig, name, emit):
+    import io
+    out = io.BytesIO()
+    fig.savefig(out, format="png", bbox_inches="tight")
+    emit("image/png", out.getvalue(), name)
+
+
+def value(v, emit):
+    """Sends the rich forms of a value; says whether there was one."""
+    t = type(v)
+    if t in _PLAIN:
+        return False
+    pd = sys.modules.get("pandas")
+    if pd is not None and issubclass(t, pd.DataFrame):
+        emit("text/html", v._repr_html_() or v.to_html(max_rows=60), None)
+        emit("application/json", v.head(TABLE_ROWS).to_json(orient="split", date_format="iso"), None)
+        return True
+    if t.__module__.startswith("matplotlib.") and hasattr(t, "savefig"):
+        plt = sys.modules.get("matplotlib.pyplot")
+        if plt is None or getattr(v, "number", None) not in plt.get_fignums():
+            figure(v, "figure", emit)
+        return True
+    found = False
+    for method, mime, binary in _METHODS:
+        if getattr(t, method, None) is None:
+            continue
+        data = getattr(v, method)()
+        if type(data) is tuple:
+            data = data[0] if data else None
+        if isinstance(data, (bytes, bytearray)) if binary else isinstance(data, str):
+            emit(mime, bytes(data) if binary else str.__str__(data), None)
+            found = True
+    return found
+
+
+def encode(mime, data, name):
+    """The message of one output, without its id."""
+    if isinstance(data, bytes):
+        m = {"mime": mime, "encoding": "base64",
+             "data": b2a_base64(data, newline=False).decode("ascii")}
+    else:
+        m = {"mime": mime, "encoding": "text", "data": data}
+    if name:
+        m["name"] = name
+    return m

@@ -1,0 +1,358 @@
+# cordon_tools.py - host tools as functions of the code, packages that come with them, and the
+# policy's list of modules. All of it is for friendliness: the host checks every call again, and the
+# wall, not the import hook, is the boundary.
+import builtins
+import sys
+
+# The words of a tool's schema, both of JSON Schema and of R, as the messages say them.
+_WORDS = {"number": "numeric", "double": "numeric", "string": "character", "boolean": "logical",
+          "array": "list", "object": "list"}
+
+
+class ToolError(RuntimeError):
+    """A tool failed, or the host refused the call."""
+
+
+class ToolArgumentError(ToolError, TypeError):
+    """A tool was called with arguments that it does not take."""
+
+
+class ModuleNotAllowedError(ImportError):
+    """The policy's list of modules does not have this one."""
+
+
+for _c in (ToolError, ToolArgumentError, ModuleNotAllowedError):
+    _c.__module__ = "cordon"
+
+
+# ---- argument types
+
+def _is_numeric(v):
+    if isinstance(v, bool):
+        return False
+    if isinstance(v, (int, float)):
+        return True
+    np = sys.modules.get("numpy")
+    return np is not None and (isinstance(v, np.number) or
+                               isinstance(v, np.ndarray) and v.dtype.kind in "iuf")
+
+
+def _is_integer(v):
+    if isinstance(v, int):
+        return not isinstance(v, bool)
+    np = sys.modules.get("numpy")
+    return np is not None and isinstance(v, np.integer)
+
+
+def _is_logical(v):
+    np = sys.modules.get("numpy")
+    return isinstance(v, bool) or np is not None and isinstance(v, np.bool_)
+
+
+def _is_frame(v):
+    pd = sys.modules.get("pandas")
+    return isinstance(v, dict) or pd is not None and isinstance(v, pd.DataFrame)
+
+
+_CHECKS = {
+    "number": _is_numeric, "numeric": _is_numeric, "double": _is_numeric,
+    "integer": _is_integer, "string": lambda v: isinstance(v, str),
+    "character": lambda v: isinstance(v, str), "boolean": _is_logical, "logical": _is_logical,
+    "array": lambda v: isinstance(v, (list, tuple, set, frozenset)) or hasattr(v, "tolist"),
+    "list": lambda v: isinstance(v, (list, tuple, dict, set, frozenset)) or hasattr(v, "tolist"),
+    "object": lambda v: isinstance(v, dict), "data.frame": _is_frame,
+    "null": lambda v: v is None,
+}
+
+
+def _checks_of(declared):
+    """(check functions, word for the message) of a declared type; none for what is not checked."""
+    names = [declared] if isinstance(declared, str) else \
+        [n for n in declared if isinstance(n, str)] if isinstance(declared, list) else []
+    fns = [_CHECKS[n] for n in names if n in _CHECKS]
+    if len(fns) != len(names):
+        fns = []
+    return fns, " or ".join(_WORDS.get(n, n) for n in names)
+
+
+# ---- the functions
+
+def make_function(spec, call):
+    """The Python function of one tool; call(name, args) makes the round trip."""
+    name = spec["name"]
+    declared = spec.get("args") or {}
+    command = bool(spec.get("command"))
+    order = list(declared)
+    checks = {}
+    required = []
+    for arg, d in declared.items():
+        d = d if isinstance(d, dict) else {"type": d}
+        checks[arg] = _checks_of(d.get("type"))
+        if d.get("required", True):
+            required.append(arg)
+
+    def tool(*args, **kwargs):
+        if len(args) > len(order):
+            raise ToolArgumentError("Unexpected arguments for tool '%s': it takes %d, got %d"
+                                    % (name, len(order), len(args)))
+        for arg, v in zip(order, args):
+            if arg in kwargs:
+                raise ToolArgumentError("Tool '%s': argument '%s' is given twice" % (name, arg))
+            kwargs[arg] = v
+        evil = [a for a in kwargs if a not in checks]
+        if evil:
+            raise ToolArgumentError("Unexpected arguments for tool '%s': %s"
+                                    % (name, ", ".join("'%s'" % a for a in evil)))
+        for arg in required:
+            if arg not in kwargs:
+                raise ToolArgumentError("Tool '%s': argument '%s' is missing" % (name, arg))
+        for arg in [a for a, v in kwargs.items() if v is None and a not in required]:
+            del kwargs[arg]
+        for arg, v in kwargs.items():
+            fns, word = checks[arg]
+            if fns and not any(f(v) for f in fns):
+                raise ToolArgumentError("Tool '%s': argument '%s' must be %s, got %s"
+                                        % (name, arg, word, type(v).__name__))
+        return call(name, kwargs)
+
+    def run(*args, stdin=""):
+        return call(name, {"args": [a if isinstance(a, str) else str(a) for a in args],
+                           "stdin": stdin})
+
+    fn = run if command and set(order) <= {"args", "stdin"} else tool
+    fn.__name__ = fn.__qualname__ = name.replace(".", "_").lstrip("_") or "tool"
+    fn.__module__ = "cordon"
+    fn.__doc__ = _doc(spec, order, declared)
+    shape = _signature(order, required) if fn is tool else None
+    if shape is not None:
+        fn.__wrapped__ = shape
+    return fn
+
+
+def _doc(spec, order, declared):
+    lines = [str(spec.get("description") or "A tool of the host.")]
+    for key in ("usage", "category"):
+        if spec.get(key):
+            lines += ["", "%s: %s" % (key.capitalize(), spec[key])]
+    if order:
+        lines += ["", "Arguments:"]
+        for arg in order:
+            d = declared[arg] if isinstance(declared[arg], dict) else {"type": declared[arg]}
+            words = _checks_of(d.get("type"))[1] or "any"
+            lines.append("    %s: %s%s%s" % (arg, words,
+                                             "" if d.get("required", True) else ", optional",
+                                             ". " + d["description"] if d.get("description") else ""))
+    return "\n".join(lines)
+
+
+def _signature(order, required):
+    """A function of the same parameters, for inspect to find: importing inspect costs 10 ms."""
+    import keyword
+    if any(not a.isidentifier() or keyword.iskeyword(a) for a in order):
+        return None
+    text, optional, only = [], False, False
+    for a in order:
+        if a in required and optional and not only:
+            text.append("*")
+            only = True
+        optional = optional or a not in required
+        text.append(a if a in required else a + "=None")
+    return eval("lambda %s: None" % ", ".join(text), {})
+
+
+def locked_module(name, doc):
+    """A module whose attributes cannot be set by accident; put() is the runtime's own way in."""
+    module_type = type(sys)
+
+    class LockedModule(module_type):
+        def __setattr__(self, key, value):
+            raise AttributeError("'%s' is locked: its names cannot be changed" % name)
+
+        def __delattr__(self, key):
+            raise AttributeError("'%s' is locked: its names cannot be changed" % name)
+
+    LockedModule.__name__ = LockedModule.__qualname__ = "module"
+    m = LockedModule(name, doc)
+    return m, m.__dict__.__setitem__
+
+
+def install(specs, call, put, user_globals):
+    """Makes every tool a builtin (a plain global where the name is a builtin's already), and an
+    attribute of the module `cordon`. A name with dots becomes attributes of its first part."""
+    tools = {}
+    for spec in specs or ():
+        name = spec["name"]
+        fn = tools[name] = make_function(spec, call)
+        put(name, fn)
+        if "." in name.strip("."):
+            _dotted(name, fn, user_globals)
+        elif hasattr(builtins, name):
+            user_globals[name] = fn
+        else:
+            setattr(builtins, name, fn)
+        if isinstance(spec.get("python_package"), dict):
+            memory.add(name, _package_files(spec))
+    return tools
+
+
+class _Group:
+    """What `tool.name` hangs on, for tools whose names have dots."""
+
+
+def _dotted(name, fn, user_globals):
+    first, *rest = name.strip(".").split(".")
+    here = getattr(builtins, first, None) if hasattr(builtins, first) else None
+    if not isinstance(here, _Group):
+        if here is not None and not callable(here):
+            return
+        group = _Group()
+        if here is not None:  # the prefix is a tool or builtin itself: leave it alone
+            user_globals.setdefault(first, group)
+            here = user_globals[first]
+            if not isinstance(here, _Group):
+                return
+        else:
+            setattr(builtins, first, group)
+            here = group
+    for part in rest[:-1]:
+        nxt = here.__dict__.get(part)
+        if not isinstance(nxt, _Group):
+            nxt = here.__dict__[part] = _Group()
+        here = nxt
+    here.__dict__[rest[-1]] = fn
+
+
+def _package_files(spec):
+    files = {str(k): str(v) for k, v in spec["python_package"].items()
+             if str(k).endswith(".py")}
+    files.setdefault("__init__.py", "")
+    if spec.get("command"):
+        files.setdefault("_shim.py", "from cordon import call as _call\n\n\n"
+                         "def run(*args, stdin=''):\n"
+                         "    return _call(%r, args=[str(a) for a in args], stdin=stdin)\n"
+                         % spec["name"])
+    return files
+
+
+# ---- packages that come by value
+
+class _Memory:
+    """A finder and loader of modules whose source came with the session."""
+
+    def __init__(self):
+        self.sources = {}
+
+    def add(self, package, files):
+        for path, text in files.items():
+            parts = path[:-3].split("/")
+            is_pkg = parts[-1] == "__init__"
+            if is_pkg:
+                parts.pop()
+            self.sources[".".join([package] + parts)] = (text, is_pkg, package + "/" + path)
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def add_module(self, name, text, filename):
+        self.sources[name] = (text, False, filename)
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(self, name, path=None, target=None):
+        entry = self.sources.get(name)
+        if entry is None:
+            return None
+        from importlib.machinery import ModuleSpec
+        return ModuleSpec(name, self, origin=entry[2], is_package=entry[1])
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        text, _, filename = self.sources[module.__name__]
+        exec(compile(text, filename, "exec", dont_inherit=True), module.__dict__)
+
+    def get_source(self, name):
+        return self.sources[name][0]
+
+
+memory = _Memory()
+
+
+# ---- the policy's list of modules
+
+_ALWAYS = frozenset(("cordon", "__future__", "__main__"))
+
+
+class ImportRule:
+    """Checks imports made by the code itself, never those that a package makes for its own needs.
+    Who asks is told by the asking frame's file: what lies in the interpreter's own directories, or
+    is the runtime's, is a package; all else is the code's."""
+
+    def __init__(self, modules, runtime_files):
+        self.names = frozenset(modules)
+        self.shown = ", ".join(modules) if modules else "none"
+        self.runtime = runtime_files
+        roots = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
+        roots.update(p for p in sys.path if p)
+        self.roots = tuple(r.rstrip("/") + "/" for r in roots)
+        self.real_import = builtins.__import__
+
+    def allowed(self, name):
+        parts = name.split(".")
+        if parts[0] in _ALWAYS or parts[0] in memory.sources:
+            return True
+        return any(".".join(parts[:i]) in self.names for i in range(1, len(parts) + 1))
+
+    def is_code(self, frame):
+        """Whether the first frame that says where it comes from is the code's."""
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if file.startswith("<execution"):
+                return True
+            if file.startswith("<"):  # <string>, <frozen importlib…>: whoever called it
+                frame = frame.f_back
+                continue
+            return not (file.startswith(self.roots) or file in self.runtime)
+        return False
+
+    def refuse(self, name):
+        raise ModuleNotAllowedError(
+            "Import of '%s' is not allowed: it is not in the policy's \"modules\" (%s)"
+            % (name, self.shown), name=name)
+
+    def check(self, frame, name, fromlist=(), level=0):
+        if level or not isinstance(name, str) or self.allowed(name) or not self.is_code(frame):
+            return
+        if fromlist and all(self.allowed("%s.%s" % (name, f)) for f in fromlist):
+            return
+        self.refuse(name)
+
+    # The three ways in: the statement and __import__, importlib.import_module, and the finders
+    # (for what calls them in some other way; a module that is loaded already passes there).
+    def install(self):
+        import importlib
+        rule, real_import, real_module = self, self.real_import, importlib.import_module
+
+        def __import__(name, globals=None, locals=None, fromlist=(), level=0):
+            rule.check(sys._getframe(1), name, fromlist, level)
+            return real_import(name, globals, locals, fromlist or (), level)
+
+        def import_module(name, package=None):
+            rule.check(sys._getframe(1), name, (), 1 if str(name).startswith(".") else 0)
+            return real_module(name, package)
+
+        builtins.__import__ = __import__
+        importlib.import_module = import_module
+        sys.meta_path.insert(0, self)
+
+    def find_spec(self, name, path=None, target=None):
+        frame = sys._getframe(1)
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if file in self.runtime and frame.f_code.co_name in ("__import__", "import_module"):
+                return None  # checked there, where the whole name is known
+            if not file.startswith("<frozen importlib") and "/importlib/" not in file:
+                break
+            frame = frame.f_back
+        self.check(frame, name)
+        return None
