@@ -186,7 +186,7 @@ int listing_read(struct listing *l, int base_fd, const char *const *tops, size_t
 	return 0;
 }
 
-void listing_done(struct listing *l)
+void listing_close(struct listing *l)
 {
 	/* The deepest first: a closed parent would hide its children. */
 	for (size_t i = l->opened_count; i-- > 0;) {
@@ -194,6 +194,13 @@ void listing_done(struct listing *l)
 		if (listing_path(l, l->opened[i], sizeof(path), path))
 			(void)place_chmod(l->base_fd, path, l->entries[l->opened[i]].mode);
 	}
+	l->opened_count = 0;
+	l->base_fd = -1;
+}
+
+void listing_done(struct listing *l)
+{
+	listing_close(l);
 	free(l->entries);
 	free(l->names);
 	free(l->opened);

@@ -37,6 +37,8 @@ struct listing {
  * -E2BIG: too many entries; -ENAMETOOLONG: too deep. */
 int listing_read(struct listing *l, int base_fd, const char *const *tops, size_t top_count,
 		 bool forced);
+/* Puts the modes back and lets go of base_fd; the entries stay. */
+void listing_close(struct listing *l);
 void listing_done(struct listing *l);
 #define cleanup_listing CLEANUP(listing_done)
 

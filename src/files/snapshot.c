@@ -1,0 +1,273 @@
+/* files/snapshot.c - named, reusable pictures of a session's files. */
+#include "files/snapshot.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "files/picture.h"
+#include "files/place.h"
+
+enum { DEFAULT_COUNT = 64, MAX_NAME = 128, MAX_STATE = 1 << 20 };
+#define DEFAULT_BYTES (UINT64_C(1) << 30)
+
+struct snapshot {
+	char *name, *state;
+	char created[CLOCK_UTC_SIZE];
+	struct picture *picture;
+	struct snapshot *next;
+};
+
+struct snapshots {
+	struct snapshots_options opts;
+	pthread_mutex_t lock;
+	struct snapshot *first; /* oldest first */
+	uint32_t count;
+	uint64_t bytes;
+	uint64_t next_number;
+	struct snapshot *latest; /* borrowed: made or restored last, the likeliest to share with */
+};
+
+int snapshots_new(const struct snapshots_options *opts, struct snapshots **ret,
+		  struct cordon_error **reterr)
+{
+	struct snapshots *s = mem_alloc(sizeof(*s));
+	if (!s)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	if (opts)
+		s->opts = *opts;
+	if (!s->opts.max_count)
+		s->opts.max_count = DEFAULT_COUNT;
+	if (!s->opts.max_bytes)
+		s->opts.max_bytes = DEFAULT_BYTES;
+	s->next_number = 1;
+	(void)pthread_mutex_init(&s->lock, NULL);
+	*ret = s;
+	return 0;
+}
+
+static void drop(struct snapshots *s, struct snapshot *one)
+{
+	uint64_t freed = 0;
+	if (!one)
+		return;
+	(void)picture_free(one->picture, &freed);
+	if (s) {
+		s->bytes -= freed < s->bytes ? freed : s->bytes;
+		s->latest = s->latest == one ? NULL : s->latest;
+	}
+	free(one->name);
+	free(one->state);
+	free(one);
+}
+
+struct snapshots *snapshots_free(struct snapshots *s)
+{
+	if (!s)
+		return NULL;
+	while (s->first) {
+		struct snapshot *next = s->first->next;
+		drop(s, s->first);
+		s->first = next;
+	}
+	(void)pthread_mutex_destroy(&s->lock);
+	free(s);
+	return NULL;
+}
+
+static struct snapshot **find(struct snapshots *s, const char *name)
+{
+	struct snapshot **at = &s->first;
+	while (*at && !str_eq((*at)->name, name))
+		at = &(*at)->next;
+	return at;
+}
+
+static void unlock(pthread_mutex_t **lock)
+{
+	(void)pthread_mutex_unlock(*lock);
+}
+#define LOCK(s)                                                                                    \
+	CLEANUP(unlock) pthread_mutex_t *locked_ = &(s)->lock;                                     \
+	(void)pthread_mutex_lock(locked_)
+
+static int fail(const struct snapshots *s, const struct workspace *ws, const char *what, int r,
+		struct cordon_error **reterr)
+{
+	switch (r) {
+	case -EDQUOT:
+		return err_set(reterr, CORDON_LIMIT,
+			       "snapshots hold %llu of %llu bytes: no room for %s",
+			       (unsigned long long)(s ? s->bytes : 0),
+			       (unsigned long long)(s ? s->opts.max_bytes : 0), what);
+	case -E2BIG:
+		return err_set(reterr, CORDON_LIMIT, "%s: more than %d files", what,
+			       LISTING_MAX_ENTRIES);
+	case -ENAMETOOLONG:
+		return err_set(reterr, CORDON_LIMIT, "%s: directories nested too deeply", what);
+	default:
+		return place_fail(ws, what, r, reterr);
+	}
+}
+
+static int check_name(const char *name, struct cordon_error **reterr)
+{
+	size_t n = strlen(name);
+	if (!n || n > MAX_NAME || !str_is_utf8(name, n))
+		return err_set(reterr, CORDON_INVALID,
+			       "a snapshot's name has 1 to %d bytes of UTF-8", MAX_NAME);
+	return 0;
+}
+
+static struct snapshot *new_snapshot(struct snapshots *s, const char *name, const char *state)
+{
+	struct snapshot *one = mem_alloc(sizeof(*one));
+	if (!one)
+		return NULL;
+	clock_utc_text(one->created);
+	one->name = name ? str_dup(name) : NULL;
+	while (!name && !one->name) {
+		one->name = str_printf("%llu", (unsigned long long)s->next_number++);
+		if (!one->name)
+			break;
+		if (*find(s, one->name)) {
+			free(one->name);
+			one->name = NULL;
+		}
+	}
+	one->state = str_dup(state);
+	if (!one->name || (state && !one->state)) {
+		drop(NULL, one);
+		return NULL;
+	}
+	return one;
+}
+
+/* Puts it last; whatever has its name goes. */
+static void add(struct snapshots *s, struct snapshot *one)
+{
+	struct snapshot **at = find(s, one->name), *gone = *at;
+	s->bytes += one->picture->new_bytes;
+	if (gone) {
+		*at = gone->next;
+		drop(s, gone);
+		s->count--;
+	}
+	while (*at)
+		at = &(*at)->next;
+	*at = one;
+	s->count++;
+	s->latest = one;
+}
+
+static int take(struct snapshots *s, struct workspace *ws, struct snapshot *one,
+		struct cordon_error **reterr)
+{
+	cleanup_owner struct owner owner = { 0 };
+	int r = place_enter(ws, &owner, reterr);
+	if (r < 0)
+		return r;
+	const struct picture *base = s->latest ? s->latest->picture : NULL;
+	r = picture_take(ws, base, s->opts.max_bytes - s->bytes, &one->picture);
+	return r < 0 ? fail(s, ws, "the snapshot", r, reterr) : 0;
+}
+
+int snapshots_create(struct snapshots *s, struct workspace *ws, const char *name, const char *state,
+		     char **ret_name, struct cordon_error **reterr)
+{
+	int r = name ? check_name(name, reterr) : 0;
+	if (r < 0)
+		return r;
+	if (state && strlen(state) > MAX_STATE)
+		return err_set(reterr, CORDON_LIMIT, "the environment has more than %d bytes",
+			       MAX_STATE);
+	LOCK(s);
+	if (s->count >= s->opts.max_count && !(name && *find(s, name)))
+		return err_set(reterr, CORDON_LIMIT, "there are %u snapshots already", s->count);
+
+	struct snapshot *one = new_snapshot(s, name, state);
+	cleanup_free char *copy = one ? str_dup(one->name) : NULL;
+	r = copy ? take(s, ws, one, reterr) : err_set(reterr, CORDON_NOMEM, "out of memory");
+	if (r < 0) {
+		drop(NULL, one);
+		return r;
+	}
+	add(s, one);
+	if (ret_name)
+		*ret_name = TAKE_PTR(copy);
+	return 0;
+}
+
+int snapshots_restore(struct snapshots *s, struct workspace *ws, const char *name, char **ret_state,
+		      struct cordon_error **reterr)
+{
+	LOCK(s);
+	struct snapshot *one = *find(s, name);
+	if (!one)
+		return err_set(reterr, CORDON_NOT_FOUND, "no such snapshot: %s", name);
+	cleanup_free char *state = str_dup(one->state);
+	if (one->state && !state)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	cleanup_owner struct owner owner = { 0 };
+	int r = place_enter(ws, &owner, reterr);
+	if (r < 0)
+		return r;
+	r = picture_restore(one->picture, ws);
+	if (r < 0)
+		return fail(s, ws, name, r, reterr);
+	s->latest = one;
+	if (ret_state)
+		*ret_state = TAKE_PTR(state);
+	return 0;
+}
+
+int snapshots_remove(struct snapshots *s, const char *name, struct cordon_error **reterr)
+{
+	LOCK(s);
+	struct snapshot **at = find(s, name), *one = *at;
+	if (!one)
+		return err_set(reterr, CORDON_NOT_FOUND, "no such snapshot: %s", name);
+	*at = one->next;
+	s->count--;
+	drop(s, one);
+	return 0;
+}
+
+char *snapshots_list(struct snapshots *s)
+{
+	LOCK(s);
+	cleanup_json json_t *list = json_array();
+	for (const struct snapshot *one = s->first; one; one = one->next) {
+		const struct picture *p = one->picture;
+		json_t *item = json_pack(
+			"{s:s, s:s, s:I, s:I, s:I}", "name", one->name, "created", one->created,
+			"files", (json_int_t)(p->tree.count - WORKSPACE_TREES), "bytes",
+			(json_int_t)p->bytes, "own_bytes", (json_int_t)p->new_bytes);
+		if (!item || json_array_append_new(list, item))
+			return NULL;
+	}
+	return json_text(list, NULL);
+}
+
+int snapshot_fork(struct workspace *from, struct workspace *to, struct cordon_error **reterr)
+{
+	cleanup_picture struct picture *p = NULL;
+	cleanup_owner struct owner owner = { 0 };
+	int r = place_enter(from, &owner, reterr);
+	if (r < 0)
+		return r;
+	r = picture_take(from, NULL, UINT64_MAX, &p);
+	owner_leave(&owner);
+	if (r < 0)
+		return fail(NULL, from, "the fork", r, reterr);
+	r = place_enter(to, &owner, reterr);
+	if (r < 0)
+		return r;
+	r = picture_restore(p, to);
+	return r < 0 ? fail(NULL, to, "the fork", r, reterr) : 0;
+}
