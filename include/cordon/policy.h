@@ -10,14 +10,23 @@ struct cordon_policy;
 /* level: "permissive", "standard" or "strict"; NULL: standard. */
 int cordon_policy_new(const char *level, struct cordon_policy **ret, struct cordon_error **reterr);
 struct cordon_policy *cordon_policy_free(struct cordon_policy *p);
-struct cordon_policy *cordon_policy_copy(const struct cordon_policy *p, struct cordon_error **reterr);
+struct cordon_policy *cordon_policy_copy(const struct cordon_policy *p,
+					 struct cordon_error **reterr);
 /* Applies a JSON object, a file with one, or one "key=value". On failure p is unchanged. */
-int cordon_policy_apply_json(struct cordon_policy *p, const char *json, struct cordon_error **reterr);
-int cordon_policy_apply_file(struct cordon_policy *p, const char *path, struct cordon_error **reterr);
-int cordon_policy_set(struct cordon_policy *p, const char *assignment, struct cordon_error **reterr);
+int cordon_policy_apply_json(struct cordon_policy *p, const char *json,
+			     struct cordon_error **reterr);
+int cordon_policy_apply_file(struct cordon_policy *p, const char *path,
+			     struct cordon_error **reterr);
+int cordon_policy_set(struct cordon_policy *p, const char *assignment,
+		      struct cordon_error **reterr);
+/* What contradicts itself is refused by name. A session checks its policy when it opens. */
+int cordon_policy_check(const struct cordon_policy *p, struct cordon_error **reterr);
 /* The whole policy as JSON text, to be freed; NULL when out of memory. */
 char *cordon_policy_json(const struct cordon_policy *p);
 /* The policy in sentences, one a line, to be freed; NULL when out of memory. */
 char *cordon_policy_explain(const struct cordon_policy *p);
 
 #pragma GCC visibility pop
+/* What changes from a to b, one field a line, empty when they are equal; to be freed; NULL when out
+ * of memory. */
+char *cordon_policy_diff(const struct cordon_policy *a, const struct cordon_policy *b);

@@ -112,6 +112,19 @@ static const char *port_colon(const char *text)
 	return colon && colon == strchr(text, ':') && !strstr(text, "://") ? colon : NULL;
 }
 
+/* Lower case, without the dot that ends a full name. */
+static void normalise(char *host)
+{
+	size_t len = strlen(host);
+
+	for (char *s = host; *s; s++)
+		if (*s >= 'A' && *s <= 'Z')
+			*s = (char)(*s | 0x20);
+	/* "*." is a slip, not "*". */
+	if (len > 1 && host[len - 1] == '.' && !str_eq(host, "*."))
+		host[len - 1] = '\0';
+}
+
 int host_parse(const char *text, const char *where, char **ret, uint16_t *ret_port,
 	       struct cordon_error **reterr)
 {
@@ -125,17 +138,12 @@ int host_parse(const char *text, const char *where, char **ret, uint16_t *ret_po
 	cleanup_free char *host = bracketed ? str_ndup(text + 1, len - 2) : str_ndup(text, len);
 	if (!host)
 		return kind_nomem(reterr);
-	for (char *s = host; *s; s++)
-		if (*s >= 'A' && *s <= 'Z')
-			*s = (char)(*s | 0x20);
-	len = strlen(host);
-	/* "*." is a slip, not "*". */
-	if (len > 1 && host[len - 1] == '.' && !str_eq(host, "*."))
-		host[len - 1] = '\0';
+	normalise(host);
 	fault = pattern_fault(host);
-	if (fault || (bracketed && !is_address(host)))
-		return refuse(where, text, fault ? fault : "brackets are for IPv6 addresses",
-			      reterr);
+	if (bracketed && !is_address(host))
+		fault = "brackets are for IPv6 addresses";
+	if (fault)
+		return refuse(where, text, fault, reterr);
 	*ret = TAKE_PTR(host);
 	*ret_port = (uint16_t)port;
 	return 0;

@@ -57,41 +57,53 @@ static int set_host(struct policy_secret *s, const char *where, const char *host
 	return r;
 }
 
-static int item_read(void *item, const char *where, const json_t *j, struct cordon_error **reterr)
-{
-	static const char *const keys[] = { "name", "value", "env", "host", "header" };
-	struct policy_secret *s = item;
-	const char *text[5] = { [4] = "Authorization" };
-	int r;
+enum { NAME, VALUE, ENV, HOST, HEADER, KEY_COUNT };
+static const char *const keys[KEY_COUNT] = { "name", "value", "env", "host", "header" };
 
-	if (!json_is_object(j))
-		return err_set(reterr, CORDON_INVALID,
-			       "%s must be an object with name, host, and value or env", where);
-	r = array_keys(j, where, keys, 5, reterr);
-	for (size_t i = 0; r == 0 && i < 5; i++) {
+static int read_texts(const char *where, const json_t *j, const char *text[static KEY_COUNT],
+		      struct cordon_error **reterr)
+{
+	int r = array_keys(j, where, keys, KEY_COUNT, reterr);
+
+	for (size_t i = 0; r == 0 && i < KEY_COUNT; i++) {
 		const json_t *member = json_object_get(j, keys[i]);
 		if (member)
 			text[i] = kind_string(member);
 		if (member && !text[i])
 			r = err_set(reterr, CORDON_INVALID, "%s.%s must be a text", where, keys[i]);
 	}
-	if (r == 0 && (!text[0] || !name_is_variable(text[0])))
-		r = err_set(reterr, CORDON_INVALID,
-			    "%s: name must be letters, digits and '_', not beginning with a digit",
-			    where);
-	if (r == 0 && !text[3])
-		r = err_set(reterr, CORDON_INVALID, "%s needs host", where);
-	if (r == 0 && !name_is_header(text[4]))
-		r = err_set(reterr, CORDON_INVALID, "%s: header is not an HTTP header's name",
-			    where);
-	if (r == 0)
-		r = set_value(s, where, text[1], text[2], reterr);
-	if (r == 0)
-		r = set_host(s, where, text[3], reterr);
+	return r;
+}
+
+static int item_read(void *item, const char *where, const json_t *j, struct cordon_error **reterr)
+{
+	struct policy_secret *s = item;
+	const char *text[KEY_COUNT] = { [HEADER] = "Authorization" };
+	int r;
+
+	if (!json_is_object(j))
+		return err_set(reterr, CORDON_INVALID,
+			       "%s must be an object with name, host, and value or env", where);
+	r = read_texts(where, j, text, reterr);
 	if (r < 0)
 		return r;
-	s->name = str_dup(text[0]);
-	s->header = str_dup(text[4]);
+	if (!text[NAME] || !name_is_variable(text[NAME]))
+		return err_set(
+			reterr, CORDON_INVALID,
+			"%s: name must be letters, digits and '_', not beginning with a digit",
+			where);
+	if (!text[HOST])
+		return err_set(reterr, CORDON_INVALID, "%s needs host", where);
+	if (!name_is_header(text[HEADER]))
+		return err_set(reterr, CORDON_INVALID, "%s: header is not an HTTP header's name",
+			       where);
+	r = set_value(s, where, text[VALUE], text[ENV], reterr);
+	if (r == 0)
+		r = set_host(s, where, text[HOST], reterr);
+	if (r < 0)
+		return r;
+	s->name = str_dup(text[NAME]);
+	s->header = str_dup(text[HEADER]);
 	return s->name && s->header ? 0 : kind_nomem(reterr);
 }
 
