@@ -25,8 +25,8 @@ int cordon_policy_check(const struct cordon_policy *p, struct cordon_error **ret
 char *cordon_policy_json(const struct cordon_policy *p);
 /* The policy in sentences, one a line, to be freed; NULL when out of memory. */
 char *cordon_policy_explain(const struct cordon_policy *p);
-
-#pragma GCC visibility pop
 /* What changes from a to b, one field a line, empty when they are equal; to be freed; NULL when out
  * of memory. */
 char *cordon_policy_diff(const struct cordon_policy *a, const struct cordon_policy *b);
+
+#pragma GCC visibility pop

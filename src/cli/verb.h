@@ -36,6 +36,7 @@ struct verb {
 
 #define CLI_VERBS(X)                                                                               \
 	X(help)                                                                                    \
+	X(policy)                                                                                  \
 	X(version)
 
 #define X(name) extern const struct verb verb_##name;

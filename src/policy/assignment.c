@@ -30,7 +30,30 @@ static int apply_limit(struct policy *p, const char *name, const char *value,
 	return r < 0 ? r : limits_read_one(p, name, j, reterr);
 }
 
-static int apply(struct policy *p, const char *key, const char *value, struct cordon_error **reterr)
+/* key+=value: the list with these added; of "*" there is no more. */
+static int extend(const struct field *f, const struct policy *p, json_t **list,
+		  struct cordon_error **reterr)
+{
+	json_t *all = f->kind->write(f, p, true);
+
+	if (!all)
+		return kind_nomem(reterr);
+	if (json_is_array(all) && json_is_array(*list) && json_array_extend(all, *list) < 0) {
+		json_decref(all);
+		return kind_nomem(reterr);
+	}
+	if (!json_is_array(all) && !str_eq(json_string_value(all), "*")) {
+		json_decref(all);
+		return err_set(reterr, CORDON_INVALID, "%s is not a list: write %s=VALUE", f->name,
+			       f->name);
+	}
+	json_decref(*list);
+	*list = all;
+	return 0;
+}
+
+static int apply(struct policy *p, const char *key, const char *value, bool add,
+		 struct cordon_error **reterr)
 {
 	const struct field *f = field_find(key);
 	cleanup_json json_t *j = NULL;
@@ -42,6 +65,8 @@ static int apply(struct policy *p, const char *key, const char *value, struct co
 	if (!f)
 		return field_refuse(key, reterr);
 	int r = f->kind->parse(f, value, &j, reterr);
+	if (r == 0 && add)
+		r = extend(f, p, &j, reterr);
 	return r < 0 ? r : f->kind->read(f, p, j, reterr);
 }
 
@@ -57,6 +82,7 @@ int policy_apply_set(struct policy *p, const char *assignment, struct cordon_err
 	if (!equals || equals == assignment)
 		return err_set(reterr, CORDON_INVALID,
 			       "'%.80s' is not an assignment: write KEY=VALUE", assignment);
-	cleanup_free char *key = str_ndup(assignment, (size_t)(equals - assignment));
-	return key ? apply(p, key, equals + 1, reterr) : kind_nomem(reterr);
+	bool add = equals > assignment + 1 && equals[-1] == '+';
+	cleanup_free char *key = str_ndup(assignment, (size_t)(equals - assignment - add));
+	return key ? apply(p, key, equals + 1, add, reterr) : kind_nomem(reterr);
 }

@@ -169,8 +169,8 @@ const struct field field_table[] = {
 	  WORDS(ENV_USUAL, ENV_USUAL, "PATH,HOME,LANG,TZ"), .is_name = name_is_passable,
 	  .entry = "a variable's name that may cross (LD_*, PYTHON*, R_* and their like never do)",
 	  .enforced = "environment built from nothing",
-	  .says = "Variables it has: {}; of these PATH, HOME, USER, LOGNAME, SHELL and TMPDIR with "
-		  "values of its own, never the host's.",
+	  .says = "Variables it gets where the host has them: {}; HOME, PATH, USER and their like "
+		  "with values of its own, never the host's.",
 	  .says_none = "It gets no variable of the host's environment." },
 	{ .name = "env_set", .kind = &kind_env, .sense = SENSE_LOOSER, AT(env_set),
 	  .is_name = name_is_settable,

@@ -128,7 +128,7 @@ const char *policy_level_name(enum policy_level level);
 int policy_apply_json(struct policy *p, const json_t *obj, struct cordon_error **reterr);
 int policy_apply_file(struct policy *p, const char *path, struct cordon_error **reterr);
 /* "key=value" of --set: number, size or duration with unit, word, "*", comma list; dots reach
- * inside. */
+ * inside. "key+=value" adds to a list. */
 int policy_apply_set(struct policy *p, const char *assignment, struct cordon_error **reterr);
 /* What contradicts itself is refused by name. */
 int policy_check(const struct policy *p, struct cordon_error **reterr);

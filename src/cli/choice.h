@@ -1,0 +1,35 @@
+/* cli/choice.h - the options by which every verb chooses its policy, read the same way by all. */
+#pragma once
+
+#include <cordon/policy.h>
+
+#include "cli/option.h"
+
+/* For a verb's table of options. */
+#define CHOICE_OPTIONS                                                                             \
+	{ "level", 'l', "LEVEL", "permissive, standard or strict", false },                        \
+		{ "policy", 'p', "FILE", "a policy file over the level", true },                   \
+		{ "timeout", 't', "TIME", "wall clock: 5s, 250ms, 2m or none", false },            \
+		{ "memory", 'm', "SIZE", "memory: 256M, 1G", false },                              \
+		{ "mount", 0, "HOST:GUEST[:MODE]", "show a host path; snapshot, ro or rw", true }, \
+		{ "allow", 0, "HOST[:PORT]", "let the gateway reach this host", true },            \
+		{ "env", 0, "NAME=VALUE", "set a variable", true },                                \
+	{                                                                                          \
+		"set", 0, "KEY=VALUE", "set any field of the policy", true                         \
+	}
+
+/* The policy that the options describe, checked: the level, then files, then the single options,
+ * then
+ * --set, each over what came before. base: a further file or a level's name that comes first, or
+ * NULL. */
+int choice_policy(const struct cli *c, const char *base, struct cordon_policy **ret,
+		  struct cordon_error **reterr);
+/* As cli_fail, but whatever is wrong with a policy, be it a missing file, is bad usage: status 2.
+ */
+int choice_fail(const struct cli *c, const struct cordon_error *e);
+
+static inline void choice_freep(struct cordon_policy **p)
+{
+	*p = cordon_policy_free(*p);
+}
+#define cleanup_choice CLEANUP(choice_freep)

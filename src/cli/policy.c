@@ -1,0 +1,94 @@
+/* cli/policy.c - `cordon policy`: shows, checks, explains and compares policies. */
+#include <cordon/cordon.h>
+
+#include "base/str.h"
+#include "cli/choice.h"
+#include "cli/verb.h"
+
+static int print(const struct cli *c, char *text, bool newline)
+{
+	if (!text) {
+		cli_error(c, "out of memory");
+		return cordon_code_exit_status(CORDON_NOMEM);
+	}
+	fputs(text, stdout);
+	if (newline)
+		fputc('\n', stdout);
+	free(text);
+	return 0;
+}
+
+static int diff(const struct cli *c, const char *first, const char *second)
+{
+	cleanup_choice struct cordon_policy *a = NULL, *b = NULL;
+	cleanup_error struct cordon_error *e = NULL;
+
+	if (choice_policy(c, first, &a, &e) < 0 || choice_policy(c, second, &b, &e) < 0)
+		return choice_fail(c, e);
+	char *text = cordon_policy_diff(a, b);
+	bool differ = text && text[0];
+	int status = print(c, text, false);
+	return status ? status : differ;
+}
+
+static int run(struct cli *c, int argc, char **argv)
+{
+	cleanup_choice struct cordon_policy *p = NULL;
+	cleanup_error struct cordon_error *e = NULL;
+	const char *what = argv[0];
+
+	if (str_eq(what, "diff"))
+		return argc == 3 ? diff(c, argv[1], argv[2])
+				 : cli_usage(c, "diff needs two policies: files or levels");
+	if (argc > 2)
+		return cli_usage(c, "%s takes one policy, a file or a level", what);
+	if (str_eq(what, "check") && argc < 2 && !cli_has(c, "policy"))
+		return cli_usage(c, "check needs a policy file");
+	if (choice_policy(c, argv[1], &p, &e) < 0)
+		return choice_fail(c, e);
+	if (str_eq(what, "show"))
+		return print(c, cordon_policy_json(p), true);
+	if (str_eq(what, "check") && cli_has(c, "quiet"))
+		return 0;
+	return print(c, cordon_policy_explain(p), false);
+}
+
+static const struct cli_option options[] = {
+	CHOICE_OPTIONS,
+	{ "quiet", 'q', NULL, "check: say nothing when the policy is right", false },
+	{ 0 },
+};
+
+static const char *const words[] = { "show", "check", "explain", "diff", NULL };
+
+static const struct cli_example examples[] = {
+	{ "cordon policy show --level strict",
+	  "print a level as JSON, to start a policy file from" },
+	{ "cordon policy check my.json",
+	  "refuse what is wrong or contradicts itself, explain the rest" },
+	{ "cordon policy explain --set network.allow=api.example.org", "a policy in sentences" },
+	{ "cordon policy diff standard my.json", "what my.json changes, and whether it is looser" },
+	{ 0 },
+};
+
+const struct verb verb_policy = {
+	.name = "policy",
+	.summary = "show, check, explain or compare policies",
+	.usage = "show|check|explain|diff [OPTION...] [POLICY [POLICY]]",
+	.options = options,
+	.run = run,
+	.about = "A POLICY is a JSON file, '-' for standard input, or the name of a level. Without "
+		 "one "
+		 "the level standard is meant.\n\n"
+		 "show prints the whole policy as JSON, without the values of secrets. check "
+		 "refuses what "
+		 "is unknown, out of range or contradicts itself, and explains the rest; its "
+		 "status is 2 "
+		 "for a bad policy. explain tells it in sentences. diff prints a line for each "
+		 "field that "
+		 "differs; its status is 0 when none does and 1 otherwise.",
+	.words = words,
+	.min_operands = 1,
+	.max_operands = 3,
+	.examples = examples,
+};
