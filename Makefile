@@ -1,0 +1,63 @@
+# The verbs of the project; Meson does the work. `make help` lists them.
+# /usr/bin first: the system's Python and tools, whatever else the PATH brings.
+export PATH := /usr/bin:/bin:$(PATH)
+BUILD ?= build
+CI ?=
+NICE ?= nice
+
+.DEFAULT_GOAL := all
+.PHONY: all run test asan lint format fuzz bench man install pod clean help setup-core setup-test setup-lint
+
+all: setup-core $(BUILD)/build.ninja ## build the library and the program
+	@$(NICE) ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	@meson setup $(BUILD) $(if $(CI),-Dwerror=true)
+
+build-asan/build.ninja:
+	@meson setup build-asan -Db_sanitize=address,undefined $(if $(CI),-Dwerror=true)
+
+run: all ## run a first program in the sandbox, or FILE=x.py
+	@$(BUILD)/cordon run $(if $(FILE),$(FILE),examples/first.py)
+
+test: setup-test all $(if $(CI),setup-lint asan) ## set up, build, run all tests (CI=1: also sanitizers and lint)
+	@tools/test $(if $(CI),--asan build-asan --lint) $(BUILD)
+
+asan: setup-core build-asan/build.ninja ## build with AddressSanitizer and UBSan into build-asan
+	@$(NICE) ninja -C build-asan
+
+lint: setup-lint all ## style, sizes, room order, static analysis
+	@tools/lint
+
+format: ## rewrite the sources in the house style
+	@tools/format
+
+fuzz: all ## fuzz every parser for SECONDS=60 each
+	@for f in tests/fuzz/*.c; do n=$$(basename $$f .c); [ $$n = replay ] || tools/fuzz $$n -max_total_time=$(or $(SECONDS),60); done
+
+bench: all ## measure; never a test
+	@bench/run
+
+man: all ## the man pages into $(BUILD)/man
+	@$(NICE) ninja -C $(BUILD) man/man1
+
+install: all ## into DESTDIR, prefix as set up
+	@meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+
+pod: all ## build the image of WebAssembly programs
+	@tools/pod
+
+clean: ## remove the build folders
+	@rm -rf build build-asan build-fuzz build-lint
+
+setup-core:
+	@tools/setup core python
+
+setup-test:
+	@tools/setup core python guests tests
+
+setup-lint:
+	@tools/setup lint
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
