@@ -90,6 +90,11 @@ static int to_ascii(const char *raw, char ret[static HOST_TEXT_SIZE], struct cor
 }
 #endif
 
+static bool is_name_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
 static int check_labels(char *name, struct cordon_error **reterr)
 {
 	size_t label = 0, len = strlen(name);
@@ -100,20 +105,19 @@ static int check_labels(char *name, struct cordon_error **reterr)
 		return err_set(reterr, CORDON_INVALID,
 			       len ? "host name is too long" : "host name is empty");
 	for (size_t i = 0; i <= len; i++) {
-		char c = name[i];
-		if (c == '.' || c == '\0') {
+		if (name[i] == '.' || name[i] == '\0') {
 			if (label == 0 || label > 63)
 				return err_set(reterr, CORDON_INVALID,
 					       "host name has an empty or too long label");
 			label = 0;
 			continue;
 		}
-		if (c >= 'A' && c <= 'Z')
-			name[i] = c = (char)(c | 0x20);
-		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_'))
+		if (name[i] >= 'A' && name[i] <= 'Z')
+			name[i] = (char)(name[i] | 0x20);
+		if (!is_name_char(name[i]))
 			return err_set(reterr, CORDON_INVALID,
 				       "host name has a forbidden character (0x%02x)",
-				       (unsigned char)c);
+				       (unsigned char)name[i]);
 		label++;
 	}
 	return 0;

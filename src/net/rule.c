@@ -286,15 +286,20 @@ static void decide_allow(const struct ruleset *rs, const struct rule_query *q,
 	}
 }
 
+static bool block_could_match(const struct rule *r, const struct rule_query *q)
+{
+	return host_matches(r, q->host) && request_matches(r, q, true) &&
+	       (r->port == 0 || q->port == 0 || r->port == q->port);
+}
+
 static void decide_block(const struct ruleset *rs, const struct rule_query *q,
 			 struct rule_verdict *v)
 {
 	for (size_t i = 0; i < rs->block_count; i++) {
 		const struct rule *r = &rs->block[i];
-		bool port = r->port == 0 || q->port == 0 || r->port == q->port;
-		/* A limited rule blocks only what it names; unseen, it must be looked at. */
-		if (!host_matches(r, q->host) || !port || !request_matches(r, q, true))
+		if (!block_could_match(r, q))
 			continue;
+		/* A limited rule blocks only what it names; unseen, it must be looked at. */
 		if ((r->port != 0 && q->port == 0) || (is_limited(r) && (!q->method || !q->path))) {
 			v->inspect |= is_limited(r);
 			continue;
