@@ -1,6 +1,7 @@
 /* cordon/cordon.h - the whole public API of libcordon. */
 #pragma once
 
+#include <cordon/audit.h>
 #include <cordon/error.h>
 #include <cordon/files.h>
 #include <cordon/policy.h>

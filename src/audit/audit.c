@@ -1,0 +1,262 @@
+/* audit/audit.c - events as lines, built field by field. */
+#include "audit/audit.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "audit/journal.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+enum { EVENT_MAX_BYTES = 64 << 20, EVENT_KEEP_BYTES = 65536 };
+
+struct audit_event {
+	struct audit *audit;
+	struct buf line;
+	int failed; /* the first negative code of a field that could not be added */
+};
+
+struct audit {
+	pthread_mutex_t lock; /* held from begin to commit */
+	struct audit_event event;
+	struct journal journal; /* fd -1: none */
+	enum audit_sync sync;
+	cordon_audit_fn fn;
+	void *arg;
+	char head[CHAIN_HEX + 1]; /* of the callback's chain when there is no file */
+};
+
+int audit_open(const struct audit_options *opts, struct audit **ret, struct cordon_error **reterr)
+{
+	struct audit *a = mem_alloc(sizeof(*a));
+
+	if (!a)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	a->journal.fd = -1;
+	if (opts->path) {
+		int r = journal_open(&a->journal, opts->path, reterr);
+		if (r < 0) {
+			free(a);
+			return r;
+		}
+		a->journal.rotate_bytes = opts->rotate_bytes;
+		a->journal.is_synced = opts->sync == AUDIT_SYNC_ALWAYS;
+	}
+	pthread_mutex_init(&a->lock, NULL);
+	buf_init(&a->event.line, EVENT_MAX_BYTES);
+	a->event.audit = a;
+	a->sync = opts->sync;
+	a->fn = opts->fn;
+	a->arg = opts->arg;
+	memcpy(a->head, chain_genesis, sizeof(a->head));
+	*ret = a;
+	return 0;
+}
+
+struct audit *audit_close(struct audit *a)
+{
+	if (!a)
+		return NULL;
+	journal_close(&a->journal, a->sync != AUDIT_SYNC_NONE);
+	buf_done(&a->event.line);
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+	return NULL;
+}
+
+static void keep(struct audit_event *e, int r)
+{
+	if (r < 0 && e->failed == 0)
+		e->failed = r;
+}
+
+static void add(struct audit_event *e, const char *bytes, size_t len)
+{
+	keep(e, buf_add(&e->line, bytes, len));
+}
+
+static void add_key(struct audit_event *e, const char *key)
+{
+	add(e, ",\"", 2);
+	add(e, key, strlen(key));
+	add(e, "\":", 2);
+}
+
+/* One character that does not stand for itself in a JSON string. */
+static void add_escape(struct audit_event *e, unsigned char c)
+{
+	static const char from[] = "\"\\\n\t\r", to[] = "\"\\ntr";
+	const char *at = c ? strchr(from, c) : NULL;
+
+	if (at)
+		add(e, (char[]){ '\\', to[at - from] }, 2);
+	else
+		keep(e, buf_printf(&e->line, "\\u%04x", c));
+}
+
+/* The bytes of a JSON string, without quotes. */
+static void add_escaped(struct audit_event *e, const char *text, size_t len)
+{
+	size_t run = 0;
+
+	while (run < len) {
+		unsigned char c = (unsigned char)text[run];
+		int step = c < 0x80 ? 1 : str_utf8_next(text + run, len - run);
+		if (step > 0 && c >= 0x20 && c != '"' && c != '\\') {
+			run += (size_t)step;
+			continue;
+		}
+		add(e, text, run);
+		if (step < 0)
+			add(e, "\xef\xbf\xbd", 3);
+		else
+			add_escape(e, c);
+		size_t used = run + (size_t)(step < 0 ? -step : step);
+		text += used;
+		len -= used;
+		run = 0;
+	}
+	add(e, text, run);
+}
+
+struct audit_event *audit_begin(struct audit *a, const char *event, const char *session_id)
+{
+	char now[CLOCK_UTC_SIZE];
+
+	if (!a)
+		return NULL;
+	pthread_mutex_lock(&a->lock);
+	struct audit_event *e = &a->event;
+	buf_clear(&e->line);
+	e->failed = 0;
+	clock_utc_text(now);
+	add(e, "{\"timestamp\":\"", 14);
+	add(e, now, strlen(now));
+	add(e, "\",\"event\":\"", 11);
+	add(e, event, strlen(event));
+	add(e, "\",\"session_id\":\"", 16);
+	add_escaped(e, session_id, strlen(session_id));
+	add(e, "\"", 1);
+	return e;
+}
+
+void audit_add_text(struct audit_event *e, const char *key, const char *text, size_t len)
+{
+	audit_add_text_cut(e, key, text, len, SIZE_MAX);
+}
+
+/* The length of the first max characters of text. */
+static size_t cut_len(const char *text, size_t len, size_t max)
+{
+	size_t at = 0;
+
+	if (len <= max)
+		return len;
+	for (; at < len && max > 0; max--) {
+		int step = str_utf8_next(text + at, len - at);
+		at += (size_t)(step < 0 ? -step : step);
+	}
+	return at;
+}
+
+void audit_add_text_cut(struct audit_event *e, const char *key, const char *text, size_t len,
+			size_t max_chars)
+{
+	if (!e)
+		return;
+	size_t kept = cut_len(text, len, max_chars);
+	add_key(e, key);
+	add(e, "\"", 1);
+	add_escaped(e, text, kept);
+	if (kept < len)
+		add(e, "... [truncated]", 15);
+	add(e, "\"", 1);
+}
+
+void audit_add_json(struct audit_event *e, const char *key, const char *json, size_t len)
+{
+	if (!e)
+		return;
+	add_key(e, key);
+	size_t from = e->line.len;
+	add(e, json, len);
+	for (char *p = e->line.data + from; p && p < e->line.data + e->line.len; p++)
+		if (*p == '\n' || *p == '\r')
+			*p = ' ';
+}
+
+void audit_add_uint(struct audit_event *e, const char *key, uint64_t n)
+{
+	if (!e)
+		return;
+	add_key(e, key);
+	keep(e, buf_printf(&e->line, "%" PRIu64, n));
+}
+
+void audit_add_bool(struct audit_event *e, const char *key, bool b)
+{
+	if (!e)
+		return;
+	add_key(e, key);
+	add(e, b ? "true" : "false", b ? 4 : 5);
+}
+
+void audit_add_seconds(struct audit_event *e, const char *key, uint64_t ns)
+{
+	uint64_t ms = (ns + 500000) / 1000000;
+
+	if (!e)
+		return;
+	add_key(e, key);
+	keep(e, buf_printf(&e->line, "%" PRIu64 ".%03u", ms / 1000, (unsigned)(ms % 1000)));
+}
+
+/* For the callback alone: the same chain, without a file. */
+static int seal_alone(struct audit *a, struct cordon_error **reterr)
+{
+	struct buf *line = &a->event.line;
+
+	if (!buf_reserve(line, CHAIN_SEAL_BYTES + 1))
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	buf_commit(line, chain_seal(line->data, line->len, a->head) - line->len);
+	return 0;
+}
+
+int audit_commit(struct audit_event *e, struct cordon_error **reterr)
+{
+	int r;
+
+	if (!e)
+		return 0;
+	struct audit *a = e->audit;
+	if (e->failed == -CORDON_LIMIT)
+		r = err_set(reterr, CORDON_LIMIT, "the audit event is larger than %d bytes",
+			    EVENT_MAX_BYTES);
+	else if (e->failed < 0)
+		r = err_set(reterr, CORDON_NOMEM, "out of memory");
+	else if (a->journal.fd >= 0)
+		r = journal_append(&a->journal, &e->line, reterr);
+	else
+		r = seal_alone(a, reterr);
+	if (r >= 0 && a->fn)
+		a->fn(e->line.data, e->line.len, a->arg);
+	if (e->line.cap > EVENT_KEEP_BYTES) {
+		buf_done(&e->line);
+		buf_init(&e->line, EVENT_MAX_BYTES);
+	}
+	pthread_mutex_unlock(&a->lock);
+	return r;
+}
+
+int audit_write(struct audit *a, const char *event, const char *session_id, const char *key,
+		const char *text, struct cordon_error **reterr)
+{
+	struct audit_event *e = audit_begin(a, event, session_id);
+
+	if (text)
+		audit_add_text(e, key, text, strlen(text));
+	return audit_commit(e, reterr);
+}

@@ -1,0 +1,373 @@
+/* audit/journal.c - appending to a chained file that others append to as well. */
+#include "audit/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/str.h"
+
+enum { REOPEN_TRIES = 16, TAIL_BYTES = 65536, LAST_NUMBER = 1000000 };
+
+static int check_path(const char *path, struct cordon_error **reterr)
+{
+	struct stat st;
+
+	if (!path || !*path)
+		return err_set(reterr, CORDON_INVALID,
+			       "audit_log path must be a non-empty character string");
+	if (str_starts(path, "/dev/"))
+		return err_set(reterr, CORDON_DENIED,
+			       "audit_log path must not point to a device file");
+	if (lstat(path, &st) < 0)
+		return 0; /* open(2) will tell */
+	if (S_ISLNK(st.st_mode))
+		return err_set(reterr, CORDON_DENIED, "audit_log path must not be a symlink");
+	if (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode))
+		return err_set(reterr, CORDON_DENIED,
+			       "audit_log path must not point to a device file");
+	if (!S_ISREG(st.st_mode))
+		return err_set(reterr, CORDON_INVALID, "audit_log path must be a regular file");
+	return 0;
+}
+
+static int make_parents(const char *path, struct cordon_error **reterr)
+{
+	cleanup_free char *copy = str_dup(path);
+
+	if (!copy)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(copy, 0700) < 0 && errno != EEXIST)
+			return err_errno(reterr, errno, "make the directory '%s'", copy);
+		*slash = '/';
+	}
+	return 0;
+}
+
+/* What was true of the path may have changed since check_path: the descriptor is what counts. */
+static int open_file(const char *path, int flags, int *ret_fd, struct stat *ret_st,
+		     struct cordon_error **reterr)
+{
+	cleanup_close int fd = open(
+		path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | flags,
+		0600);
+
+	if (fd < 0 && errno == ELOOP)
+		return err_set(reterr, CORDON_DENIED, "audit_log path must not be a symlink");
+	if (fd < 0)
+		return err_errno(reterr, errno, "open the audit log '%s'", path);
+	if (fstat(fd, ret_st) < 0)
+		return err_errno(reterr, errno, "look at the audit log '%s'", path);
+	if (!S_ISREG(ret_st->st_mode))
+		return err_set(reterr, CORDON_INVALID, "audit_log path must be a regular file");
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static void adopt(struct journal *j, int fd, const struct stat *st)
+{
+	close_fdp(&j->fd);
+	j->fd = fd;
+	j->dev = st->st_dev;
+	j->ino = st->st_ino;
+	j->size = -1; /* the head has to be read */
+}
+
+int journal_open(struct journal *j, const char *path, struct cordon_error **reterr)
+{
+	struct stat st;
+	int fd = -1;
+
+	*j = (struct journal){ .fd = -1 };
+	int r = check_path(path, reterr);
+	if (r >= 0)
+		r = make_parents(path, reterr);
+	if (r >= 0)
+		r = open_file(path, O_CREAT, &fd, &st, reterr);
+	if (r < 0)
+		return r;
+	j->path = str_dup(path);
+	if (!j->path) {
+		close_fdp(&fd);
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	}
+	adopt(j, fd, &st);
+	memcpy(j->head, chain_genesis, sizeof(j->head));
+	return 0;
+}
+
+void journal_close(struct journal *j, bool sync)
+{
+	if (j->fd >= 0 && sync)
+		(void)fsync(j->fd);
+	close_fdp(&j->fd);
+	free_ptrp(&j->path);
+}
+
+static int lock(int fd, struct cordon_error **reterr)
+{
+	while (flock(fd, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return err_errno(reterr, errno, "lock the audit log");
+	return 0;
+}
+
+/* Locks the file that the path names now: another process may have rotated ours away. */
+static int lock_current(struct journal *j, off_t *ret_size, struct cordon_error **reterr)
+{
+	for (int i = 0; i < REOPEN_TRIES; i++) {
+		struct stat st;
+		int fd = -1, r = lock(j->fd, reterr);
+		if (r < 0)
+			return r;
+		if (fstatat(AT_FDCWD, j->path, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+			int e = errno;
+			(void)flock(j->fd, LOCK_UN);
+			return err_errno(reterr, e, "the audit log '%s' has vanished", j->path);
+		}
+		if (st.st_ino == j->ino && st.st_dev == j->dev) {
+			*ret_size = st.st_size;
+			return 0;
+		}
+		(void)flock(j->fd, LOCK_UN);
+		r = open_file(j->path, 0, &fd, &st, reterr);
+		if (r < 0)
+			return r;
+		adopt(j, fd, &st);
+	}
+	return err_set(reterr, CORDON_STATE, "the audit log '%s' is replaced all the time",
+		       j->path);
+}
+
+/* Where the last newline is, or -1. */
+static off_t last_newline(int fd, off_t size)
+{
+	static const off_t step = TAIL_BYTES;
+	cleanup_free char *chunk = malloc(TAIL_BYTES);
+
+	while (chunk && size > 0) {
+		off_t from = size > step ? size - step : 0;
+		ssize_t n = pread(fd, chunk, (size_t)(size - from), from);
+		if (n <= 0)
+			break;
+		char *at = memrchr(chunk, '\n', (size_t)n);
+		if (at)
+			return from + (at - chunk);
+		size = from;
+	}
+	return -1;
+}
+
+/* Reads the head of the chain from the file's end. ret_torn: bytes after the last newline, left by
+ * a writer that died. */
+static int read_head(struct journal *j, off_t size, off_t *ret_torn, struct cordon_error **reterr)
+{
+	static const char start[] = "{\"timestamp\":\"";
+	char seal[CHAIN_SEAL_BYTES];
+	off_t newline = last_newline(j->fd, size);
+
+	*ret_torn = size - (newline + 1);
+	if (newline < 0) {
+		memcpy(j->head, chain_genesis, sizeof(j->head));
+		size_t want = size < (off_t)sizeof(start) - 1 ? (size_t)size : sizeof(start) - 1;
+		if (pread(j->fd, seal, want, 0) == (ssize_t)want && memcmp(seal, start, want) == 0)
+			return 0;
+	} else if (newline >= CHAIN_SEAL_BYTES &&
+		   pread(j->fd, seal, sizeof(seal), newline - CHAIN_SEAL_BYTES) ==
+			   (ssize_t)sizeof(seal) &&
+		   memcmp(seal, ",\"prev\":\"", 9) == 0) {
+		memcpy(j->head, seal + CHAIN_SEAL_BYTES - 2 - CHAIN_HEX, CHAIN_HEX);
+		return 0;
+	}
+	return err_set(reterr, CORDON_INVALID,
+		       "'%s' does not end like an audit log: nothing is appended to it", j->path);
+}
+
+static int seal(struct journal *j, struct buf *line, struct cordon_error **reterr)
+{
+	if (!buf_reserve(line, CHAIN_SEAL_BYTES + 2))
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	size_t len = chain_seal(line->data, line->len, j->head);
+	buf_commit(line, len - line->len);
+	line->data[len] = '\n';
+	return 0;
+}
+
+/* One line of the journal's own. lead: what has to be written before it. */
+static int begin_own(struct buf *line, const char *lead, const char *event)
+{
+	char now[CLOCK_UTC_SIZE];
+
+	clock_utc_text(now);
+	return buf_printf(line, "%s{\"timestamp\":\"%s\",\"event\":\"%s\",\"session_id\":\"audit\"",
+			  lead, now, event);
+}
+
+/* All or nothing: what a full disk took of the line is taken back. */
+static int write_line(struct journal *j, int fd, const struct buf *line, off_t size,
+		      struct cordon_error **reterr)
+{
+	size_t len = line->len + 1;
+	ssize_t n;
+
+	do
+		n = write(fd, line->data, len);
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)len) {
+		j->size = size + n;
+		return 0;
+	}
+	int e = n < 0 ? errno : ENOSPC;
+	if (n > 0)
+		(void)!ftruncate(fd, size);
+	return err_errno(reterr, e, "write to the audit log '%s'", j->path);
+}
+
+/* After a crash: ends the torn line, says so, and goes on from the last whole one. */
+static int mend(struct journal *j, off_t torn, off_t *size, struct cordon_error **reterr)
+{
+	cleanup_buf struct buf line;
+	char head[CHAIN_HEX + 1];
+
+	buf_init(&line, 4096);
+	if (begin_own(&line, "\n", "audit_recovered") < 0 ||
+	    buf_printf(&line, ",\"torn_bytes\":%" PRId64, (int64_t)torn) < 0 ||
+	    !buf_reserve(&line, CHAIN_SEAL_BYTES + 2))
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	memcpy(head, j->head, sizeof(head));
+	buf_commit(&line, chain_seal(line.data + 1, line.len - 1, head) - (line.len - 1));
+	line.data[line.len] = '\n';
+	int r = write_line(j, j->fd, &line, *size, reterr);
+	if (r < 0)
+		return r;
+	memcpy(j->head, head, sizeof(head));
+	*size = j->size;
+	return 0;
+}
+
+/* The name that the full file gets: PATH.N with the first free N. */
+static char *free_name(const char *path)
+{
+	for (int n = 1; n < LAST_NUMBER; n++) {
+		cleanup_free char *name = str_printf("%s.%d", path, n);
+		struct stat st;
+		if (!name)
+			return NULL;
+		if (lstat(name, &st) < 0 && errno == ENOENT)
+			return TAKE_PTR(name);
+	}
+	return NULL;
+}
+
+/* Writes the next file's first line, which carries the chain on. */
+static int start_next(struct journal *j, int fd, const char *old_name, struct cordon_error **reterr)
+{
+	cleanup_buf struct buf line;
+	const char *base = strrchr(old_name, '/');
+	cleanup_json json_t *name =
+		json_string_lossy(base ? base + 1 : old_name, strlen(base ? base + 1 : old_name));
+	cleanup_free char *text = name ? json_text(name, NULL) : NULL;
+
+	buf_init(&line, 16384);
+	if (!text || begin_own(&line, "", "audit_continued") < 0 ||
+	    buf_printf(&line, ",\"file\":%s", text) < 0)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	int r = seal(j, &line, reterr);
+	return r < 0 ? r : write_line(j, fd, &line, 0, reterr);
+}
+
+/* The path always names a file: the full one is linked to its new name, then the next one, already
+ * begun and locked, takes its place in one step. */
+static int rotate(struct journal *j, off_t *size, struct cordon_error **reterr)
+{
+	cleanup_free char *old_name = free_name(j->path);
+	cleanup_free char *next_name = str_printf("%s.next", j->path);
+	char head[CHAIN_HEX + 1];
+	struct stat st;
+	int fd = -1;
+
+	if (!old_name || !next_name)
+		return err_set(reterr, CORDON_NOMEM, "no name left for the full audit log");
+	(void)unlink(next_name); /* of somebody who died here; we hold the lock */
+	int r = open_file(next_name, O_CREAT | O_EXCL, &fd, &st, reterr);
+	if (r < 0)
+		return r;
+	memcpy(head, j->head, sizeof(head));
+	off_t old_size = j->size;
+	r = lock(fd, reterr);
+	if (r >= 0)
+		r = start_next(j, fd, old_name, reterr);
+	if (r >= 0 && link(j->path, old_name) < 0)
+		r = err_errno(reterr, errno, "rotate the audit log to '%s'", old_name);
+	if (r >= 0 && rename(next_name, j->path) < 0) {
+		r = err_errno(reterr, errno, "rotate the audit log to '%s'", old_name);
+		(void)unlink(old_name);
+	}
+	if (r < 0) {
+		(void)unlink(next_name);
+		close_fdp(&fd);
+		memcpy(j->head, head, sizeof(head));
+		j->size = old_size;
+		return r;
+	}
+	if (j->is_synced)
+		(void)fsync(j->fd);
+	*size = j->size;
+	adopt(j, fd, &st);
+	j->size = *size;
+	return 0;
+}
+
+static int append_locked(struct journal *j, struct buf *line, off_t size,
+			 struct cordon_error **reterr)
+{
+	off_t torn = 0;
+	char head[CHAIN_HEX + 1];
+	int r = 0;
+
+	if (size != j->size) {
+		j->size = -1; /* unless all goes well, look again next time */
+		r = read_head(j, size, &torn, reterr);
+		if (r >= 0 && torn > 0)
+			r = mend(j, torn, &size, reterr);
+	}
+	uint64_t after = (uint64_t)size + line->len + CHAIN_SEAL_BYTES + 1;
+	if (r >= 0 && j->rotate_bytes && size > 0 && after > j->rotate_bytes)
+		r = rotate(j, &size, reterr);
+	if (r < 0)
+		return r;
+	memcpy(head, j->head, sizeof(head));
+	r = seal(j, line, reterr);
+	if (r >= 0)
+		r = write_line(j, j->fd, line, size, reterr);
+	if (r < 0) {
+		memcpy(j->head, head, sizeof(head));
+		j->size = -1;
+		return r;
+	}
+	if (j->is_synced && fdatasync(j->fd) < 0)
+		return err_errno(reterr, errno, "write the audit log '%s' to the disk", j->path);
+	return 0;
+}
+
+int journal_append(struct journal *j, struct buf *line, struct cordon_error **reterr)
+{
+	off_t size = 0;
+	int r = lock_current(j, &size, reterr);
+
+	if (r < 0)
+		return r;
+	r = append_locked(j, line, size, reterr);
+	(void)flock(j->fd, LOCK_UN);
+	if (line->data)
+		line->data[line->len] = '\0'; /* where the newline was */
+	return r;
+}

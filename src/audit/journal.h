@@ -1,0 +1,30 @@
+/* audit/journal.h - the file behind an audit: locked, appended to with one write a line, chained,
+ * rotated. Other processes may hold the same file open. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "audit/chain.h"
+#include "base/buf.h"
+#include "base/error.h"
+
+struct journal {
+	int fd;
+	char *path;
+	uint64_t rotate_bytes; /* 0: never */
+	bool is_synced;        /* fdatasync after every line */
+	/* As they were when this process last wrote. */
+	off_t size;
+	dev_t dev;
+	ino_t ino;
+	char head[CHAIN_HEX + 1];
+};
+
+int journal_open(struct journal *j, const char *path, struct cordon_error **reterr);
+/* sync: write everything to the disk first. */
+void journal_close(struct journal *j, bool sync);
+/* line: one open JSON object without its closing brace; it is sealed in place. On
+ * failure the file is as it was. */
+int journal_append(struct journal *j, struct buf *line, struct cordon_error **reterr);
