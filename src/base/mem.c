@@ -16,9 +16,9 @@ void *mem_alloc(size_t size)
 
 void *mem_array(size_t count, size_t size)
 {
-	if (count == 0 || size == 0)
-		return mem_alloc(1);
-	return mem_fault() ? NULL : calloc(count, size);
+	size_t total;
+
+	return size_mul(count, size, &total) ? mem_alloc(total) : NULL;
 }
 
 void *mem_grow(void *p, size_t count, size_t size)

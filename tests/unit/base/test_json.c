@@ -62,6 +62,7 @@ TEST(depth_is_refused_before_anything_recurses)
 	char *text = malloc(MANY);
 	json_t *j = NULL;
 
+	ASSERT(text);
 	memset(text, '[', 64);
 	memset(text + 64, ']', 64);
 	ASSERT_EQ(json_parse(text, 128, 0, &j, NULL), 0);
