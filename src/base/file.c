@@ -117,7 +117,7 @@ int file_load(const char *path, size_t max_bytes, struct buf *ret, struct cordon
 {
 	bool is_stdin = strcmp(path, "-") == 0;
 	cleanup_close int opened = -1;
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf b = { 0 };
 
 	buf_init(&b, max_bytes);
 	if (!is_stdin) {

@@ -179,7 +179,7 @@ int json_check_keys(const json_t *obj, const char *where, const char *const *nam
 json_t *json_string_lossy(const char *bytes, size_t len)
 {
 	static const char replacement[] = "\xef\xbf\xbd";
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf b = { 0 };
 
 	if (str_is_utf8(bytes, len))
 		return json_stringn_nocheck(bytes, len);

@@ -62,7 +62,7 @@ static void write_json(enum log_level level, const char *message)
 
 static void write_text(enum log_level level, const char *message)
 {
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf b = { 0 };
 	buf_init(&b, LINE_MAX_BYTES);
 	(void)buf_printf(&b, "%s: %s%s", program_invocation_short_name,
 			 level == LOG_ERROR ? "" : level_names[level],
@@ -90,7 +90,7 @@ void log_at(enum log_level level, const char *fmt, ...)
 
 void log_error_chain(const char *prefix, const struct cordon_error *e)
 {
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf b = { 0 };
 	buf_init(&b, LINE_MAX_BYTES);
 	(void)buf_add_str(&b, prefix ? prefix : "");
 	for (; e; e = cordon_error_cause(e)) {
