@@ -14,10 +14,17 @@ int array_read(const struct field *f, struct policy *p, const json_t *j,
 	       struct cordon_error **reterr)
 {
 	const struct array_of *of = f->kind->items;
-	size_t count = json_array_size(j);
+	cleanup_json json_t *star = NULL;
 	char *items = NULL;
 	int r = 0;
 
+	if (of->star && str_eq(json_string_value(j), "*")) {
+		star = json_pack("[s]", "*");
+		if (!star)
+			return kind_nomem(reterr);
+		j = star;
+	}
+	size_t count = json_array_size(j);
 	/* What was got is not repeated: it may hold a secret. */
 	if (!json_is_array(j))
 		return err_set(reterr, CORDON_INVALID, "%s must be %s", f->name, f->entry);

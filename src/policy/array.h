@@ -7,6 +7,7 @@
 struct array_of {
 	size_t size;
 	size_t max; /* items */
+	bool star;  /* "*" is short for ["*"] */
 	/* where: "mounts[2]" */
 	int (*read)(void *item, const char *where, const json_t *j, struct cordon_error **reterr);
 	json_t *(*write)(const void *item, bool with_secrets);

@@ -223,7 +223,7 @@ const struct field field_table[] = {
 /* clang-format on */
 const size_t field_count = sizeof(field_table) / sizeof(*field_table);
 
-enum { NAMES_MAX = 64, TEXT_MAX = 4096 };
+enum { NAMES_MAX = 64, TEXT_MAX = 4096, SHORT_MAX = 16 };
 
 /* The inner objects: of fields with a dot, and the short names of the clients. */
 static const char *const objects[] = { "network", "limits" };
@@ -306,19 +306,24 @@ static int doc_cell(const struct field *f, enum policy_level level, struct buf *
 
 char *field_doc_row(const struct field *f)
 {
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf row;
+	cleanup_free char *last = NULL;
 	int r;
 
-	buf_init(&b, TEXT_MAX);
-	r = buf_printf(&b, "| `%s` |", f->name);
+	buf_init(&row, TEXT_MAX);
+	r = buf_printf(&row, "| `%s` |", f->name);
 	for (int level = LEVEL_PERMISSIVE; r == 0 && level <= LEVEL_STRICT; level++) {
-		r = buf_add_char(&b, ' ');
+		cleanup_buf struct buf cell;
+		buf_init(&cell, TEXT_MAX);
+		r = doc_cell(f, (enum policy_level)level, &cell);
+		/* Long ones are not repeated. */
+		bool same = cell.len > SHORT_MAX && str_eq(last, buf_text(&cell));
 		if (r == 0)
-			r = doc_cell(f, (enum policy_level)level, &b);
-		if (r == 0)
-			r = buf_add_str(&b, " |");
+			r = buf_printf(&row, " %s |", same ? "same" : buf_text(&cell));
+		free(last);
+		last = r == 0 ? buf_take(&cell) : NULL;
 	}
 	if (r == 0)
-		r = buf_printf(&b, " %s |", f->enforced);
-	return r == 0 ? buf_take(&b) : NULL;
+		r = buf_printf(&row, " %s |", f->enforced);
+	return r == 0 ? buf_take(&row) : NULL;
 }

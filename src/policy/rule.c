@@ -165,6 +165,7 @@ static int item_say(const void *item, struct buf *b)
 static const struct array_of items = {
 	.size = sizeof(struct policy_net_rule),
 	.max = RULES_MAX,
+	.star = true,
 	.read = item_read,
 	.write = item_write,
 	.copy = item_copy,

@@ -120,7 +120,11 @@ TEST(network_rules)
 	refuses("{\"network\": {\"allow\": [{\"host\": \"h\", \"path\": \"v1\"}]}}",
 		"the path must begin");
 	refuses("{\"network\": {\"block\": [3]}}", "network.block[0] must be a host or an object");
-	refuses("{\"network\": {\"allow\": \"*\"}}", "network.allow must be a list of hosts");
+	refuses("{\"network\": {\"allow\": \"a.org\"}}", "network.allow must be a list of hosts");
+	accepts("{\"network\": {\"allow\": \"*\"}}");
+	ASSERT_EQ(p.network.allow_count, 1);
+	ASSERT_STREQ(p.network.allow[0].host, "*");
+	finish();
 }
 
 TEST(host_patterns)
