@@ -1,0 +1,28 @@
+/* wall/filter/calls.h - which system calls each guest may make, and which refusals are explained.
+ * Everything that stands nowhere here is EPERM; a foreign architecture is killed. */
+#pragma once
+
+#include <stdint.h>
+
+enum {
+	GUEST_PYTHON = 1 << 0,
+	GUEST_R = 1 << 1,
+	GUEST_NODE = 1 << 2,
+	GUEST_SH = 1 << 3,
+	GUEST_POD = 1 << 4,
+	GUEST_ALL = 31,
+};
+
+struct call {
+	const char *name;
+	uint32_t guests;
+};
+
+/* Allowed with any arguments. */
+extern const struct call calls_allowed[];
+/* Refused with a notification, so that the result can say what was tried. */
+extern const char *const calls_explained[];
+/* What a template needs to fork and seal sessions, and a sealed session must never do. */
+extern const char *const calls_setup[];
+/* ioctl requests and prctl options that are allowed. */
+extern const uint64_t calls_ioctls[], calls_prctls[];

@@ -1,0 +1,160 @@
+/* wall/format.h - what the host hands to cordon-init and gets back: a flat plan in a sealed memfd,
+ * and a status page both map. Included by both programs; plain data, fixed sizes, no pointers. */
+#pragma once
+
+#include <stdint.h>
+
+enum { PLAN_MAGIC = 0x4e4c5043, PLAN_VERSION = 1, STATUS_MAGIC = 0x54415453 };
+
+/* Descriptors cordon-init starts with. */
+enum {
+	INIT_FD_WIRE = 3,
+	INIT_FD_CONTROL = 4, /* seqpacket to the host: descriptors out, orders in, its end is our end */
+	INIT_FD_PLAN = 5,
+	INIT_FD_STATUS = 6,
+	INIT_FD_SELF = 7,   /* this program, for the reapers of a template's sessions */
+	INIT_FD_CGROUP = 8, /* PLAN_CGROUPS slots: `tasks` files (v1) */
+	INIT_FD_PARENT = 11, /* PLAN_CGROUPS slots: the directories that hold our cgroups */
+	INIT_FD_END = 14,
+};
+enum { PLAN_CGROUPS = 3, PLAN_RLIMITS = 12, PLAN_NAMESPACES = 7 };
+
+/* One step of building the root. Strings are offsets into the plan. Paths are relative to the new
+ * root (destinations) or absolute on the host (sources). */
+enum plan_op_kind {
+	OP_MKDIR = 1, /* dst, mode */
+	OP_SYMLINK,   /* src: target text, dst */
+	OP_FILE,      /* dst, mode, src: bytes, size */
+	OP_BIND,      /* src, dst (made when missing), flags: OP_* below */
+	OP_TMPFS,     /* dst, src: mount data */
+	OP_PROC,      /* dst */
+	OP_WORKSPACE, /* src: mount data; makes the session's tmpfs and binds its three trees */
+};
+enum {
+	OPF_RO = 1 << 0,
+	OPF_NOEXEC = 1 << 1,
+	OPF_OPTIONAL = 1 << 2, /* a missing source is no failure */
+	OPF_DEV = 1 << 3,      /* a device file: the mount must allow it */
+	OPF_RECURSIVE = 1 << 4,
+};
+struct plan_op {
+	uint32_t kind, flags, mode, dst, src, size;
+};
+
+/* A Landlock rule: these rights beneath this path of the new root. */
+struct plan_rule {
+	uint64_t access;
+	uint32_t path;
+	uint32_t optional;
+};
+
+struct plan_rlimit {
+	uint32_t resource, pad;
+	uint64_t soft, hard;
+};
+
+enum {
+	PLANF_USERNS = 1 << 0,  /* all namespaces; without it the no-namespace rung */
+	PLANF_LOOPBACK = 1 << 1, /* bring lo up: the gateway's relay listens there */
+	PLANF_TEMPLATE = 1 << 2, /* the guest forks sessions: it keeps what set-up needs */
+	PLANF_NO_LANDLOCK = 1 << 3, /* only `doctor --prove` switches layers off */
+	PLANF_NO_SECCOMP = 1 << 4,
+	PLANF_ONE_CORE = 1 << 5, /* bind to one CPU: cpu_percent 100 without a cpu cgroup */
+	PLANF_NO_NETNS = 1 << 6,
+};
+
+struct plan {
+	uint32_t magic, version, size, flags;
+	uint32_t inside_uid, inside_gid;
+	uint32_t op_count, ops;
+	uint32_t rule_count, rules;
+	uint64_t landlock_fs, landlock_net, landlock_scoped; /* handled rights, by this kernel's ABI */
+	uint32_t rlimit_count;
+	struct plan_rlimit rlimits[PLAN_RLIMITS];
+	uint32_t argc, argv; /* NUL-separated strings */
+	uint32_t envc, env;
+	uint32_t executable; /* path in the new root */
+	uint32_t cwd;
+	uint32_t hostname;
+	uint32_t cgroup_count; /* v1: `tasks` files to join; v2: 1, a directory to be cloned into */
+	uint32_t cgroup_v2;
+	uint32_t cgroup_names[PLAN_CGROUPS]; /* directory names below the parent descriptors */
+	uint32_t workspace_data;             /* sessions of a template: mount data of their tmpfs */
+	uint32_t filter_len[3], filter[3];   /* BPF programs: see enum plan_filter */
+	uint32_t relay;                      /* path of the network relay or 0 */
+	uint32_t private_dir;                /* the no-namespace rung: workspace on the host */
+};
+
+enum plan_filter {
+	FILTER_WHOLE,    /* one-shot: allowlist and notifications in one program */
+	FILTER_TEMPLATE, /* allowlist plus what forking sessions needs */
+	FILTER_FINAL,    /* on top of it in each session: set-up is over */
+};
+
+/* Where set-up can fail; the parent turns these into words. */
+#define STAGES(X)                                                                                  \
+	X(NONE, "nothing was done yet")                                                            \
+	X(PLAN, "read the plan")                                                                   \
+	X(NAMESPACES, "make the namespaces")                                                       \
+	X(CGROUP, "join the control group")                                                        \
+	X(IDMAP, "map the user ids")                                                               \
+	X(NESTED, "forbid nested user namespaces")                                                 \
+	X(MOUNTS, "build the private root")                                                        \
+	X(WORKSPACE, "make the workspace")                                                         \
+	X(PIVOT, "enter the private root")                                                         \
+	X(NETWORK, "set up the loopback interface")                                                \
+	X(HOSTNAME, "set the host name")                                                           \
+	X(RLIMITS, "set the resource limits")                                                      \
+	X(CAPABILITIES, "drop the capabilities")                                                   \
+	X(LANDLOCK, "apply the Landlock rules")                                                    \
+	X(SECCOMP, "load the system call filter")                                                  \
+	X(PROOF, "read the layers back")                                                           \
+	X(FORK, "fork")                                                                            \
+	X(EXEC, "start the interpreter")                                                           \
+	X(RUNNING, "run")
+
+enum stage {
+#define X(id, words) STAGE_##id,
+	STAGES(X)
+#undef X
+};
+
+enum { STATUS_DENIALS = 24, STATUS_TARGET = 120 };
+
+/* A system call that was refused and explained. */
+struct status_denial {
+	uint32_t syscall_nr, count;
+	uint64_t arg; /* what the rule looked at: address family, clone flags, ... */
+	char target[STATUS_TARGET]; /* a path where there is one */
+};
+
+enum { STATE_BUILDING, STATE_RUNNING, STATE_EXITED, STATE_FAILED };
+
+/* Written by cordon-init only (never by guest code), read by the host. */
+struct status {
+	uint32_t magic;
+	uint32_t state;
+	uint32_t stage; /* the failing one when state is STATE_FAILED */
+	int32_t os_errno;
+	uint32_t detail; /* index of the op, rule or limit that failed */
+	int32_t wait_status;
+	int32_t init_pid, guest_pid; /* of pid 1 as the keeper sees it; inside */
+	uint64_t cpu_us, max_rss_kib; /* of what was reaped */
+	/* Proof, read back after sealing. */
+	uint64_t namespaces[PLAN_NAMESPACES]; /* inode numbers: user pid mnt net ipc uts cgroup */
+	uint64_t cap_eff, cap_prm, cap_bnd;
+	uint32_t no_new_privs, seccomp_mode, seccomp_filters, dumpable;
+	uint32_t landlock_proven;
+	uint32_t rlimit_count;
+	struct plan_rlimit rlimits[PLAN_RLIMITS];
+	uint32_t denial_count, denials_lost;
+	struct status_denial denials[STATUS_DENIALS];
+};
+
+/* Messages on the control socket. Host to init: one byte. Init to host: one byte, with descriptors. */
+enum {
+	CONTROL_INTERRUPT = 'I', /* to init: SIGINT for the guest */
+	CONTROL_SAMPLE = 'S',    /* to init: refresh cpu_us and max_rss_kib, answer CONTROL_SAMPLED */
+	CONTROL_SAMPLED = 's',
+	CONTROL_WORKSPACE = 'W', /* to host: workspace root, then pidfd of pid 1 (sessions) */
+};

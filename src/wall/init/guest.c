@@ -1,0 +1,147 @@
+/* wall/init/guest.c - see guest.h. */
+#include "wall/init/guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "wall/init/kernel.h"
+#include "wall/init/reaper.h"
+#include "wall/init/seal.h"
+
+enum { ARGS_MAX = 256 };
+
+/* NUL-separated strings to a vector. */
+static int vector(const struct job *j, uint32_t offset, uint32_t count, char **ret)
+{
+	char *p = (char *)(uintptr_t)plan_text(j, offset);
+
+	if (count >= ARGS_MAX)
+		return -E2BIG;
+	for (uint32_t i = 0; i < count; i++) {
+		ret[i] = p;
+		p += strlen(p) + 1;
+	}
+	ret[count] = NULL;
+	return 0;
+}
+
+static void default_signals(void)
+{
+	struct sigaction sa = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	for (int s = 1; s < 65; s++)
+		(void)sigaction(s, &sa, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* One CPU, chosen by our pid so that sandboxes spread. */
+static void bind_to_one_core(void)
+{
+	cpu_set_t all, one;
+	unsigned char seed;
+
+	if (sched_getaffinity(0, sizeof(all), &all) != 0 || CPU_COUNT(&all) < 2)
+		return;
+	if (syscall(SYS_getrandom, &seed, 1, 0) != 1)
+		seed = 0;
+	int skip = seed % CPU_COUNT(&all);
+	CPU_ZERO(&one);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &all) && skip-- == 0)
+			CPU_SET(cpu, &one);
+	(void)sched_setaffinity(0, sizeof(one), &one);
+}
+
+/* A template keeps the plan and this program: it needs both to fork sessions. */
+static void hide_descriptors(bool template)
+{
+	syscall(SYS_close_range, INIT_FD_CONTROL, INIT_FD_CONTROL, 4 /* CLOEXEC */);
+	if (!template)
+		syscall(SYS_close_range, INIT_FD_PLAN, INIT_FD_PLAN, 4);
+	syscall(SYS_close_range, INIT_FD_STATUS, INIT_FD_STATUS, 4);
+	if (!template)
+		syscall(SYS_close_range, INIT_FD_SELF, INIT_FD_SELF, 4);
+	syscall(SYS_close_range, INIT_FD_CGROUP, ~0U, 4);
+}
+
+static int seal_one_shot(struct job *j, int report)
+{
+	int listener = -1;
+
+	if (seal_capabilities(j) < 0 || seal_landlock(j) < 0 ||
+	    seal_seccomp(j, FILTER_WHOLE, &listener) < 0)
+		return -1;
+	if (reaper_send(report, 'L', &listener, listener >= 0 ? 1 : 0) < 0)
+		return plan_fail(j, STAGE_SECCOMP, 9, errno);
+	return seal_prove(j);
+}
+
+_Noreturn static void guest_main(struct job *j, int report)
+{
+	char *argv[ARGS_MAX], *env[ARGS_MAX];
+	const struct plan *p = j->plan;
+	bool template = p->flags & PLANF_TEMPLATE;
+
+	setsid();
+	default_signals();
+	if (vector(j, p->argv, p->argc, argv) < 0 || vector(j, p->env, p->envc, env) < 0) {
+		plan_fail(j, STAGE_PLAN, 3, E2BIG);
+		_exit(1);
+	}
+	if (chdir(plan_text(j, p->cwd)) != 0) {
+		plan_fail(j, STAGE_EXEC, 1, errno);
+		_exit(1);
+	}
+	if (p->flags & PLANF_ONE_CORE)
+		bind_to_one_core();
+	hide_descriptors(template);
+	/* A template runs no foreign code and must still make namespaces: its filter is the wide
+	 * one, and each session seals itself. */
+	if (template) {
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+		    seal_seccomp(j, FILTER_TEMPLATE, NULL) < 0)
+			_exit(1);
+		(void)reaper_send(report, 'L', NULL, 0);
+	} else if (seal_one_shot(j, report) < 0) {
+		_exit(1);
+	}
+	j->status->state = STATE_RUNNING;
+	execve(plan_text(j, p->executable), argv, env);
+	plan_fail(j, STAGE_EXEC, 0, errno);
+	_exit(1);
+}
+
+pid_t guest_start(struct job *j, int *ret_listener)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+		return plan_fail(j, STAGE_FORK, 0, errno);
+	pid_t pid = fork();
+	if (pid == 0)
+		guest_main(j, pair[1]);
+	close(pair[1]);
+	if (pid < 0) {
+		close(pair[0]);
+		return plan_fail(j, STAGE_FORK, 1, errno);
+	}
+	j->status->guest_pid = pid;
+	*ret_listener = reaper_receive_fd(pair[0]);
+	close(pair[0]);
+	return pid;
+}
+
+int guest_without_namespaces(struct job *j)
+{
+	return plan_fail(j, STAGE_NAMESPACES, 2, ENOSYS);
+}

@@ -1,0 +1,77 @@
+/* wall/init/identity.c - see identity.h. */
+#include "wall/init/identity.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	ssize_t n = write(fd, text, strlen(text));
+	int r = n < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+int identity_map(struct job *j, uid_t outside_uid, gid_t outside_gid)
+{
+	char line[64];
+	int r = write_file("/proc/self/setgroups", "deny");
+
+	if (r < 0)
+		return plan_fail(j, STAGE_IDMAP, 0, -r);
+	snprintf(line, sizeof(line), "%u %u 1", j->plan->inside_uid, outside_uid);
+	r = write_file("/proc/self/uid_map", line);
+	if (r < 0)
+		return plan_fail(j, STAGE_IDMAP, 1, -r);
+	snprintf(line, sizeof(line), "%u %u 1", j->plan->inside_gid, outside_gid);
+	r = write_file("/proc/self/gid_map", line);
+	return r < 0 ? plan_fail(j, STAGE_IDMAP, 2, -r) : 0;
+}
+
+int identity_forbid_nesting(struct job *j, unsigned allowed)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", allowed);
+	int r = write_file("/proc/sys/user/max_user_namespaces", text);
+	return r < 0 ? plan_fail(j, STAGE_NESTED, 0, -r) : 0;
+}
+
+int identity_join_cgroups(struct job *j, const int *fds, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (write(fds[i], "0", 1) != 1)
+			return plan_fail(j, STAGE_CGROUP, i, errno);
+	return 0;
+}
+
+int identity_hostname(struct job *j)
+{
+	const char *name = plan_text(j, j->plan->hostname);
+
+	if (sethostname(name, strlen(name)) != 0 || setdomainname("", 0) != 0)
+		return plan_fail(j, STAGE_HOSTNAME, 0, errno);
+	return 0;
+}
+
+int identity_loopback_up(struct job *j)
+{
+	struct ifreq ifr = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return plan_fail(j, STAGE_NETWORK, 0, errno);
+	int r = ioctl(fd, SIOCSIFFLAGS, &ifr) != 0 ? errno : 0;
+	close(fd);
+	return r ? plan_fail(j, STAGE_NETWORK, 1, r) : 0;
+}

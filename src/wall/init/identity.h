@@ -1,0 +1,16 @@
+/* wall/init/identity.h - who we are inside: id maps, cgroups, host name, loopback. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "wall/init/plan.h"
+
+/* In a fresh user namespace: maps inside_uid/gid to the given ids outside (ours there). */
+int identity_map(struct job *j, uid_t outside_uid, gid_t outside_gid);
+/* A second lock besides the filter: this user namespace may have no children. Needs a whole /proc. */
+int identity_forbid_nesting(struct job *j, unsigned allowed);
+/* Joins through the descriptors of `tasks` files; from a single-threaded process this costs
+ * microseconds where cgroup.procs costs milliseconds. */
+int identity_join_cgroups(struct job *j, const int *fds, uint32_t count);
+int identity_hostname(struct job *j);
+int identity_loopback_up(struct job *j);

@@ -1,0 +1,143 @@
+/* wall/init/main.c - cordon-init: the keeper outside the sandbox, which builds the wall around
+ * pid 1 and outlives it; as `cordon-init reap` the pid 1 of a session that a template forked.
+ *
+ * It starts unprivileged: the host has already dropped to a dedicated non-zero uid. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "wall/init/guest.h"
+#include "wall/init/identity.h"
+#include "wall/init/kernel.h"
+#include "wall/init/reaper.h"
+#include "wall/init/root.h"
+#include "wall/init/seal.h"
+
+static int build(struct job *j, uid_t uid, gid_t gid)
+{
+	const int cgroups[] = { INIT_FD_CGROUP, INIT_FD_CGROUP + 1, INIT_FD_CGROUP + 2 };
+	const struct plan *p = j->plan;
+	bool template = p->flags & PLANF_TEMPLATE;
+	int workspace = -1;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!p->cgroup_v2 && identity_join_cgroups(j, cgroups, p->cgroup_count) < 0)
+		return -1;
+	/* Joined first, so that the new cgroup namespace is rooted there. */
+	if (unshare(CLONE_NEWCGROUP) != 0)
+		return plan_fail(j, STAGE_NAMESPACES, 1, errno);
+	if (identity_map(j, uid, gid) < 0 || identity_hostname(j) < 0 ||
+	    identity_forbid_nesting(j, template ? 1000 : 0) < 0)
+		return -1;
+	if ((p->flags & PLANF_LOOPBACK) && identity_loopback_up(j) < 0)
+		return -1;
+	if (root_build(j) < 0)
+		return -1;
+	if (root_workspace(j, plan_text(j, p->workspace_data), &workspace) < 0)
+		return -1;
+	if (root_proc(j) < 0)
+		return -1;
+	if (reaper_send(INIT_FD_CONTROL, CONTROL_WORKSPACE, &workspace, 1) < 0)
+		return plan_fail(j, STAGE_WORKSPACE, 9, errno);
+	close(workspace);
+	return seal_rlimits(j);
+}
+
+/* pid 1 of the new namespaces. */
+_Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
+{
+	int listener = -1;
+
+	if (build(j, uid, gid) < 0)
+		_exit(1);
+	pid_t guest = guest_start(j, &listener);
+	if (guest < 0)
+		_exit(1);
+	if (!(j->plan->flags & PLANF_TEMPLATE) && seal_capabilities(j) < 0)
+		_exit(1);
+	/* Only what a reaper needs: the guest's pipes must see EOF when the guest is gone. */
+	syscall(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0);
+	reaper_run(j, guest, INIT_FD_CONTROL, listener);
+}
+
+/* Removes our cgroups when everything in them is dead; the host may be gone by then. */
+static void remove_cgroups(const struct job *j)
+{
+	for (uint32_t i = 0; i < j->plan->cgroup_count; i++)
+		for (int tries = 0; tries < 50; tries++) {
+			const char *name = plan_text(j, j->plan->cgroup_names[i]);
+
+			if (unlinkat(INIT_FD_PARENT + (int)i, name, AT_REMOVEDIR) == 0 ||
+			    errno != EBUSY)
+				break;
+			poll(NULL, 0, 1);
+		}
+}
+
+/* Outlives pid 1: ends it when the host is gone, and tells the host (by its own end) when it died. */
+static int keep(struct job *j, pid_t pid, int pidfd)
+{
+	struct pollfd p[2] = { { .fd = INIT_FD_CONTROL, .events = 0 },
+			       { .fd = pidfd, .events = POLLIN } };
+	int status;
+
+	j->status->init_pid = pid;
+	syscall(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0);
+	while (poll(p, 2, -1) < 0 && errno == EINTR)
+		;
+	if (!(p[1].revents & POLLIN))
+		(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+	while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
+		;
+	remove_cgroups(j);
+	return 0;
+}
+
+static int keeper_main(struct job *j)
+{
+	uid_t uid = getuid();
+	gid_t gid = getgid();
+	int pidfd = -1;
+	struct clone3_args args = {
+		.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS |
+			 0x1000 /* CLONE_PIDFD */,
+		.pidfd = (uintptr_t)&pidfd,
+		.exit_signal = SIGCHLD,
+	};
+
+	if (!(j->plan->flags & PLANF_NO_NETNS))
+		args.flags |= CLONE_NEWNET;
+	/* Changing uid made us undumpable, and then /proc/self/uid_map is not ours to write. */
+	(void)prctl(PR_SET_DUMPABLE, 1);
+	long pid = syscall(SYS_clone3, &args, sizeof(args));
+	if (pid < 0)
+		return plan_fail(j, STAGE_NAMESPACES, 0, errno);
+	if (pid == 0)
+		init_main(j, uid, gid);
+	return keep(j, (pid_t)pid, pidfd);
+}
+
+int main(int argc, char **argv)
+{
+	struct job j = { 0 };
+
+	if (argc > 1 && strcmp(argv[1], "reap") == 0) {
+		if (plan_map(&j, INIT_FD_PLAN, INIT_FD_STATUS) < 0)
+			return 125;
+		reaper_run(&j, (pid_t)atoi(argv[2]), INIT_FD_CONTROL, INIT_FD_CGROUP);
+	}
+	if (plan_map(&j, INIT_FD_PLAN, INIT_FD_STATUS) < 0)
+		return 125;
+	if (!(j.plan->flags & PLANF_USERNS))
+		return guest_without_namespaces(&j) < 0;
+	return keeper_main(&j) < 0;
+}

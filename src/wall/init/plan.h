@@ -1,0 +1,19 @@
+/* wall/init/plan.h - the mapped plan and status page inside cordon-init and its reapers. */
+#pragma once
+
+#include "wall/format.h"
+
+struct job {
+	const struct plan *plan; /* read-only mapping */
+	struct status *status;   /* shared mapping */
+};
+
+/* Maps and checks the plan's outer bounds. 0 or -errno. */
+int plan_map(struct job *j, int plan_fd, int status_fd);
+
+/* Text or bytes at an offset of the plan. Offset 0 is the empty string. */
+const char *plan_text(const struct job *j, uint32_t offset);
+const void *plan_at(const struct job *j, uint32_t offset);
+
+/* Records where set-up failed and returns -1, so that a failing step is one statement. */
+int plan_fail(struct job *j, enum stage stage, uint32_t detail, int os_errno);

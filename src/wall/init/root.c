@@ -1,0 +1,217 @@
+/* wall/init/root.c - see root.h. Steps are data; this file is the short loop that applies them. */
+#include "wall/init/root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "wall/init/kernel.h"
+
+/* The root grows on a mount over /tmp, which exists everywhere; what the host has below /tmp stays
+ * reachable as a source through this descriptor. */
+#define SCRATCH "/tmp"
+enum { SCRATCH_FD = 60 };
+#define SCRATCH_FD_PATH "/proc/self/fd/60"
+
+static int make_parents(char *path)
+{
+	for (char *p = path; (p = strchr(p, '/')); *p++ = '/') {
+		*p = '\0';
+		if (p != path && mkdir(path, 0755) != 0 && errno != EEXIST) {
+			int e = errno;
+			*p = '/';
+			return -e;
+		}
+	}
+	return 0;
+}
+
+/* The place for a mount: a directory or an empty file, like the source. */
+static int make_place(const char *dst, bool is_dir)
+{
+	char path[4096];
+	size_t len = strlen(dst);
+
+	if (len >= sizeof(path))
+		return -ENAMETOOLONG;
+	memcpy(path, dst, len + 1);
+	int r = make_parents(path);
+	if (r < 0)
+		return r;
+	if (is_dir)
+		return mkdir(path, 0755) != 0 && errno != EEXIST ? -errno : 0;
+	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
+	if (fd < 0)
+		return errno == EEXIST || errno == EACCES ? 0 : -errno;
+	close(fd);
+	return 0;
+}
+
+static int restrict_mount(const char *dst, uint32_t flags)
+{
+	struct mount_attr_args attr = { .attr_set = ATTR_NOSUID };
+
+	if (flags & OPF_RO)
+		attr.attr_set |= ATTR_RDONLY;
+	if (flags & OPF_NOEXEC)
+		attr.attr_set |= ATTR_NOEXEC;
+	if (!(flags & OPF_DEV))
+		attr.attr_set |= ATTR_NODEV;
+	unsigned at = flags & OPF_RECURSIVE ? 0x8000 /* AT_RECURSIVE */ : 0;
+	return syscall(SYS_mount_setattr, AT_FDCWD, dst, at, &attr, sizeof(attr)) != 0 ? -errno : 0;
+}
+
+static int source_path(const char *src, char *ret, size_t size)
+{
+	const size_t cut = sizeof(SCRATCH) - 1;
+	bool below = strncmp(src, SCRATCH "/", cut + 1) == 0;
+	int n = below ? snprintf(ret, size, SCRATCH_FD_PATH "%s", src + cut)
+		      : snprintf(ret, size, "%s", src);
+
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+static int apply_bind(const struct job *j, const struct plan_op *op)
+{
+	const char *dst = plan_text(j, op->dst);
+	char src[4096];
+	struct stat st;
+
+	int r = source_path(plan_text(j, op->src), src, sizeof(src));
+	if (r < 0)
+		return r;
+
+	if (stat(src, &st) != 0)
+		return op->flags & OPF_OPTIONAL ? 0 : -errno;
+	r = make_place(dst, S_ISDIR(st.st_mode));
+	if (r < 0)
+		return r;
+	unsigned long rec = op->flags & OPF_RECURSIVE ? MS_REC : 0;
+	if (mount(src, dst, NULL, MS_BIND | rec, NULL) != 0)
+		return -errno;
+	return restrict_mount(dst, op->flags);
+}
+
+static int apply_file(const struct job *j, const struct plan_op *op)
+{
+	const char *dst = plan_text(j, op->dst), *bytes = plan_at(j, op->src);
+	char path[4096];
+
+	if (strlen(dst) >= sizeof(path))
+		return -ENAMETOOLONG;
+	strcpy(path, dst);
+	int r = make_parents(path);
+	if (r < 0)
+		return r;
+	int fd = open(dst, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, op->mode);
+	if (fd < 0)
+		return -errno;
+	for (size_t done = 0; done < op->size;) {
+		ssize_t n = write(fd, bytes + done, op->size - done);
+		if (n < 0) {
+			r = -errno;
+			break;
+		}
+		done += (size_t)n;
+	}
+	close(fd);
+	return r;
+}
+
+static int apply_op(const struct job *j, const struct plan_op *op)
+{
+	const char *dst = plan_text(j, op->dst), *src = plan_text(j, op->src);
+
+	switch (op->kind) {
+	case OP_MKDIR:
+		return mkdir(dst, op->mode) != 0 && errno != EEXIST ? -errno : 0;
+	case OP_SYMLINK:
+		return symlink(src, dst) != 0 ? -errno : 0;
+	case OP_FILE:
+		return apply_file(j, op);
+	case OP_BIND:
+		return apply_bind(j, op);
+	case OP_TMPFS:
+		return mount("tmpfs", dst, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, src) ? -errno : 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* The tmpfs is mounted over /home, its trees are bound, and a tree's bind hides what lies below:
+ * /home/user is the tree `home`, so the guest never sees the tmpfs root itself. */
+int root_workspace(struct job *j, const char *data, int *ret_fd)
+{
+	static const char *const trees[][2] = {
+		{ "home", "/home/user" }, { "tmp", "/tmp" }, { "workspace", "/workspace" }
+	};
+	static const mode_t modes[] = { 0755, 01777, 0755 };
+
+	if (mount("workspace", "/mnt", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, data) != 0)
+		return plan_fail(j, STAGE_WORKSPACE, 0, errno);
+	int root = open("/mnt", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return plan_fail(j, STAGE_WORKSPACE, 1, errno);
+	for (uint32_t i = 0; i < 3; i++) {
+		char src[32] = "/mnt/";
+
+		strcat(src, trees[i][0]);
+		if (mkdir(src, modes[i]) != 0 || chmod(src, modes[i]) != 0 ||
+		    mount(src, trees[i][1], NULL, MS_BIND, NULL) != 0)
+			return plan_fail(j, STAGE_WORKSPACE, 2 + i, errno);
+	}
+	if (umount2("/mnt", MNT_DETACH) != 0)
+		return plan_fail(j, STAGE_WORKSPACE, 5, errno);
+	*ret_fd = root;
+	return 0;
+}
+
+int root_proc(struct job *j)
+{
+	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  "hidepid=invisible,subset=pid") != 0)
+		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX, errno);
+	return 0;
+}
+
+static int pivot(struct job *j)
+{
+	struct mount_attr_args ro = { .attr_set = ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV };
+
+	if (syscall(SYS_mount_setattr, AT_FDCWD, ".", 0, &ro, sizeof(ro)) != 0)
+		return plan_fail(j, STAGE_PIVOT, 0, errno);
+	if (syscall(SYS_pivot_root, ".", ".") != 0)
+		return plan_fail(j, STAGE_PIVOT, 1, errno);
+	if (umount2(".", MNT_DETACH) != 0)
+		return plan_fail(j, STAGE_PIVOT, 2, errno);
+	if (chdir("/") != 0)
+		return plan_fail(j, STAGE_PIVOT, 3, errno);
+	return 0;
+}
+
+int root_build(struct job *j)
+{
+	const struct plan_op *ops = plan_at(j, j->plan->ops);
+
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 1, errno);
+	int under = open(SCRATCH, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (under < 0 || dup3(under, SCRATCH_FD, O_CLOEXEC) < 0)
+		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 4, errno);
+	close(under);
+	if (mount("root", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV, "size=8m,nr_inodes=4096,mode=755"))
+		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 2, errno);
+	if (chdir(SCRATCH) != 0)
+		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 3, errno);
+	for (uint32_t i = 0; i < j->plan->op_count; i++) {
+		int r = apply_op(j, &ops[i]);
+		if (r < 0)
+			return plan_fail(j, STAGE_MOUNTS, i, -r);
+	}
+	close(SCRATCH_FD);
+	return pivot(j);
+}

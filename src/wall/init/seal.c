@@ -1,0 +1,187 @@
+/* wall/init/seal.c - see seal.h. The order matters: mounts are impossible after Landlock, Landlock
+ * needs no_new_privs, and the filter comes last because it forbids all of this. */
+#include "wall/init/seal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <linux/securebits.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "wall/init/kernel.h"
+
+int seal_rlimits(struct job *j)
+{
+	for (uint32_t i = 0; i < j->plan->rlimit_count; i++) {
+		const struct plan_rlimit *l = &j->plan->rlimits[i];
+		struct rlimit r = { .rlim_cur = l->soft, .rlim_max = l->hard };
+
+		if (setrlimit((int)l->resource, &r) != 0)
+			return plan_fail(j, STAGE_RLIMITS, i, errno);
+	}
+	return 0;
+}
+
+int seal_capabilities(struct job *j)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { { 0 } };
+
+	/* EINVAL: past the last capability of this kernel. EPERM: not ours to drop, and then none
+	 * is held either (the no-namespace rung of an ordinary user). */
+	for (unsigned long cap = 0; cap < 64; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0)
+			break;
+	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	(void)prctl(PR_SET_SECUREBITS,
+		    SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+			    SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+			    SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
+		    0, 0, 0);
+	if (syscall(SYS_capset, &head, none) != 0)
+		return plan_fail(j, STAGE_CAPABILITIES, 0, errno);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return plan_fail(j, STAGE_CAPABILITIES, 1, errno);
+	return 0;
+}
+
+static int add_rule(struct job *j, int ruleset, const struct plan_rule *rule)
+{
+	struct stat st;
+	int fd = open(plan_text(j, rule->path), O_PATH | O_CLOEXEC);
+
+	if (fd < 0)
+		return rule->optional ? 0 : -errno;
+	if (fstat(fd, &st) != 0) {
+		close(fd);
+		return -errno;
+	}
+	struct ll_path_attr attr = { .access = rule->access & j->plan->landlock_fs, .fd = fd };
+	if (!S_ISDIR(st.st_mode)) /* rights of directories are refused on files */
+		attr.access &= LL_FS_EXECUTE | LL_FS_WRITE_FILE | LL_FS_READ_FILE | LL_FS_TRUNCATE |
+			       LL_FS_IOCTL_DEV;
+	int r = syscall(SYS_landlock_add_rule, ruleset, 1, &attr, 0) != 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+int seal_landlock(struct job *j)
+{
+	const struct plan *p = j->plan;
+	const struct plan_rule *rules = plan_at(j, p->rules);
+	struct ll_ruleset_attr attr = { p->landlock_fs, p->landlock_net, p->landlock_scoped };
+	size_t size = p->landlock_scoped ? 24 : p->landlock_net ? 16 : 8;
+
+	if ((p->flags & PLANF_NO_LANDLOCK) || !p->landlock_fs)
+		return 0;
+	int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+	if (ruleset < 0)
+		return plan_fail(j, STAGE_LANDLOCK, UINT32_MAX, errno);
+	for (uint32_t i = 0; i < p->rule_count; i++) {
+		int r = add_rule(j, ruleset, &rules[i]);
+		if (r < 0) {
+			close(ruleset);
+			return plan_fail(j, STAGE_LANDLOCK, i, -r);
+		}
+	}
+	long r = syscall(SYS_landlock_restrict_self, ruleset, 0);
+	int e = errno;
+	close(ruleset);
+	return r != 0 ? plan_fail(j, STAGE_LANDLOCK, UINT32_MAX - 1, e) : 0;
+}
+
+int seal_seccomp(struct job *j, enum plan_filter which, int *ret_listener)
+{
+	struct sock_fprog prog = {
+		.len = (unsigned short)(j->plan->filter_len[which] / sizeof(struct sock_filter)),
+		.filter = (struct sock_filter *)(uintptr_t)plan_at(j, j->plan->filter[which]),
+	};
+	unsigned long flags = ret_listener ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
+
+	if (j->plan->flags & PLANF_NO_SECCOMP)
+		return 0;
+	long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
+	if (fd < 0)
+		return plan_fail(j, STAGE_SECCOMP, which, errno);
+	if (ret_listener)
+		*ret_listener = (int)fd;
+	return 0;
+}
+
+/* One "Name:\thex or decimal" line of /proc/self/status. */
+static uint64_t status_field(const char *text, const char *name, int base)
+{
+	const char *p = strstr(text, name);
+	uint64_t v = 0;
+
+	if (!p)
+		return UINT64_MAX;
+	for (p += strlen(name); *p == '\t' || *p == ' '; p++)
+		;
+	for (;; p++) {
+		int digit = *p >= '0' && *p <= '9'   ? *p - '0'
+			    : *p >= 'a' && *p <= 'f' ? *p - 'a' + 10
+						     : base;
+		if (digit >= base)
+			return v;
+		v = v * (uint64_t)base + (uint64_t)digit;
+	}
+}
+
+static int prove_status_file(struct job *j)
+{
+	struct status *s = j->status;
+	char text[4096];
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return plan_fail(j, STAGE_PROOF, 0, errno);
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return plan_fail(j, STAGE_PROOF, 1, EIO);
+	text[n] = '\0';
+	s->cap_prm = status_field(text, "\nCapPrm:", 16);
+	s->cap_eff = status_field(text, "\nCapEff:", 16);
+	s->cap_bnd = status_field(text, "\nCapBnd:", 16);
+	s->no_new_privs = (uint32_t)status_field(text, "\nNoNewPrivs:", 10);
+	s->seccomp_mode = (uint32_t)status_field(text, "\nSeccomp:", 10);
+	s->seccomp_filters = (uint32_t)status_field(text, "\nSeccomp_filters:", 10);
+	return 0;
+}
+
+int seal_prove(struct job *j)
+{
+	static const char *const names[PLAN_NAMESPACES] = { "user", "pid", "mnt",   "net",
+							    "ipc",  "uts", "cgroup" };
+	struct status *s = j->status;
+	struct stat st;
+
+	for (int i = 0; i < PLAN_NAMESPACES; i++) {
+		char path[32] = "/proc/self/ns/";
+
+		strcat(path, names[i]);
+		s->namespaces[i] = stat(path, &st) == 0 ? (uint64_t)st.st_ino : 0;
+	}
+	s->rlimit_count = j->plan->rlimit_count;
+	for (uint32_t i = 0; i < s->rlimit_count; i++) {
+		struct rlimit r = { 0 };
+
+		if (getrlimit((int)j->plan->rlimits[i].resource, &r) != 0)
+			return plan_fail(j, STAGE_PROOF, 2, errno);
+		s->rlimits[i] = (struct plan_rlimit){ .resource = j->plan->rlimits[i].resource,
+						      .soft = r.rlim_cur,
+						      .hard = r.rlim_max };
+	}
+	/* No rule names this file: only Landlock can say EACCES to its owner. */
+	int fd = open("/run/.landlock", O_RDONLY | O_CLOEXEC);
+	s->landlock_proven = fd < 0 && errno == EACCES;
+	if (fd >= 0)
+		close(fd);
+	return prove_status_file(j);
+}

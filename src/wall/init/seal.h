@@ -1,0 +1,14 @@
+/* wall/init/seal.h - what a process does to itself before it runs foreign code: limits, no
+ * capabilities, Landlock, seccomp. Async-signal-safe, no allocation. */
+#pragma once
+
+#include "wall/init/plan.h"
+
+int seal_rlimits(struct job *j);
+/* Empties every capability set and locks it; no_new_privs. */
+int seal_capabilities(struct job *j);
+int seal_landlock(struct job *j);
+/* Loads filter which. ret_listener, when not NULL, receives the notification descriptor. */
+int seal_seccomp(struct job *j, enum plan_filter which, int *ret_listener);
+/* Reads the layers back from inside into the status page. Must be last. */
+int seal_prove(struct job *j);
