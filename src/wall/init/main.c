@@ -2,6 +2,7 @@
  * pid 1 and outlives it; as `cordon-init reap` the pid 1 of a session that a template forked.
  *
  * It starts unprivileged: the host has already dropped to a dedicated non-zero uid. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -69,18 +70,33 @@ _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 	reaper_run(j, guest, INIT_FD_CONTROL, listener);
 }
 
-/* Removes our cgroups when everything in them is dead; the host may be gone by then. */
+static bool remove_patiently(int parent, const char *name)
+{
+	for (int tries = 0; tries < 50; tries++) {
+		if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno != EBUSY)
+			return true;
+		poll(NULL, 0, 1); /* the last task is still being buried */
+	}
+	return false;
+}
+
+/* Removes our cgroups and those of a template's sessions ("NAME.*") when everything in them is
+ * dead: the host may be gone by then. */
 static void remove_cgroups(const struct job *j)
 {
-	for (uint32_t i = 0; i < j->plan->cgroup_count; i++)
-		for (int tries = 0; tries < 50; tries++) {
-			const char *name = plan_text(j, j->plan->cgroup_names[i]);
+	for (uint32_t i = 0; i < j->plan->cgroup_count; i++) {
+		int parent = INIT_FD_PARENT + (int)i;
+		const char *name = plan_text(j, j->plan->cgroup_names[i]);
+		size_t len = strlen(name);
+		DIR *d = j->plan->flags & PLANF_TEMPLATE ? fdopendir(dup(parent)) : NULL;
 
-			if (unlinkat(INIT_FD_PARENT + (int)i, name, AT_REMOVEDIR) == 0 ||
-			    errno != EBUSY)
-				break;
-			poll(NULL, 0, 1);
-		}
+		for (struct dirent *e; d && (e = readdir(d));)
+			if (strncmp(e->d_name, name, len) == 0 && e->d_name[len] == '.')
+				(void)remove_patiently(parent, e->d_name);
+		if (d)
+			closedir(d);
+		(void)remove_patiently(parent, name);
+	}
 }
 
 /* Outlives pid 1: ends it when the host is gone, and tells the host (by its own end) when it died. */

@@ -42,7 +42,7 @@ static struct status_denial *find(struct status *s, uint32_t nr, uint64_t arg, c
 	struct status_denial *d = &s->denials[s->denial_count];
 	d->syscall_nr = nr;
 	d->arg = arg;
-	strncpy(d->target, target, sizeof(d->target) - 1);
+	memcpy(d->target, target, strnlen(target, sizeof(d->target) - 1));
 	s->denial_count++;
 	return d;
 }

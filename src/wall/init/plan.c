@@ -3,6 +3,7 @@
 #include "wall/init/plan.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 

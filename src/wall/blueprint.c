@@ -1,0 +1,348 @@
+/* wall/blueprint.c - see blueprint.h. */
+#include "wall/blueprint.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/mem.h"
+#include "wall/filters.h"
+#include "wall/init/kernel.h"
+
+enum { PLAN_MAX_BYTES = 64 << 20, INSIDE_ID = 1000 };
+
+#define READ_RIGHTS (LL_FS_READ_FILE | LL_FS_READ_DIR)
+#define WRITE_RIGHTS                                                                               \
+	(READ_RIGHTS | LL_FS_WRITE_FILE | LL_FS_REMOVE_DIR | LL_FS_REMOVE_FILE | LL_FS_MAKE_DIR |  \
+	 LL_FS_MAKE_REG | LL_FS_MAKE_FIFO | LL_FS_MAKE_SYM | LL_FS_REFER | LL_FS_TRUNCATE)
+
+/* The plan grows as: header, strings and bytes; ops and rules are kept apart and added last. */
+struct draft {
+	struct buf blob; /* starts with struct plan */
+	struct plan head;
+	struct plan_op *ops;
+	size_t op_count;
+	struct plan_rule *rules;
+	size_t rule_count;
+	bool failed;
+};
+
+static uint32_t put(struct draft *d, const void *bytes, size_t len)
+{
+	size_t at = d->blob.len;
+
+	if (buf_add(&d->blob, bytes, len) < 0 || buf_add_char(&d->blob, '\0') < 0)
+		d->failed = true;
+	return (uint32_t)at;
+}
+
+static uint32_t put_text(struct draft *d, const char *text)
+{
+	return text ? put(d, text, strlen(text)) : 0;
+}
+
+static uint32_t put_list(struct draft *d, const struct strlist *l)
+{
+	size_t at = d->blob.len;
+
+	for (size_t i = 0; i < l->count; i++)
+		(void)put_text(d, l->items[i]);
+	(void)put_text(d, "");
+	return (uint32_t)at;
+}
+
+static uint32_t put_aligned(struct draft *d, const void *bytes, size_t len)
+{
+	while (d->blob.len % 8 != 0 && buf_add_char(&d->blob, '\0') == 0)
+		;
+	return put(d, bytes, len);
+}
+
+static void add_op(struct draft *d, struct plan_op op)
+{
+	struct plan_op *a = mem_grow(d->ops, d->op_count + 1, sizeof(*a));
+
+	if (!a) {
+		d->failed = true;
+		return;
+	}
+	d->ops = a;
+	a[d->op_count++] = op;
+}
+
+static void add_rule(struct draft *d, const char *path, uint64_t access, bool optional)
+{
+	struct plan_rule *a = mem_grow(d->rules, d->rule_count + 1, sizeof(*a));
+
+	if (!a) {
+		d->failed = true;
+		return;
+	}
+	d->rules = a;
+	a[d->rule_count++] = (struct plan_rule){ .path = put_text(d, path),
+						 .access = access,
+						 .optional = optional };
+}
+
+/* Destinations are relative to the new root. */
+static uint32_t put_dst(struct draft *d, const char *guest)
+{
+	while (*guest == '/')
+		guest++;
+	return put_text(d, guest);
+}
+
+static void add_dir(struct draft *d, const char *path, uint32_t mode)
+{
+	add_op(d, (struct plan_op){ .kind = OP_MKDIR, .dst = put_dst(d, path), .mode = mode });
+}
+
+static void add_file(struct draft *d, const char *path, const void *bytes, size_t len, uint32_t mode)
+{
+	add_op(d, (struct plan_op){ .kind = OP_FILE,
+				    .dst = put_dst(d, path),
+				    .src = put(d, bytes, len),
+				    .size = (uint32_t)len,
+				    .mode = mode });
+}
+
+static void add_link(struct draft *d, const char *target, const char *path)
+{
+	add_op(d, (struct plan_op){ .kind = OP_SYMLINK,
+				    .src = put_text(d, target),
+				    .dst = put_dst(d, path) });
+}
+
+static void add_bind(struct draft *d, const struct launch_bind *b)
+{
+	uint32_t flags = OPF_RECURSIVE;
+
+	if (!(b->flags & BIND_WRITABLE) && !(b->flags & BIND_DEVICE))
+		flags |= OPF_RO;
+	if (b->flags & BIND_OPTIONAL)
+		flags |= OPF_OPTIONAL;
+	if (b->flags & BIND_DEVICE)
+		flags |= OPF_DEV | OPF_NOEXEC;
+	add_op(d, (struct plan_op){ .kind = OP_BIND,
+				    .src = put_text(d, b->host),
+				    .dst = put_dst(d, b->guest),
+				    .flags = flags });
+}
+
+/* Files that every sandbox has: who it is, and the harmless devices. */
+static void common_root(struct draft *d)
+{
+	static const char *const dirs[] = { "usr", "etc", "dev", "proc", "run", "run/cordon", "home",
+					    "home/user", "tmp", "workspace", "mnt", "var" };
+	static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+					       "/dev/urandom" };
+	static const char *const links[][2] = {
+		{ "usr/bin", "bin" },           { "usr/sbin", "sbin" },
+		{ "usr/lib", "lib" },           { "usr/lib64", "lib64" },
+		{ "/proc/self/fd", "dev/fd" },  { "/proc/self/fd/0", "dev/stdin" },
+		{ "/proc/self/fd/1", "dev/stdout" }, { "/proc/self/fd/2", "dev/stderr" },
+		{ "/tmp", "dev/shm" },          { "/tmp", "var/tmp" },
+	};
+	static const char *const files[][2] = {
+		{ "etc/passwd", "root:x:0:0:root:/:/bin/false\n"
+				"user:x:1000:1000:Cordon guest:/home/user:/bin/bash\n"
+				"nobody:x:65534:65534:nobody:/nonexistent:/bin/false\n" },
+		{ "etc/group", "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n" },
+		{ "etc/hostname", "sandbox\n" },
+		{ "etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n" },
+		{ "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n" },
+		{ "etc/os-release", "NAME=\"Cordon sandbox\"\nID=cordon\nPRETTY_NAME=\"Cordon "
+				    "sandbox\"\nVERSION_ID=\"" CORDON_VERSION "\"\n" },
+		{ "run/.landlock", "" },
+	};
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs); i++)
+		add_dir(d, dirs[i], 0755);
+	for (size_t i = 0; i < sizeof(links) / sizeof(*links); i++)
+		add_link(d, links[i][0], links[i][1]);
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+		add_file(d, files[i][0], files[i][1], strlen(files[i][1]), 0444);
+	for (size_t i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
+		struct launch_bind b = { .host = (char *)(uintptr_t)devices[i],
+					 .guest = (char *)(uintptr_t)devices[i],
+					 .flags = BIND_DEVICE };
+		add_bind(d, &b);
+		add_rule(d, devices[i], READ_RIGHTS | LL_FS_WRITE_FILE, false);
+	}
+}
+
+static void launch_root(struct draft *d, const struct launch *l)
+{
+	for (size_t i = 0; i < l->bind_count; i++) {
+		const struct launch_bind *b = &l->binds[i];
+
+		add_bind(d, b);
+		if (b->flags & BIND_NOT_ALL)
+			continue;
+		uint64_t access = b->flags & BIND_WRITABLE ? WRITE_RIGHTS : READ_RIGHTS;
+		if (b->flags & BIND_EXEC)
+			access |= LL_FS_EXECUTE;
+		add_rule(d, b->guest, access, b->flags & BIND_OPTIONAL);
+	}
+	for (size_t i = 0; i < l->link_count; i++)
+		add_link(d, l->links[i].target, l->links[i].guest);
+	for (size_t i = 0; i < l->file_count; i++)
+		add_file(d, l->files[i].guest, l->files[i].bytes, l->files[i].len, l->files[i].mode);
+	for (size_t i = 0; i < l->exec_paths.count; i++)
+		add_rule(d, l->exec_paths.items[i], READ_RIGHTS | LL_FS_EXECUTE, true);
+}
+
+static void common_rules(struct draft *d)
+{
+	add_rule(d, "/etc", READ_RIGHTS, false);
+	add_rule(d, "/run/cordon", READ_RIGHTS, false);
+	add_rule(d, "/proc", READ_RIGHTS, false);
+	add_rule(d, "/home", READ_RIGHTS, false);
+	add_rule(d, "/home/user", WRITE_RIGHTS, false);
+	add_rule(d, "/tmp", WRITE_RIGHTS, false);
+	add_rule(d, "/workspace", WRITE_RIGHTS, false);
+	add_rule(d, "/dev", LL_FS_READ_DIR, false);
+	add_rule(d, "/usr", LL_FS_READ_DIR, false);
+}
+
+static void landlock_masks(struct plan *p, const struct machine *m, bool network)
+{
+	static const int bits[] = { 0, 13, 14, 15, 15, 16, 16, 16 };
+	int abi = m->landlock_abi > 7 ? 7 : m->landlock_abi;
+
+	p->landlock_fs = (1ULL << bits[abi]) - 1;
+	if (abi >= 4 && !network)
+		p->landlock_net = LL_NET_BIND_TCP | LL_NET_CONNECT_TCP;
+	if (abi >= 6)
+		p->landlock_scoped = LL_SCOPE_ABSTRACT_UNIX | LL_SCOPE_SIGNAL;
+}
+
+static void add_rlimit(struct plan *p, unsigned resource, uint64_t soft, uint64_t hard)
+{
+	p->rlimits[p->rlimit_count++] =
+		(struct plan_rlimit){ .resource = resource, .soft = soft, .hard = hard };
+}
+
+static void limits(struct plan *p, const struct policy *policy, bool template)
+{
+	add_rlimit(p, RLIMIT_CORE, 0, 0);
+	/* A session lives for many executions: its soft limit moves, the host watches the clock. */
+	add_rlimit(p, RLIMIT_CPU, policy->cpu_seconds, template ? RLIM_INFINITY : policy->cpu_seconds);
+	add_rlimit(p, RLIMIT_DATA, policy->memory_bytes, policy->memory_bytes);
+	add_rlimit(p, RLIMIT_FSIZE, policy->file_bytes, policy->file_bytes);
+	add_rlimit(p, RLIMIT_NOFILE, policy->open_files, policy->open_files);
+	add_rlimit(p, RLIMIT_NPROC, policy->processes, policy->processes);
+	add_rlimit(p, RLIMIT_STACK, policy->stack_bytes, policy->stack_bytes);
+	add_rlimit(p, RLIMIT_MEMLOCK, 0, 0);
+	add_rlimit(p, RLIMIT_MSGQUEUE, 0, 0);
+}
+
+void blueprint_workspace_data(const struct policy *p, char *ret, size_t size)
+{
+	/* The tmpfs root and its three trees take an inode each. */
+	snprintf(ret, size, "size=%llu,nr_inodes=%llu,mode=755", (unsigned long long)p->fs_bytes,
+		 (unsigned long long)p->file_count + 4);
+}
+
+const void *blueprint_filter(enum launch_filter guest, bool network, enum plan_filter which,
+			     size_t *ret_len)
+{
+#define ROW(g) { { { filter_##g##_whole_0, sizeof(filter_##g##_whole_0) },                         \
+		   { filter_##g##_template_0, sizeof(filter_##g##_template_0) },                   \
+		   { filter_final_0, sizeof(filter_final_0) } },                                   \
+		 { { filter_##g##_whole_1, sizeof(filter_##g##_whole_1) },                         \
+		   { filter_##g##_template_1, sizeof(filter_##g##_template_1) },                   \
+		   { filter_final_1, sizeof(filter_final_1) } } }
+	static const struct {
+		const void *bytes;
+		size_t len;
+	} table[][2][3] = { ROW(python), ROW(r), ROW(node), ROW(sh), ROW(pod) };
+#undef ROW
+
+	*ret_len = table[guest][network][which].len;
+	return table[guest][network][which].bytes;
+}
+
+static void filters(struct draft *d, const struct launch *l)
+{
+	for (int i = 0; i < 3; i++) {
+		size_t len;
+		const void *bytes = blueprint_filter(l->filter, l->has_network, (enum plan_filter)i, &len);
+
+		d->head.filter_len[i] = (uint32_t)len;
+		d->head.filter[i] = put_aligned(d, bytes, len);
+	}
+}
+
+static uint32_t flags(const struct blueprint_options *o)
+{
+	uint32_t f = PLANF_USERNS;
+
+	if (o->launch->is_template)
+		f |= PLANF_TEMPLATE;
+	if (o->launch->has_network)
+		f |= PLANF_LOOPBACK;
+	if (o->layers_off & LAYER_LANDLOCK)
+		f |= PLANF_NO_LANDLOCK;
+	if (o->layers_off & LAYER_SECCOMP)
+		f |= PLANF_NO_SECCOMP;
+	if (o->layers_off & LAYER_NETNS)
+		f |= PLANF_NO_NETNS;
+	if (o->policy->cpu_percent <= 100 && !o->cgroup->has_cpu)
+		f |= PLANF_ONE_CORE;
+	return f;
+}
+
+static void header(struct draft *d, const struct blueprint_options *o)
+{
+	const struct launch *l = o->launch;
+	struct plan *p = &d->head;
+	char data[128];
+
+	p->magic = PLAN_MAGIC;
+	p->version = PLAN_VERSION;
+	p->flags = flags(o);
+	p->inside_uid = p->inside_gid = INSIDE_ID;
+	landlock_masks(p, o->machine, l->has_network);
+	limits(p, o->policy, l->is_template);
+	p->argc = (uint32_t)l->argv.count;
+	p->argv = put_list(d, &l->argv);
+	p->envc = (uint32_t)l->env.count;
+	p->env = put_list(d, &l->env);
+	p->executable = put_text(d, l->executable);
+	p->cwd = put_text(d, l->cwd ? l->cwd : "/home/user");
+	p->hostname = put_text(d, "sandbox");
+	p->cgroup_v2 = o->cgroup->is_v2;
+	p->cgroup_count = o->cgroup->count;
+	for (uint32_t i = 0; i < o->cgroup->count; i++)
+		p->cgroup_names[i] = put_text(d, o->cgroup->name);
+	blueprint_workspace_data(o->policy, data, sizeof(data));
+	p->workspace_data = put_text(d, data);
+}
+
+int blueprint_make(const struct blueprint_options *o, struct buf *ret, struct cordon_error **reterr)
+{
+	struct draft d = { .failed = false };
+
+	buf_init(&d.blob, PLAN_MAX_BYTES);
+	(void)put(&d, &d.head, sizeof(d.head));
+	header(&d, o);
+	common_root(&d);
+	launch_root(&d, o->launch);
+	common_rules(&d);
+	filters(&d, o->launch);
+	d.head.op_count = (uint32_t)d.op_count;
+	d.head.ops = put_aligned(&d, d.ops, d.op_count * sizeof(*d.ops));
+	d.head.rule_count = (uint32_t)d.rule_count;
+	d.head.rules = put_aligned(&d, d.rules, d.rule_count * sizeof(*d.rules));
+	d.head.size = (uint32_t)d.blob.len;
+	free(d.ops);
+	free(d.rules);
+	if (d.failed) {
+		buf_done(&d.blob);
+		return err_set(reterr, CORDON_NOMEM, "the launch plan does not fit");
+	}
+	memcpy(d.blob.data, &d.head, sizeof(d.head));
+	*ret = d.blob;
+	return 0;
+}

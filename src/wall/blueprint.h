@@ -1,0 +1,27 @@
+/* wall/blueprint.h - from policy, launch and machine to the plan that cordon-init carries out:
+ * plain data that a unit test reads without privileges. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "policy/policy.h"
+#include "wall/cgroup.h"
+#include "wall/format.h"
+#include "wall/launch.h"
+#include "wall/machine.h"
+
+struct blueprint_options {
+	const struct policy *policy;
+	const struct launch *launch;
+	const struct machine *machine;
+	const struct cgroup *cgroup;
+	uint32_t layers_off; /* policy_layer bits that `doctor --prove` switches off */
+};
+
+/* The plan's bytes. */
+int blueprint_make(const struct blueprint_options *o, struct buf *ret, struct cordon_error **reterr);
+/* Mount data of the session's tmpfs: size, inodes, mode. */
+void blueprint_workspace_data(const struct policy *p, char *ret, size_t size);
+/* The filter that a launch uses, and its bytes. */
+const void *blueprint_filter(enum launch_filter guest, bool network, enum plan_filter which,
+			     size_t *ret_len);

@@ -1,0 +1,383 @@
+/* wall/box.c - see box.h. */
+#include "wall/box.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "wall/blueprint.h"
+#include "wall/init/kernel.h"
+#include "wall/spawn.h"
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10U
+#endif
+
+extern const char cordon_init_bytes[], cordon_init_end[];
+
+struct box {
+	struct machine machine;
+	struct cgroup cgroup;
+	pid_t keeper;  /* our child; 0: a template forked this box */
+	int pidfd;     /* of the keeper, or of pid 1 when there is none */
+	int control;   /* seqpacket; EOF when the sandbox is gone */
+	int workspace; /* O_PATH root of its tmpfs */
+	struct status *status;
+	uid_t uid;
+	bool is_gone;
+};
+
+static struct box *new_box(void)
+{
+	struct box *b = mem_alloc(sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->pidfd = b->control = b->workspace = -1;
+	return b;
+}
+
+static int make_status(struct box *b, int *ret_fd, struct cordon_error **reterr)
+{
+	cleanup_close int fd = memfd_create("cordon-status", MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, sizeof(struct status)) != 0)
+		return err_errno(reterr, errno, "make the status page");
+	void *p = mmap(NULL, sizeof(struct status), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return err_errno(reterr, errno, "map the status page");
+	b->status = p;
+	b->status->magic = STATUS_MAGIC;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int make_program(int *ret_fd, struct cordon_error **reterr)
+{
+	size_t len = (size_t)(cordon_init_end - cordon_init_bytes);
+	cleanup_close int fd = memfd_create("cordon-init", MFD_CLOEXEC | MFD_EXEC);
+
+	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 every memfd may be executed */
+		fd = memfd_create("cordon-init", MFD_CLOEXEC);
+	if (fd < 0)
+		return err_errno(reterr, errno, "make the supervisor's file");
+	int r = file_write_all(fd, cordon_init_bytes, len);
+	if (r < 0)
+		return err_errno(reterr, -r, "write the supervisor's file");
+	/* A file that is open for writing cannot be executed: reopen it for reading. */
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	int ro = open(path, O_RDONLY | O_CLOEXEC);
+	if (ro < 0)
+		return err_errno(reterr, errno, "reopen the supervisor's file");
+	*ret_fd = ro;
+	return 0;
+}
+
+static int check_required(const struct machine *m, const struct policy *p,
+			  struct cordon_error **reterr)
+{
+	for (uint32_t layer = 1; layer <= LAYER_OWN_NETNS; layer <<= 1) {
+		const char *remedy = "";
+		const char *why = p->require & layer ? machine_missing(m, layer, &remedy) : NULL;
+
+		if (why)
+			return err_set(reterr, CORDON_UNSUPPORTED,
+				       "the policy requires the layer '%s', and %s; remedy: %s",
+				       policy_layer_name(layer), why, remedy);
+	}
+	return 0;
+}
+
+static void fill_spawn(struct spawn *s, const struct box *b, const struct box_options *o)
+{
+	for (int i = 0; i < SPAWN_FDS; i++)
+		s->fds[i] = -1;
+	s->fds[0] = o->stdin_fd;
+	s->fds[1] = o->stdout_fd;
+	s->fds[2] = o->stderr_fd;
+	s->fds[INIT_FD_WIRE] = o->wire_fd;
+	s->uid = s->gid = b->uid;
+	s->cgroup_fd = b->cgroup.is_v2 && b->cgroup.count ? b->cgroup.join_fds[0] : -1;
+	for (uint32_t i = 0; i < b->cgroup.count; i++) {
+		if (!b->cgroup.is_v2)
+			s->fds[INIT_FD_CGROUP + (int)i] = b->cgroup.join_fds[i];
+		s->fds[INIT_FD_PARENT + (int)i] = b->cgroup.parent_fds[i];
+	}
+}
+
+static int launch_init(struct box *b, const struct box_options *o, struct cordon_error **reterr)
+{
+	static const char *const argv[] = { "cordon-init", NULL };
+	struct blueprint_options blueprint = { .policy = o->policy,
+					       .launch = o->launch,
+					       .machine = &b->machine,
+					       .cgroup = &b->cgroup,
+					       .layers_off = o->layers_off };
+	cleanup_close int plan = -1, status = -1, program = -1, inner = -1;
+	cleanup_buf struct buf bytes = { 0 };
+	struct spawn s = { .argv = argv };
+	int pair[2];
+
+	int r = make_status(b, &status, reterr);
+	if (r == 0)
+		r = make_program(&program, reterr);
+	if (r == 0)
+		r = blueprint_make(&blueprint, &bytes, reterr);
+	if (r == 0)
+		r = file_from_bytes("cordon-plan", bytes.data, bytes.len, &plan, reterr);
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		return err_errno(reterr, errno, "make the control socket");
+	b->control = pair[0];
+	inner = pair[1];
+	fill_spawn(&s, b, o);
+	s.program_fd = program;
+	s.fds[INIT_FD_CONTROL] = inner;
+	s.fds[INIT_FD_PLAN] = plan;
+	s.fds[INIT_FD_STATUS] = status;
+	s.fds[INIT_FD_SELF] = program;
+	return spawn_start(&s, &b->keeper, &b->pidfd, reterr);
+}
+
+int box_start(const struct box_options *o, struct box **ret, struct cordon_error **reterr)
+{
+	cleanup_box struct box *b = new_box();
+
+	if (!b)
+		return err_errno(reterr, ENOMEM, "make a sandbox");
+	machine_look(&b->machine);
+	int r = check_required(&b->machine, o->policy, reterr);
+	if (r < 0)
+		return r;
+	b->uid = b->machine.is_root ? BOX_UID : geteuid();
+	struct cgroup_options group = { .owner_uid = b->uid };
+	r = cgroup_make(&b->machine, o->policy, &group, &b->cgroup, reterr);
+	if (r == 0)
+		r = launch_init(b, o, reterr);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(b);
+	return 0;
+}
+
+int box_prepare(const struct policy *p, const struct box *template, struct box **ret,
+		struct box_seat *ret_seat, struct cordon_error **reterr)
+{
+	cleanup_box struct box *b = new_box();
+	struct box_seat seat = { .control_fd = -1, .status_fd = -1 };
+	int pair[2];
+
+	if (!b)
+		return err_errno(reterr, ENOMEM, "make a sandbox");
+	b->machine = template->machine;
+	b->uid = template->uid;
+	struct cgroup_options group = { .owner_uid = b->uid, .below = template->cgroup.name };
+	int r = cgroup_make(&b->machine, p, &group, &b->cgroup, reterr);
+	if (r == 0)
+		r = make_status(b, &seat.status_fd, reterr);
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+		close(seat.status_fd);
+		return err_errno(reterr, errno, "make the control socket");
+	}
+	b->control = pair[0];
+	seat.control_fd = pair[1];
+	for (uint32_t i = 0; i < MACHINE_CONTROLLERS; i++)
+		seat.cgroup_fds[i] = i < b->cgroup.count ? b->cgroup.join_fds[i] : -1;
+	*ret = TAKE_PTR(b);
+	*ret_seat = seat;
+	return 0;
+}
+
+void box_seat_done(struct box_seat *s)
+{
+	close_fdp(&s->control_fd);
+	close_fdp(&s->status_fd);
+}
+
+/* One message of the control socket. 1: something came, 0: nothing now, -1: it is over. */
+static int receive(struct box *b)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(4 * sizeof(int))];
+	} u = { .room = { 0 } };
+	char byte = 0;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = u.room,
+			      .msg_controllen = sizeof(u.room) };
+	int fds[4] = { -1, -1, -1, -1 };
+
+	ssize_t n = recvmsg(b->control, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	if (n == 0)
+		return -1;
+	size_t count = 0;
+	if (msg.msg_controllen >= sizeof(struct cmsghdr) && u.head.cmsg_type == SCM_RIGHTS) {
+		count = (u.head.cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(fds, CMSG_DATA(&u.head), (count < 4 ? count : 4) * sizeof(int));
+	}
+	if (byte == CONTROL_WORKSPACE && b->workspace < 0) {
+		b->workspace = TAKE_FD(fds[0]);
+		if (b->pidfd < 0)
+			b->pidfd = TAKE_FD(fds[1]);
+	}
+	for (size_t i = 0; i < 4; i++)
+		close_fdp(&fds[i]);
+	return 1;
+}
+
+bool box_is_gone(struct box *b)
+{
+	int r = 1;
+
+	while (!b->is_gone && (r = receive(b)) > 0)
+		;
+	if (r < 0)
+		b->is_gone = true;
+	return b->is_gone;
+}
+
+bool box_wait_gone(struct box *b, deadline_ns deadline)
+{
+	while (!box_is_gone(b)) {
+		struct pollfd p = { .fd = b->control, .events = POLLIN };
+
+		if (poll(&p, 1, deadline_poll_ms(deadline)) == 0)
+			return false;
+	}
+	return true;
+}
+
+int box_wait_ready(struct box *b, deadline_ns deadline, struct cordon_error **reterr)
+{
+	while (b->workspace < 0 && !box_is_gone(b)) {
+		struct pollfd p = { .fd = b->control, .events = POLLIN };
+
+		if (b->workspace < 0 && poll(&p, 1, deadline_poll_ms(deadline)) == 0)
+			return err_set(reterr, CORDON_TIMEOUT, "the sandbox did not start in time");
+	}
+	if (b->workspace >= 0)
+		return 0;
+	int r = box_failure(b, reterr);
+	return r < 0 ? r : err_set(reterr, CORDON_OS, "the sandbox ended while it was being built");
+}
+
+int box_failure(const struct box *b, struct cordon_error **reterr)
+{
+	static const char *const words[] = {
+#define X(id, text) text,
+		STAGES(X)
+#undef X
+	};
+	const struct status *s = b->status;
+
+	if (s->state != STATE_FAILED)
+		return 0;
+	const char *what = s->stage < sizeof(words) / sizeof(*words) ? words[s->stage] : "?";
+	return err_errno(reterr, s->os_errno, "the sandbox could not %s (step %u): %s", what,
+			 s->detail, strerror(s->os_errno));
+}
+
+void box_kill(struct box *b)
+{
+	siginfo_t info;
+
+	if (b->keeper > 0) {
+		/* The keeper ends pid 1 when our end is closed, and pid 1 takes the rest along. */
+		(void)shutdown(b->control, SHUT_RDWR);
+		while (waitid(P_PID, (id_t)b->keeper, &info, WEXITED | __WALL) < 0 && errno == EINTR)
+			;
+		b->keeper = 0;
+	} else if (b->pidfd >= 0 && !b->is_gone) {
+		(void)syscall(SYS_pidfd_send_signal, b->pidfd, SIGKILL, NULL, 0);
+		struct pollfd p = { .fd = b->pidfd, .events = POLLIN };
+		while (poll(&p, 1, 5000) < 0 && errno == EINTR)
+			;
+	}
+	b->is_gone = true;
+}
+
+struct box *box_free(struct box *b)
+{
+	if (!b)
+		return NULL;
+	box_kill(b);
+	cgroup_done(&b->cgroup);
+	close_fdp(&b->pidfd);
+	close_fdp(&b->control);
+	close_fdp(&b->workspace);
+	if (b->status)
+		munmap(b->status, sizeof(struct status));
+	free(b);
+	return NULL;
+}
+
+int box_interrupt(struct box *b)
+{
+	char order = CONTROL_INTERRUPT;
+
+	return send(b->control, &order, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -CORDON_STATE;
+}
+
+int box_control_fd(const struct box *b)
+{
+	return b->control;
+}
+
+int box_workspace_fd(const struct box *b)
+{
+	return b->workspace;
+}
+
+uid_t box_uid(const struct box *b)
+{
+	return b->uid;
+}
+
+pid_t box_pid(const struct box *b)
+{
+	return b->is_gone ? 0 : b->status->init_pid;
+}
+
+const struct status *box_status(const struct box *b)
+{
+	return b->status;
+}
+
+const struct cgroup *box_cgroup(const struct box *b)
+{
+	return &b->cgroup;
+}
+
+const struct machine *box_machine(const struct box *b)
+{
+	return &b->machine;
+}
+
+void box_usage(struct box *b, uint64_t *ret_cpu_us, uint64_t *ret_peak_bytes)
+{
+	struct cgroup_counts counts;
+
+	cgroup_read(&b->cgroup, &counts);
+	*ret_cpu_us = counts.cpu_us > b->status->cpu_us ? counts.cpu_us : b->status->cpu_us;
+	*ret_peak_bytes = counts.memory_peak_bytes;
+	if (*ret_peak_bytes == 0)
+		*ret_peak_bytes = b->status->max_rss_kib * 1024;
+}

@@ -1,0 +1,75 @@
+/* wall/box.h - one sandbox: its supervisor, its workspace, its control groups, its status page. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "policy/policy.h"
+#include "wall/cgroup.h"
+#include "wall/format.h"
+#include "wall/launch.h"
+#include "wall/machine.h"
+
+/* The host uid of sandboxes that root starts: dedicated, non-zero, in no one's files. */
+enum { BOX_UID = 64210 };
+
+struct box;
+
+struct box_options {
+	const struct policy *policy;
+	const struct launch *launch;
+	int stdin_fd, stdout_fd, stderr_fd, wire_fd; /* borrowed; -1: closed in the guest */
+	uint32_t layers_off;                         /* `doctor --prove` only */
+};
+
+/* Starts the supervisor; the wall is being built when this returns. Refuses before that when a
+ * layer that the policy requires is missing here. */
+int box_start(const struct box_options *o, struct box **ret, struct cordon_error **reterr);
+/* Waits until the root stands and the workspace descriptor has come, or says what failed. */
+int box_wait_ready(struct box *b, deadline_ns deadline, struct cordon_error **reterr);
+
+/* What the host hands to a template so that it forks a session; the session's half of a box. */
+struct box_seat {
+	int control_fd, status_fd;               /* to be passed; closed by box_seat_done */
+	int cgroup_fds[MACHINE_CONTROLLERS];     /* borrowed from the box; -1: none */
+};
+/* A box whose processes a template will fork. below: the template's box. */
+int box_prepare(const struct policy *p, const struct box *template, struct box **ret,
+		struct box_seat *ret_seat, struct cordon_error **reterr);
+void box_seat_done(struct box_seat *s);
+
+/* Ends everything in it, now, and waits for that. */
+void box_kill(struct box *b);
+struct box *box_free(struct box *b);
+/* SIGINT for the guest. */
+int box_interrupt(struct box *b);
+
+/* Readable (EOF) when the sandbox is gone; for poll(2). */
+int box_control_fd(const struct box *b);
+/* Takes note of what came on the control socket: true when the sandbox is gone. */
+bool box_is_gone(struct box *b);
+/* Waits at most that long for the end. True when it is gone. */
+bool box_wait_gone(struct box *b, deadline_ns deadline);
+
+int box_workspace_fd(const struct box *b); /* O_PATH; -1 before it came */
+uid_t box_uid(const struct box *b);
+pid_t box_pid(const struct box *b); /* pid 1 of the sandbox as the host sees it; 0: unknown */
+const struct status *box_status(const struct box *b);
+const struct cgroup *box_cgroup(const struct box *b);
+const struct machine *box_machine(const struct box *b);
+
+/* What failed while the wall was being built, in words; 0 when nothing did. */
+int box_failure(const struct box *b, struct cordon_error **reterr);
+/* CPU time and peak memory so far. */
+void box_usage(struct box *b, uint64_t *ret_cpu_us, uint64_t *ret_peak_bytes);
+/* The layers that were proven active (docs/result.md); a new reference. */
+json_t *box_assurance(const struct box *b, const struct policy *p);
+/* Refusals recorded since the count in *from; moves *from. A new array. */
+json_t *box_denials(const struct box *b);
+
+DEFINE_FREEP(struct box *, box_free)
+#define cleanup_box CLEANUP(box_freep)

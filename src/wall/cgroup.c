@@ -1,0 +1,229 @@
+/* wall/cgroup.c - see cgroup.h. Attaching is never done through cgroup.procs: on an idle machine
+ * that waits milliseconds for an RCU grace period. */
+#include "wall/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/random.h"
+
+/* The keeper and pid 1 are counted besides the guest's own processes. */
+enum { OWN_PROCESSES = 2 };
+
+static int write_at(int dir, const char *file, uint64_t value)
+{
+	char text[32];
+	int fd = openat(dir, file, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	int n = snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	int r = write(fd, text, (size_t)n) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+static int write_text_at(int dir, const char *file, const char *text)
+{
+	int fd = openat(dir, file, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	int r = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+/* The folder `cordon` below a controller's directory, made when missing and given to the keeper. */
+static int open_parent(const char *dir, uid_t owner)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/cordon", dir);
+	if (mkdir(path, 0755) != 0 && errno != EEXIST)
+		return -errno;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	/* So that the keeper may remove our directories when the host is gone. */
+	if (geteuid() == 0 && fchown(fd, owner, (gid_t)-1) != 0) {
+		int e = errno;
+		close(fd);
+		return -e;
+	}
+	return fd;
+}
+
+static int limit_v1(struct cgroup *c, const struct policy *p)
+{
+	int r = write_at(c->dir_fds[CONTROLLER_MEMORY], "memory.limit_in_bytes", p->memory_bytes);
+
+	if (r < 0)
+		return r;
+	/* With swap accounting, no swap on top; without it the file is missing. */
+	r = write_at(c->dir_fds[CONTROLLER_MEMORY], "memory.memsw.limit_in_bytes", p->memory_bytes);
+	if (r < 0 && r != -ENOENT && r != -EOPNOTSUPP)
+		return r;
+	r = write_at(c->dir_fds[CONTROLLER_PIDS], "pids.max", p->processes + OWN_PROCESSES);
+	if (r < 0 || !c->has_cpu || p->cpu_percent == POLICY_UNLIMITED)
+		return r;
+	return write_at(c->dir_fds[CONTROLLER_CPU], "cpu.cfs_quota_us", p->cpu_percent * 1000);
+}
+
+static int limit_v2(struct cgroup *c, const struct policy *p)
+{
+	char quota[64];
+	int r = write_at(c->dir_fds[0], "memory.max", p->memory_bytes);
+
+	if (r < 0)
+		return r;
+	r = write_at(c->dir_fds[0], "memory.swap.max", 0);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	r = write_at(c->dir_fds[0], "pids.max", p->processes + OWN_PROCESSES);
+	if (r < 0 || p->cpu_percent == POLICY_UNLIMITED)
+		return r;
+	snprintf(quota, sizeof(quota), "%llu 100000", (unsigned long long)p->cpu_percent * 1000);
+	r = write_text_at(c->dir_fds[0], "cpu.max", quota);
+	c->has_cpu = r == 0;
+	return r == -ENOENT ? 0 : r; /* the cpu controller may not be delegated */
+}
+
+static int make_one(struct cgroup *c, const char *dir, uint32_t i, uid_t owner)
+{
+	c->parent_fds[i] = open_parent(dir, owner);
+	if (c->parent_fds[i] < 0)
+		return c->parent_fds[i];
+	if (mkdirat(c->parent_fds[i], c->name, 0755) != 0)
+		return -errno;
+	c->dir_fds[i] = openat(c->parent_fds[i], c->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (c->dir_fds[i] < 0)
+		return -errno;
+	c->count = i + 1;
+	c->join_fds[i] = c->is_v2 ? fcntl(c->dir_fds[i], F_DUPFD_CLOEXEC, 3)
+				  : openat(c->dir_fds[i], "tasks", O_WRONLY | O_CLOEXEC);
+	return c->join_fds[i] < 0 ? -errno : 0;
+}
+
+int cgroup_make(const struct machine *m, const struct policy *p, const struct cgroup_options *opts,
+		struct cgroup *ret, struct cordon_error **reterr)
+{
+	struct cgroup c = { .is_v2 = m->cgroup_v2, .has_cpu = m->cgroup_dir[CONTROLLER_CPU][0] };
+	char tail[17];
+	uint32_t want = m->cgroup_v2 ? 1 : c.has_cpu ? 3 : 2;
+	int r = 0;
+
+	for (int i = 0; i < MACHINE_CONTROLLERS; i++)
+		c.parent_fds[i] = c.dir_fds[i] = c.join_fds[i] = -1;
+	if (!m->cgroup_dir[0][0]) {
+		*ret = c;
+		return 0;
+	}
+	random_hex(tail, 16);
+	if (opts->below)
+		snprintf(c.name, sizeof(c.name), "%s.%s", opts->below, tail);
+	else
+		snprintf(c.name, sizeof(c.name), "%d-%s", (int)getpid(), tail);
+	for (uint32_t i = 0; r == 0 && i < want; i++)
+		r = make_one(&c, m->cgroup_dir[i], i, opts->owner_uid);
+	if (r == 0)
+		r = c.is_v2 ? limit_v2(&c, p) : limit_v1(&c, p);
+	if (r < 0) {
+		cgroup_done(&c);
+		return err_errno(reterr, -r, "make a control group in '%s'", m->cgroup_dir[0]);
+	}
+	*ret = c;
+	return 0;
+}
+
+/* The number after a word at the start of a line, or alone when word is NULL. */
+static uint64_t number_in(int dir, const char *file, const char *word)
+{
+	char text[2048];
+	int fd = dir < 0 ? -1 : openat(dir, file, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return UINT64_MAX;
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return UINT64_MAX;
+	text[n] = '\0';
+	const char *p = text;
+	if (word) {
+		p = strstr(text, word);
+		if (!p)
+			return UINT64_MAX;
+		p += strlen(word);
+	}
+	while (*p == ' ')
+		p++;
+	return *p >= '0' && *p <= '9' ? strtoull(p, NULL, 10) : UINT64_MAX;
+}
+
+static uint64_t or_zero(uint64_t n)
+{
+	return n == UINT64_MAX ? 0 : n;
+}
+
+void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret)
+{
+	*ret = (struct cgroup_counts){ 0 };
+	if (c->count == 0)
+		return;
+	int memory = c->dir_fds[0], pids = c->is_v2 ? c->dir_fds[0] : c->dir_fds[CONTROLLER_PIDS];
+
+	ret->oom_kills = or_zero(number_in(memory, c->is_v2 ? "memory.events" : "memory.oom_control",
+					   "oom_kill "));
+	ret->pids_refused = or_zero(number_in(pids, "pids.events", "max "));
+	ret->memory_peak_bytes = or_zero(
+		number_in(memory, c->is_v2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL));
+	if (c->is_v2)
+		ret->cpu_us = or_zero(number_in(c->dir_fds[0], "cpu.stat", "usage_usec "));
+}
+
+void cgroup_read_limits(const struct cgroup *c, uint64_t *ret_memory, uint64_t *ret_pids,
+			uint64_t *ret_cpu_percent)
+{
+	int memory = c->dir_fds[0], pids = c->is_v2 ? c->dir_fds[0] : c->dir_fds[CONTROLLER_PIDS];
+
+	*ret_memory = number_in(memory, c->is_v2 ? "memory.max" : "memory.limit_in_bytes", NULL);
+	*ret_pids = number_in(pids, "pids.max", NULL);
+	if (*ret_pids != UINT64_MAX)
+		*ret_pids -= OWN_PROCESSES;
+	*ret_cpu_percent = UINT64_MAX;
+	if (!c->has_cpu)
+		return;
+	uint64_t quota = c->is_v2 ? number_in(c->dir_fds[0], "cpu.max", NULL)
+				  : number_in(c->dir_fds[CONTROLLER_CPU], "cpu.cfs_quota_us", NULL);
+	*ret_cpu_percent = quota == UINT64_MAX ? UINT64_MAX : quota / 1000;
+}
+
+static void close_one(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void cgroup_done(struct cgroup *c)
+{
+	for (uint32_t i = 0; i < c->count; i++) {
+		/* EBUSY: the last task is still being buried. */
+		for (int tries = 0; tries < 100; tries++) {
+			if (unlinkat(c->parent_fds[i], c->name, AT_REMOVEDIR) == 0 || errno != EBUSY)
+				break;
+			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		}
+		close_one(&c->join_fds[i]);
+		close_one(&c->dir_fds[i]);
+		close_one(&c->parent_fds[i]);
+	}
+	c->count = 0;
+}

@@ -1,0 +1,42 @@
+/* wall/cgroup.h - one sandbox's control groups: kernel accounting for memory, processes and CPU. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "policy/policy.h"
+#include "wall/machine.h"
+
+struct cgroup {
+	uint32_t count; /* v1: directories, one a controller; v2: 1; 0: there are none */
+	bool is_v2;
+	bool has_cpu;
+	char name[64];                        /* of the directories */
+	int parent_fds[MACHINE_CONTROLLERS];  /* directories that hold them */
+	int dir_fds[MACHINE_CONTROLLERS];
+	int join_fds[MACHINE_CONTROLLERS];    /* v1: `tasks`, for writing; v2: the directory itself */
+};
+
+/* What the kernel counted. */
+struct cgroup_counts {
+	uint64_t oom_kills, pids_refused;
+	uint64_t memory_peak_bytes; /* 0: unknown */
+	uint64_t cpu_us;            /* 0: unknown */
+};
+
+struct cgroup_options {
+	uid_t owner_uid;   /* gets the right to remove them: the keeper outlives a host that died */
+	const char *below; /* name of the template's cgroup whose keeper cleans up; NULL: none */
+};
+
+/* Makes and limits them; with no usable place *ret is empty and that is success. */
+int cgroup_make(const struct machine *m, const struct policy *p, const struct cgroup_options *opts,
+		struct cgroup *ret, struct cordon_error **reterr);
+void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret);
+/* The limits as the kernel has them now; UINT64_MAX: none. */
+void cgroup_read_limits(const struct cgroup *c, uint64_t *ret_memory, uint64_t *ret_pids,
+			uint64_t *ret_cpu_percent);
+/* Removes the directories when nothing is left in them, and closes everything. */
+void cgroup_done(struct cgroup *c);

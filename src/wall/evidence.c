@@ -1,0 +1,193 @@
+/* wall/evidence.c - what the status page and the control groups prove, as JSON for the result. */
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "base/random.h"
+#include "wall/blueprint.h"
+#include "wall/box.h"
+
+static const struct {
+	unsigned resource;
+	const char *name;
+} rlimit_names[] = {
+	{ RLIMIT_CPU, "cpu_seconds" },  { RLIMIT_DATA, "memory_bytes" }, { RLIMIT_FSIZE, "file_bytes" },
+	{ RLIMIT_NPROC, "processes" },  { RLIMIT_NOFILE, "open_files" }, { RLIMIT_STACK, "stack_bytes" },
+	{ RLIMIT_CORE, "core_bytes" },
+};
+
+static json_t *number(uint64_t n)
+{
+	return n > INT64_MAX ? json_null() : json_integer((json_int_t)n);
+}
+
+static json_t *limits_json(const struct box *b)
+{
+	const struct status *s = box_status(b);
+	const struct cgroup *c = box_cgroup(b);
+	json_t *o = json_object();
+
+	for (uint32_t i = 0; i < s->rlimit_count && i < PLAN_RLIMITS; i++)
+		for (size_t k = 0; k < sizeof(rlimit_names) / sizeof(*rlimit_names); k++)
+			if (rlimit_names[k].resource == s->rlimits[i].resource)
+				json_object_set_new(o, rlimit_names[k].name, number(s->rlimits[i].soft));
+	if (c->count > 0) {
+		uint64_t memory, pids, cpu;
+
+		cgroup_read_limits(c, &memory, &pids, &cpu);
+		json_object_set_new(o, "cgroup_memory_bytes", number(memory));
+		json_object_set_new(o, "cgroup_processes", number(pids));
+		json_object_set_new(o, "cpu_percent", number(cpu));
+	}
+	return o;
+}
+
+static json_t *namespaces_json(const struct status *s)
+{
+	static const char *const names[PLAN_NAMESPACES] = { "user", "pid", "mount", "net",
+							    "ipc",  "uts", "cgroup" };
+	static const char *const files[PLAN_NAMESPACES] = { "user", "pid", "mnt", "net",
+							    "ipc",  "uts", "cgroup" };
+	json_t *a = json_array();
+
+	for (int i = 0; i < PLAN_NAMESPACES; i++) {
+		char path[64], target[64];
+
+		snprintf(path, sizeof(path), "/proc/self/ns/%s", files[i]);
+		ssize_t n = readlink(path, target, sizeof(target) - 1);
+		if (n <= 0)
+			continue;
+		target[n] = '\0';
+		const char *open = strchr(target, '[');
+		/* A namespace counts when it is another one than the host's. */
+		if (open && s->namespaces[i] && strtoull(open + 1, NULL, 10) != s->namespaces[i])
+			json_array_append_new(a, json_string(names[i]));
+	}
+	return a;
+}
+
+static json_t *filter_json(const struct status *s)
+{
+	if (s->seccomp_mode != SECCOMP_MODE_FILTER)
+		return json_null();
+	unsigned char hash[crypto_hash_sha256_BYTES];
+	char text[8 + 2 * sizeof(hash)] = "sha256:";
+	size_t len;
+	const void *bytes = blueprint_filter(LAUNCH_PYTHON, false, FILTER_WHOLE, &len);
+
+	crypto_hash_sha256(hash, bytes, len);
+	hex_encode(text + 7, hash, sizeof(hash));
+	return json_string(text);
+}
+
+json_t *box_assurance(const struct box *b, const struct policy *p)
+{
+	const struct status *s = box_status(b);
+	json_t *o = json_object();
+
+	(void)p;
+	json_object_set_new(o, "wall", json_string("linux"));
+	json_object_set_new(o, "namespaces", namespaces_json(s));
+	json_object_set_new(o, "landlock",
+			    s->landlock_proven ? json_integer(box_machine(b)->landlock_abi) : json_null());
+	json_object_set_new(o, "seccomp", filter_json(s));
+	json_object_set_new(o, "no_new_privs", json_boolean(s->no_new_privs == 1));
+	json_object_set_new(o, "capabilities",
+			    json_boolean((s->cap_eff | s->cap_prm | s->cap_bnd) != 0));
+	json_object_set_new(o, "cgroups",
+			    box_cgroup(b)->count == 0 ? json_null()
+			    : box_cgroup(b)->is_v2    ? json_string("v2")
+						      : json_string("v1"));
+	json_object_set_new(o, "limits", limits_json(b));
+	return o;
+}
+
+/* Families worth a sentence: what was tried, and the smallest policy change that allows it. */
+static const struct explanation {
+	long nr;
+	const char *operation, *remedy;
+} explanations[] = {
+	{ SYS_socket, "socket", "network.allow: name the hosts; the gateway then carries HTTP(S)" },
+	{ SYS_connect, "connect", "network.allow: name the hosts; the gateway then carries HTTP(S)" },
+	{ SYS_bind, "bind", "none: a sandbox never listens" },
+	{ SYS_listen, "listen", "none: a sandbox never listens" },
+	{ SYS_accept, "accept", "none: a sandbox never listens" },
+	{ SYS_accept4, "accept", "none: a sandbox never listens" },
+	{ SYS_ptrace, "ptrace", "none" },
+	{ SYS_process_vm_readv, "read another process", "none" },
+	{ SYS_process_vm_writev, "write another process", "none" },
+	{ SYS_mount, "mount", "mounts: name the directory in the policy" },
+	{ SYS_umount2, "umount", "none" },
+	{ SYS_unshare, "make a namespace", "none" },
+	{ SYS_setns, "enter a namespace", "none" },
+	{ SYS_clone, "make a namespace", "none" },
+	{ SYS_keyctl, "use the kernel keyring", "none" },
+	{ SYS_add_key, "use the kernel keyring", "none" },
+	{ SYS_request_key, "use the kernel keyring", "none" },
+	{ SYS_memfd_create, "make an executable memory file", "none: pass MFD_NOEXEC_SEAL" },
+	{ SYS_mknod, "make a device", "none" },
+	{ SYS_mknodat, "make a device", "none" },
+	{ SYS_execveat, "execute a descriptor", "none: use execve" },
+	{ SYS_io_uring_setup, "io_uring", "none" },
+	{ SYS_bpf, "bpf", "none" },
+	{ SYS_perf_event_open, "perf events", "none" },
+	{ SYS_userfaultfd, "userfaultfd", "none" },
+};
+
+static const char *family_name(uint64_t family)
+{
+	switch (family) {
+	case AF_UNIX: return "AF_UNIX";
+	case AF_INET: return "AF_INET";
+	case AF_INET6: return "AF_INET6";
+	case AF_NETLINK: return "AF_NETLINK";
+	case AF_PACKET: return "AF_PACKET";
+	case AF_VSOCK: return "AF_VSOCK";
+	case AF_ALG: return "AF_ALG";
+	default: return NULL;
+	}
+}
+
+static json_t *denial_json(const struct status_denial *d)
+{
+	const struct explanation *e = NULL;
+	char text[160];
+
+	for (size_t i = 0; !e && i < sizeof(explanations) / sizeof(*explanations); i++)
+		if (explanations[i].nr == (long)d->syscall_nr)
+			e = &explanations[i];
+	snprintf(text, sizeof(text), "system call %u", d->syscall_nr);
+	json_t *o = json_object();
+	json_object_set_new(o, "operation", json_string(e ? e->operation : text));
+	const char *family = d->syscall_nr == SYS_socket ? family_name(d->arg) : NULL;
+	if (family)
+		json_object_set_new(o, "target", json_string(family));
+	else if (d->target[0])
+		json_object_set_new(o, "target",
+				    json_string_lossy(d->target, strnlen(d->target, STATUS_TARGET)));
+	else
+		json_object_set_new(o, "target", json_null());
+	json_object_set_new(o, "layer", json_string("seccomp"));
+	snprintf(text, sizeof(text), "system call %u is not allowed", d->syscall_nr);
+	json_object_set_new(o, "rule", json_string(text));
+	json_object_set_new(o, "remedy", json_string(e ? e->remedy : "none"));
+	json_object_set_new(o, "count", json_integer(d->count));
+	return o;
+}
+
+json_t *box_denials(const struct box *b)
+{
+	const struct status *s = box_status(b);
+	json_t *a = json_array();
+	uint32_t count = s->denial_count < STATUS_DENIALS ? s->denial_count : STATUS_DENIALS;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (s->denials[i].count > 0)
+			json_array_append_new(a, denial_json(&s->denials[i]));
+	return a;
+}

@@ -1,0 +1,200 @@
+/* wall/machine.c - see machine.h. */
+#include "wall/machine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "policy/policy.h"
+#include "wall/init/kernel.h"
+
+static const char *const controller_names[MACHINE_CONTROLLERS] = { "memory", "pids", "cpu" };
+
+static bool has_word(const char *list, const char *word, char separator)
+{
+	size_t len = strlen(word);
+
+	for (const char *p = list; (p = strstr(p, word)); p += len) {
+		bool starts = p == list || p[-1] == separator || p[-1] == ' ';
+		char end = p[len];
+		if (starts && (end == separator || end == '\0' || end == '\n' || end == ' '))
+			return true;
+	}
+	return false;
+}
+
+/* A directory in which we may make cgroups: ours to write, or root's. */
+static bool is_usable(const char *dir)
+{
+	return access(dir, W_OK | X_OK) == 0;
+}
+
+static bool read_line(const char *path, char *ret, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	ssize_t n = read(fd, ret, size - 1);
+	close(fd);
+	ret[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+/* v2: the nearest ancestor of our own cgroup that is ours and gives children the controllers. */
+static bool find_v2(struct machine *m, const char *mount, const char *own)
+{
+	char path[512], file[600], text[256];
+
+	if (snprintf(path, sizeof(path), "%s%s", mount, strcmp(own, "/") ? own : "") >=
+	    (int)sizeof(path))
+		return false;
+	for (;;) {
+		snprintf(file, sizeof(file), "%s/cgroup.subtree_control", path);
+		if (is_usable(path) && read_line(file, text, sizeof(text)) &&
+		    has_word(text, "memory", ' ') && has_word(text, "pids", ' ')) {
+			m->cgroup_v2 = true;
+			return str_copy(m->cgroup_dir[0], sizeof(m->cgroup_dir[0]), path);
+		}
+		char *slash = strrchr(path, '/');
+		if (!slash || strlen(path) <= strlen(mount))
+			return false;
+		*slash = '\0';
+	}
+}
+
+/* One line of /proc/self/cgroup: "4:memory:/path" or "0::/path". */
+static void look_at_hierarchy(struct machine *m, char *line, bool v1[MACHINE_CONTROLLERS])
+{
+	char *names = strchr(line, ':');
+	char *own = names ? strchr(names + 1, ':') : NULL;
+
+	if (!own)
+		return;
+	*names++ = '\0';
+	*own++ = '\0';
+	if (*names == '\0') {
+		if (!find_v2(m, "/sys/fs/cgroup", own))
+			(void)find_v2(m, "/sys/fs/cgroup/unified", own);
+		return;
+	}
+	for (int i = 0; i < MACHINE_CONTROLLERS; i++) {
+		char dir[256];
+
+		if (!has_word(names, controller_names[i], ','))
+			continue;
+		int n = snprintf(dir, sizeof(dir), "/sys/fs/cgroup/%s%s", controller_names[i],
+				 strcmp(own, "/") ? own : "");
+		if (n > 0 && n < (int)sizeof(dir) && is_usable(dir)) {
+			memcpy(m->cgroup_dir[i], dir, sizeof(dir));
+			v1[i] = true;
+		}
+	}
+}
+
+static void look_at_cgroups(struct machine *m)
+{
+	char text[4096], *save = NULL;
+	bool v1[MACHINE_CONTROLLERS] = { false };
+
+	if (!read_line("/proc/self/cgroup", text, sizeof(text))) {
+		str_copy(m->cgroup_why, sizeof(m->cgroup_why), "/proc/self/cgroup cannot be read");
+		return;
+	}
+	for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
+		look_at_hierarchy(m, l, v1);
+	if (v1[CONTROLLER_MEMORY] && v1[CONTROLLER_PIDS])
+		m->cgroup_v2 = false; /* hybrid: the controllers are in v1 */
+	else if (!m->cgroup_v2)
+		memset(m->cgroup_dir, 0, sizeof(m->cgroup_dir));
+	if (!m->cgroup_dir[0][0])
+		str_copy(m->cgroup_why, sizeof(m->cgroup_why),
+			 "no cgroup with memory and pids controllers is delegated to this user");
+}
+
+void machine_look(struct machine *m)
+{
+	*m = (struct machine){ .has_userns = true, .is_root = geteuid() == 0 };
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* VERSION */);
+	m->landlock_abi = abi > 0 ? (int)abi : 0;
+	look_at_cgroups(m);
+}
+
+/* What the launch does first, in a child that ends at once. */
+static int try_userns(int report)
+{
+	char text[64];
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+
+	if (uid == 0 && (setresgid(64321, 64321, 64321) != 0 || setresuid(64321, 64321, 64321) != 0))
+		return 1;
+	if (uid == 0)
+		uid = gid = 64321;
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
+		    CLONE_NEWUTS) != 0)
+		return 1;
+	(void)report;
+	(void)text;
+	(void)gid;
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+		return 2;
+	if (mount("probe", "/tmp", "tmpfs", 0, "size=4k") != 0)
+		return 3;
+	return 0;
+}
+
+void machine_probe(struct machine *m)
+{
+	static const char *const steps[] = { "", "make a user namespace", "make mounts private",
+					     "mount a tmpfs" };
+	int pair[2], said[2] = { 0, 0 }, status;
+
+	machine_look(m);
+	if (pipe2(pair, O_CLOEXEC) != 0)
+		return;
+	pid_t pid = fork();
+	if (pid == 0) {
+		int answer[2] = { try_userns(pair[1]), 0 };
+		answer[1] = answer[0] ? errno : 0;
+		_exit(write(pair[1], answer, sizeof(answer)) != sizeof(answer));
+	}
+	close(pair[1]);
+	if (pid > 0) {
+		m->has_userns = read(pair[0], said, sizeof(said)) == sizeof(said) && said[0] == 0;
+		m->userns_errno = said[1];
+		m->userns_step = steps[said[0] > 0 && said[0] < 4 ? said[0] : 0];
+		waitpid(pid, &status, 0);
+	}
+	close(pair[0]);
+}
+
+const char *machine_missing(const struct machine *m, uint32_t layer, const char **ret_remedy)
+{
+	switch (layer) {
+	case LAYER_LANDLOCK:
+		*ret_remedy = "use Linux 5.13 or newer with `landlock` among the boot parameter lsm=";
+		return m->landlock_abi > 0 ? NULL : "this kernel has no Landlock";
+	case LAYER_CGROUPS:
+		*ret_remedy = "run as root, or in a systemd user session with delegated memory and "
+			      "pids controllers (systemd-run --user --scope -p Delegate=yes ...)";
+		return m->cgroup_dir[0][0] ? NULL : m->cgroup_why;
+	case LAYER_SECCOMP:
+	case LAYER_RLIMITS:
+		*ret_remedy = "";
+		return NULL;
+	default:
+		*ret_remedy = "allow unprivileged user namespaces: sysctl user.max_user_namespaces, "
+			      "kernel.unprivileged_userns_clone=1, "
+			      "kernel.apparmor_restrict_unprivileged_userns=0, or in a container a "
+			      "seccomp profile that permits clone(CLONE_NEWUSER) and mount";
+		return m->has_userns ? NULL : "user namespaces are not available here";
+	}
+}

@@ -1,0 +1,31 @@
+/* wall/machine.h - what this machine offers, found by trying, never by marker files. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/json.h"
+
+enum { MACHINE_CONTROLLERS = 3 };
+enum { CONTROLLER_MEMORY, CONTROLLER_PIDS, CONTROLLER_CPU };
+
+struct machine {
+	int landlock_abi;        /* 0: none */
+	bool has_userns;         /* a user namespace with a mount inside it works */
+	int userns_errno;        /* why not */
+	const char *userns_step; /* which step failed */
+	bool has_seccomp_notify;
+	/* Where cgroups may be made; "" where a controller is not ours to use. */
+	char cgroup_dir[MACHINE_CONTROLLERS][256];
+	bool cgroup_v2; /* one directory with all controllers: cgroup_dir[0] */
+	char cgroup_why[160]; /* why there are none */
+	bool is_root;
+};
+
+/* Cheap facts for every launch (microseconds); no process is started. */
+void machine_look(struct machine *ret);
+/* Also tries a user namespace with all that the wall does in it, in a child. */
+void machine_probe(struct machine *ret);
+/* Why a layer (policy_layer bit) is missing and what helps; NULL when it is there. */
+const char *machine_missing(const struct machine *m, uint32_t layer, const char **ret_remedy);

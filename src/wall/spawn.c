@@ -1,0 +1,152 @@
+/* wall/spawn.c - see spawn.h. child() is the one function that runs between clone and exec: it
+ * shares the host's memory, so it makes system calls and nothing else. */
+#include "wall/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "wall/init/kernel.h"
+
+enum { STACK_BYTES = 64 * 1024, PARK = 500 };
+
+struct child_job {
+	const struct spawn *spawn;
+	int failed_errno; /* written by the child into our memory */
+};
+
+static int drop_privileges(const struct spawn *s)
+{
+	/* Raw calls: the C library's wrappers would change every thread of the host. */
+	if (syscall(SYS_setgroups, 0, NULL) != 0 ||
+	    syscall(SYS_setresgid, s->gid, s->gid, s->gid) != 0 ||
+	    syscall(SYS_setresuid, s->uid, s->uid, s->uid) != 0)
+		return -1;
+	return 0;
+}
+
+static int child(void *arg)
+{
+	struct child_job *job = arg;
+	const struct spawn *s = job->spawn;
+	char *const none[] = { NULL };
+	int parked[SPAWN_FDS];
+
+	/* Out of the way first: a source may have the number of another's destination. */
+	for (int i = 0; i < SPAWN_FDS; i++) {
+		parked[i] = s->fds[i] < 0 ? -1 : fcntl(s->fds[i], F_DUPFD_CLOEXEC, PARK);
+		if (s->fds[i] >= 0 && parked[i] < 0)
+			goto failed;
+	}
+	int program = fcntl(s->program_fd, F_DUPFD_CLOEXEC, PARK);
+	if (program < 0)
+		goto failed;
+	for (int i = 0; i < SPAWN_FDS; i++) {
+		if (parked[i] < 0)
+			close(i);
+		else if (dup2(parked[i], i) < 0)
+			goto failed;
+	}
+	/* Whatever else the host has open ends here. */
+	if (syscall(SYS_close_range, SPAWN_FDS, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) != 0)
+		goto failed;
+	if (geteuid() == 0 && drop_privileges(s) != 0)
+		goto failed;
+	execveat(program, "", (char *const *)(uintptr_t)s->argv, none, AT_EMPTY_PATH);
+failed:
+	job->failed_errno = errno;
+	_exit(127);
+}
+
+#ifdef __x86_64__
+/* clone3 on a stack of its own, which no wrapper offers. */
+static long clone3_call(struct clone3_args *args, int (*fn)(void *), void *arg)
+{
+	long ret;
+	register int (*r12)(void *) __asm__("r12") = fn;
+	register void *r13 __asm__("r13") = arg;
+
+	__asm__ volatile("syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "xor %%ebp, %%ebp\n\t"
+			 "mov %%r13, %%rdi\n\t"
+			 "call *%%r12\n\t"
+			 "mov %%eax, %%edi\n\t"
+			 "mov $60, %%eax\n\t"
+			 "syscall\n\t"
+			 "hlt\n"
+			 "1:"
+			 : "=a"(ret)
+			 : "a"(SYS_clone3), "D"(args), "S"(sizeof(*args)), "r"(r12), "r"(r13)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+#else
+static long clone3_call(struct clone3_args *args, int (*fn)(void *), void *arg)
+{
+	(void)args, (void)fn, (void)arg;
+	return -ENOSYS;
+}
+#endif
+
+static long start(struct child_job *job, char *stack, int *ret_pidfd)
+{
+	struct clone3_args args = {
+		.flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD,
+		.pidfd = (uintptr_t)ret_pidfd,
+		/* No exit signal: a host that waits for its own children must not reap ours. */
+		.stack = (uintptr_t)stack,
+		.stack_size = STACK_BYTES,
+	};
+
+	if (job->spawn->cgroup_fd >= 0) {
+		args.flags |= CLONE3_INTO_CGROUP;
+		args.cgroup = (uint64_t)job->spawn->cgroup_fd;
+	}
+	long pid = clone3_call(&args, child, job);
+	/* A container's filter may hide clone3; clone knows everything but cgroups. */
+	if (pid == -ENOSYS && job->spawn->cgroup_fd < 0) {
+		pid = clone(child, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | CLONE_PIDFD,
+			    job, ret_pidfd);
+		return pid < 0 ? -errno : pid;
+	}
+	return pid;
+}
+
+int spawn_start(const struct spawn *s, pid_t *ret_pid, int *ret_pidfd, struct cordon_error **reterr)
+{
+	struct child_job job = { .spawn = s };
+	sigset_t all, old;
+	int pidfd = -1;
+
+	char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	if (stack == MAP_FAILED)
+		return err_errno(reterr, errno, "map a stack for the supervisor");
+	/* No handler of the host may run in a child that shares its memory. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	long pid = start(&job, stack, &pidfd);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	munmap(stack, STACK_BYTES);
+	if (pid < 0)
+		return err_errno(reterr, (int)-pid, "start the supervisor");
+	if (job.failed_errno) {
+		siginfo_t info;
+		(void)waitid(P_PID, (id_t)pid, &info, WEXITED | __WALL);
+		close(pidfd);
+		return err_errno(reterr, job.failed_errno, "start the supervisor");
+	}
+	*ret_pid = (pid_t)pid;
+	*ret_pidfd = pidfd;
+	return 0;
+}

@@ -1,0 +1,22 @@
+/* wall/spawn.h - starting cordon-init from a host of any size and any number of threads. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/error.h"
+
+enum { SPAWN_FDS = 24 };
+
+struct spawn {
+	int program_fd;          /* executed by descriptor: no path that could be swapped */
+	const char *const *argv; /* ends with NULL */
+	/* Descriptors the child gets: fds[i] becomes i; -1: closed there. */
+	int fds[SPAWN_FDS];
+	uid_t uid; /* taken on before exec when we are root */
+	gid_t gid;
+	int cgroup_fd; /* v2 directory the child is born in; -1: none */
+};
+
+/* The child shares our memory until it execs and we wait that long: its cost does not grow with
+ * ours. On success *ret_pidfd is the caller's. */
+int spawn_start(const struct spawn *s, pid_t *ret_pid, int *ret_pidfd, struct cordon_error **reterr);
