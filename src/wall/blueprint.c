@@ -197,12 +197,10 @@ static void common_rules(struct draft *d)
 	add_rule(d, "/etc", READ_RIGHTS, false);
 	add_rule(d, "/run/cordon", READ_RIGHTS, false);
 	add_rule(d, "/proc", READ_RIGHTS, false);
-	add_rule(d, "/home", READ_RIGHTS, false);
 	add_rule(d, "/home/user", WRITE_RIGHTS, false);
 	add_rule(d, "/tmp", WRITE_RIGHTS, false);
 	add_rule(d, "/workspace", WRITE_RIGHTS, false);
-	add_rule(d, "/dev", LL_FS_READ_DIR, false);
-	add_rule(d, "/usr", LL_FS_READ_DIR, false);
+	add_rule(d, "/", LL_FS_READ_DIR, false); /* names may be listed everywhere */
 }
 
 static void landlock_masks(struct plan *p, const struct machine *m, bool network)

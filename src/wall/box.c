@@ -23,7 +23,11 @@
 #define MFD_EXEC 0x10U
 #endif
 
-extern const char cordon_init_bytes[], cordon_init_end[];
+/* Killing a full process limit takes about 30 ms; a machine may be busy. */
+enum { KILL_MS = 10000 };
+
+extern const unsigned char cordon_init_bytes[];
+extern const unsigned long cordon_init_bytes_len;
 
 struct box {
 	struct machine machine;
@@ -64,14 +68,13 @@ static int make_status(struct box *b, int *ret_fd, struct cordon_error **reterr)
 
 static int make_program(int *ret_fd, struct cordon_error **reterr)
 {
-	size_t len = (size_t)(cordon_init_end - cordon_init_bytes);
 	cleanup_close int fd = memfd_create("cordon-init", MFD_CLOEXEC | MFD_EXEC);
 
 	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 every memfd may be executed */
 		fd = memfd_create("cordon-init", MFD_CLOEXEC);
 	if (fd < 0)
 		return err_errno(reterr, errno, "make the supervisor's file");
-	int r = file_write_all(fd, cordon_init_bytes, len);
+	int r = file_write_all(fd, cordon_init_bytes, cordon_init_bytes_len);
 	if (r < 0)
 		return err_errno(reterr, -r, "write the supervisor's file");
 	/* A file that is open for writing cannot be executed: reopen it for reading. */
@@ -297,21 +300,26 @@ int box_failure(const struct box *b, struct cordon_error **reterr)
 
 void box_kill(struct box *b)
 {
-	siginfo_t info;
+	if (b->pidfd >= 0 && !b->is_gone) {
+		/* A keeper takes SIGTERM as the order to end pid 1, which takes the rest along. */
+		int signo = b->keeper > 0 ? SIGTERM : SIGKILL;
 
-	if (b->keeper > 0) {
-		/* The keeper ends pid 1 when our end is closed, and pid 1 takes the rest along. */
-		(void)shutdown(b->control, SHUT_RDWR);
-		while (waitid(P_PID, (id_t)b->keeper, &info, WEXITED | __WALL) < 0 && errno == EINTR)
-			;
-		b->keeper = 0;
-	} else if (b->pidfd >= 0 && !b->is_gone) {
-		(void)syscall(SYS_pidfd_send_signal, b->pidfd, SIGKILL, NULL, 0);
-		struct pollfd p = { .fd = b->pidfd, .events = POLLIN };
-		while (poll(&p, 1, 5000) < 0 && errno == EINTR)
-			;
+		(void)syscall(SYS_pidfd_send_signal, b->pidfd, signo, NULL, 0);
+		(void)box_wait_gone(b, deadline_after_ms(KILL_MS));
 	}
 	b->is_gone = true;
+}
+
+/* The keeper leaves, and removes what is left, when our end of the control socket is closed. */
+static void bury_keeper(struct box *b)
+{
+	siginfo_t info;
+
+	close_fdp(&b->control);
+	while (b->keeper > 0 && waitid(P_PID, (id_t)b->keeper, &info, WEXITED | __WALL) < 0 &&
+	       errno == EINTR)
+		;
+	b->keeper = 0;
 }
 
 struct box *box_free(struct box *b)
@@ -319,9 +327,9 @@ struct box *box_free(struct box *b)
 	if (!b)
 		return NULL;
 	box_kill(b);
+	bury_keeper(b);
 	cgroup_done(&b->cgroup);
 	close_fdp(&b->pidfd);
-	close_fdp(&b->control);
 	close_fdp(&b->workspace);
 	if (b->status)
 		munmap(b->status, sizeof(struct status));

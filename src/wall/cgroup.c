@@ -111,6 +111,48 @@ static int make_one(struct cgroup *c, const char *dir, uint32_t i, uid_t owner)
 	return c->join_fds[i] < 0 ? -errno : 0;
 }
 
+/* The number after a word at the start of a line, or alone when word is NULL. */
+static uint64_t number_in(int dir, const char *file, const char *word)
+{
+	char text[2048];
+	int fd = dir < 0 ? -1 : openat(dir, file, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return UINT64_MAX;
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return UINT64_MAX;
+	text[n] = '\0';
+	const char *p = text;
+	if (word) {
+		p = strstr(text, word);
+		if (!p)
+			return UINT64_MAX;
+		p += strlen(word);
+	}
+	while (*p == ' ')
+		p++;
+	return *p >= '0' && *p <= '9' ? strtoull(p, NULL, 10) : UINT64_MAX;
+}
+
+/* What the kernel says it will enforce, not what we wrote. */
+static void read_back(struct cgroup *c)
+{
+	int memory = c->dir_fds[0], pids = c->is_v2 ? c->dir_fds[0] : c->dir_fds[CONTROLLER_PIDS];
+
+	c->memory_bytes = number_in(memory, c->is_v2 ? "memory.max" : "memory.limit_in_bytes", NULL);
+	c->processes = number_in(pids, "pids.max", NULL);
+	if (c->processes != UINT64_MAX)
+		c->processes -= OWN_PROCESSES;
+	c->cpu_percent = UINT64_MAX;
+	if (!c->has_cpu)
+		return;
+	uint64_t quota = c->is_v2 ? number_in(c->dir_fds[0], "cpu.max", NULL)
+				  : number_in(c->dir_fds[CONTROLLER_CPU], "cpu.cfs_quota_us", NULL);
+	c->cpu_percent = quota == UINT64_MAX ? UINT64_MAX : quota / 1000;
+}
+
 int cgroup_make(const struct machine *m, const struct policy *p, const struct cgroup_options *opts,
 		struct cgroup *ret, struct cordon_error **reterr)
 {
@@ -138,33 +180,9 @@ int cgroup_make(const struct machine *m, const struct policy *p, const struct cg
 		cgroup_done(&c);
 		return err_errno(reterr, -r, "make a control group in '%s'", m->cgroup_dir[0]);
 	}
+	read_back(&c);
 	*ret = c;
 	return 0;
-}
-
-/* The number after a word at the start of a line, or alone when word is NULL. */
-static uint64_t number_in(int dir, const char *file, const char *word)
-{
-	char text[2048];
-	int fd = dir < 0 ? -1 : openat(dir, file, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return UINT64_MAX;
-	ssize_t n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0)
-		return UINT64_MAX;
-	text[n] = '\0';
-	const char *p = text;
-	if (word) {
-		p = strstr(text, word);
-		if (!p)
-			return UINT64_MAX;
-		p += strlen(word);
-	}
-	while (*p == ' ')
-		p++;
-	return *p >= '0' && *p <= '9' ? strtoull(p, NULL, 10) : UINT64_MAX;
 }
 
 static uint64_t or_zero(uint64_t n)
@@ -186,23 +204,6 @@ void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret)
 		number_in(memory, c->is_v2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL));
 	if (c->is_v2)
 		ret->cpu_us = or_zero(number_in(c->dir_fds[0], "cpu.stat", "usage_usec "));
-}
-
-void cgroup_read_limits(const struct cgroup *c, uint64_t *ret_memory, uint64_t *ret_pids,
-			uint64_t *ret_cpu_percent)
-{
-	int memory = c->dir_fds[0], pids = c->is_v2 ? c->dir_fds[0] : c->dir_fds[CONTROLLER_PIDS];
-
-	*ret_memory = number_in(memory, c->is_v2 ? "memory.max" : "memory.limit_in_bytes", NULL);
-	*ret_pids = number_in(pids, "pids.max", NULL);
-	if (*ret_pids != UINT64_MAX)
-		*ret_pids -= OWN_PROCESSES;
-	*ret_cpu_percent = UINT64_MAX;
-	if (!c->has_cpu)
-		return;
-	uint64_t quota = c->is_v2 ? number_in(c->dir_fds[0], "cpu.max", NULL)
-				  : number_in(c->dir_fds[CONTROLLER_CPU], "cpu.cfs_quota_us", NULL);
-	*ret_cpu_percent = quota == UINT64_MAX ? UINT64_MAX : quota / 1000;
 }
 
 static void close_one(int *fd)

@@ -13,6 +13,8 @@ struct cgroup {
 	uint32_t count; /* v1: directories, one a controller; v2: 1; 0: there are none */
 	bool is_v2;
 	bool has_cpu;
+	/* As read back after they were set; UINT64_MAX: none. */
+	uint64_t memory_bytes, processes, cpu_percent;
 	char name[64];                        /* of the directories */
 	int parent_fds[MACHINE_CONTROLLERS];  /* directories that hold them */
 	int dir_fds[MACHINE_CONTROLLERS];
@@ -35,8 +37,5 @@ struct cgroup_options {
 int cgroup_make(const struct machine *m, const struct policy *p, const struct cgroup_options *opts,
 		struct cgroup *ret, struct cordon_error **reterr);
 void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret);
-/* The limits as the kernel has them now; UINT64_MAX: none. */
-void cgroup_read_limits(const struct cgroup *c, uint64_t *ret_memory, uint64_t *ret_pids,
-			uint64_t *ret_cpu_percent);
 /* Removes the directories when nothing is left in them, and closes everything. */
 void cgroup_done(struct cgroup *c);

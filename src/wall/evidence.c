@@ -37,12 +37,9 @@ static json_t *limits_json(const struct box *b)
 			if (rlimit_names[k].resource == s->rlimits[i].resource)
 				json_object_set_new(o, rlimit_names[k].name, number(s->rlimits[i].soft));
 	if (c->count > 0) {
-		uint64_t memory, pids, cpu;
-
-		cgroup_read_limits(c, &memory, &pids, &cpu);
-		json_object_set_new(o, "cgroup_memory_bytes", number(memory));
-		json_object_set_new(o, "cgroup_processes", number(pids));
-		json_object_set_new(o, "cpu_percent", number(cpu));
+		json_object_set_new(o, "cgroup_memory_bytes", number(c->memory_bytes));
+		json_object_set_new(o, "cgroup_processes", number(c->processes));
+		json_object_set_new(o, "cpu_percent", number(c->cpu_percent));
 	}
 	return o;
 }

@@ -96,25 +96,33 @@ static void file_rules(scmp_filter_ctx c, uint32_t allow, uint32_t refuse)
 	add_if(c, refuse, "memfd_create", SCMP_A1(SCMP_CMP_MASKED_EQ, MFD_NOEXEC, 0));
 }
 
-static void socket_rules(scmp_filter_ctx c, bool net, uint32_t refuse)
+/* Every family but the C library's own habit of asking for a name service daemon is explained. */
+static void refuse_sockets(scmp_filter_ctx c, bool net)
+{
+	for (uint64_t family = 0; family < 48; family++)
+		if (family == AF_UNIX)
+			add_if(c, SCMP_ACT_ERRNO(EACCES), "socket", SCMP_A0(SCMP_CMP_EQ, family));
+		else if (!net || (family != AF_INET && family != AF_INET6))
+			add_if(c, SCMP_ACT_NOTIFY, "socket", SCMP_A0(SCMP_CMP_EQ, family));
+}
+
+static void socket_rules(scmp_filter_ctx c, bool net)
 {
 	add_if(c, SCMP_ACT_ALLOW, "socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+	refuse_sockets(c, net);
 	if (!net) {
-		add(c, refuse, "socket");
 		/* A datagram socketpair could address other sockets. */
 		add_if(c, SCMP_ACT_ALLOW, "sendto", SCMP_A4(SCMP_CMP_EQ, 0));
 		return;
 	}
-	for (int family = 0; family < 48; family++) {
-		if (family != AF_INET && family != AF_INET6) {
-			add_if(c, refuse, "socket", SCMP_A0(SCMP_CMP_EQ, (uint64_t)family));
-			continue;
-		}
-		/* Streams, and datagrams for the resolver: both end at the relay on loopback. */
-		for (uint64_t type = SOCK_STREAM; type <= SOCK_DGRAM; type++)
-			MUST(seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
-					      SCMP_A0(SCMP_CMP_EQ, (uint64_t)family),
-					      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)));
+	/* Streams, and datagrams for the resolver: both end at the relay on loopback. */
+	for (uint64_t type = SOCK_STREAM; type <= SOCK_DGRAM; type++) {
+		MUST(seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
+				      SCMP_A0(SCMP_CMP_EQ, AF_INET),
+				      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)));
+		MUST(seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
+				      SCMP_A0(SCMP_CMP_EQ, AF_INET6),
+				      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)));
 	}
 	add(c, SCMP_ACT_ALLOW, "sendto");
 	static const char *const calls[] = { "connect", "bind", "listen", "accept", "accept4" };
@@ -171,7 +179,7 @@ static scmp_filter_ctx whole(uint32_t guest, bool net)
 	argument_rules(c);
 	clone_rules(c, SCMP_ACT_ALLOW, SCMP_ACT_NOTIFY);
 	file_rules(c, SCMP_ACT_ALLOW, SCMP_ACT_NOTIFY);
-	socket_rules(c, net, SCMP_ACT_NOTIFY);
+	socket_rules(c, net);
 	explained_calls(c, net, SCMP_ACT_NOTIFY);
 	add(c, SCMP_ACT_ERRNO(ENOSYS), "clone3"); /* the C library then falls back to clone */
 	return c;
@@ -209,19 +217,14 @@ static scmp_filter_ctx template(uint32_t guest, bool net)
 
 static void final_sockets(scmp_filter_ctx c, bool net)
 {
-	if (!net) {
-		add(c, SCMP_ACT_NOTIFY, "socket");
-		return;
-	}
-	for (uint64_t family = 0; family < 48; family++) {
-		if (family != AF_INET && family != AF_INET6) {
-			add_if(c, SCMP_ACT_NOTIFY, "socket", SCMP_A0(SCMP_CMP_EQ, family));
-			continue;
-		}
-		for (uint64_t type = SOCK_RAW; type < 16; type++)
-			MUST(seccomp_rule_add(c, SCMP_ACT_NOTIFY, SCMP_SYS(socket), 2,
-					      SCMP_A0(SCMP_CMP_EQ, family),
-					      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)));
+	refuse_sockets(c, net);
+	for (uint64_t type = SOCK_RAW; net && type < 16; type++) {
+		MUST(seccomp_rule_add(c, SCMP_ACT_NOTIFY, SCMP_SYS(socket), 2,
+				      SCMP_A0(SCMP_CMP_EQ, AF_INET),
+				      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)));
+		MUST(seccomp_rule_add(c, SCMP_ACT_NOTIFY, SCMP_SYS(socket), 2,
+				      SCMP_A0(SCMP_CMP_EQ, AF_INET6),
+				      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)));
 	}
 }
 

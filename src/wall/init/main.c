@@ -45,12 +45,20 @@ static int build(struct job *j, uid_t uid, gid_t gid)
 		return -1;
 	if (root_workspace(j, plan_text(j, p->workspace_data), &workspace) < 0)
 		return -1;
-	if (root_proc(j) < 0)
-		return -1;
 	if (reaper_send(INIT_FD_CONTROL, CONTROL_WORKSPACE, &workspace, 1) < 0)
 		return plan_fail(j, STAGE_WORKSPACE, 9, errno);
 	close(workspace);
 	return seal_rlimits(j);
+}
+
+/* Closes the guest's own descriptors, whose pipes must see EOF when the guest is gone. Returns fd,
+ * which may have had such a number, under another. */
+static int let_go(int fd)
+{
+	int kept = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, INIT_FD_END);
+
+	syscall(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0);
+	return kept;
 }
 
 /* pid 1 of the new namespaces. */
@@ -65,8 +73,7 @@ _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 		_exit(1);
 	if (!(j->plan->flags & PLANF_TEMPLATE) && seal_capabilities(j) < 0)
 		_exit(1);
-	/* Only what a reaper needs: the guest's pipes must see EOF when the guest is gone. */
-	syscall(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0);
+	listener = let_go(listener);
 	reaper_run(j, guest, INIT_FD_CONTROL, listener);
 }
 
@@ -99,23 +106,62 @@ static void remove_cgroups(const struct job *j)
 	}
 }
 
-/* Outlives pid 1: ends it when the host is gone, and tells the host (by its own end) when it died. */
-static int keep(struct job *j, pid_t pid, int pidfd)
+static volatile sig_atomic_t is_told_to_end;
+
+static void told_to_end(int signo)
+{
+	(void)signo;
+	is_told_to_end = 1;
+}
+
+static bool host_is_gone(int timeout_ms)
+{
+	struct pollfd p = { .fd = INIT_FD_CONTROL, .events = 0 };
+
+	return poll(&p, 1, timeout_ms) > 0;
+}
+
+/* Until pid 1 is dead: ends it when the host is gone or says so with SIGTERM. */
+static void watch(pid_t pid, int pidfd)
 {
 	struct pollfd p[2] = { { .fd = INIT_FD_CONTROL, .events = 0 },
 			       { .fd = pidfd, .events = POLLIN } };
+	sigset_t none;
 	int status;
 
-	j->status->init_pid = pid;
-	syscall(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0);
-	while (poll(p, 2, -1) < 0 && errno == EINTR)
-		;
+	sigemptyset(&none);
+	while (!is_told_to_end && !p[0].revents && !(p[1].revents & POLLIN))
+		(void)ppoll(p, 2, NULL, &none);
 	if (!(p[1].revents & POLLIN))
 		(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 	while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
 		;
+}
+
+/* Outlives pid 1, tells the host of its end, and stays until the host has read the counters: what
+ * is left to clean up then is cleaned up, also when the host died. */
+static int keep(struct job *j, pid_t pid, int pidfd)
+{
+	j->status->init_pid = pid;
+	pidfd = let_go(pidfd);
+	watch(pid, pidfd);
+	(void)shutdown(INIT_FD_CONTROL, SHUT_WR);
+	while (!host_is_gone(-1))
+		;
 	remove_cgroups(j);
 	return 0;
+}
+
+static void listen_to_host(void)
+{
+	struct sigaction sa = { .sa_handler = told_to_end };
+	sigset_t term;
+
+	/* Blocked but in ppoll, so that it cannot come just before. */
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	sigprocmask(SIG_SETMASK, &term, NULL);
+	sigaction(SIGTERM, &sa, NULL);
 }
 
 static int keeper_main(struct job *j)
@@ -132,6 +178,7 @@ static int keeper_main(struct job *j)
 
 	if (!(j->plan->flags & PLANF_NO_NETNS))
 		args.flags |= CLONE_NEWNET;
+	listen_to_host();
 	/* Changing uid made us undumpable, and then /proc/self/uid_map is not ours to write. */
 	(void)prctl(PR_SET_DUMPABLE, 1);
 	long pid = syscall(SYS_clone3, &args, sizeof(args));

@@ -170,9 +170,9 @@ int root_workspace(struct job *j, const char *data, int *ret_fd)
 	return 0;
 }
 
-int root_proc(struct job *j)
+int root_proc(struct job *j, const char *place)
 {
-	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+	if (mount("proc", place, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
 		  "hidepid=invisible,subset=pid") != 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX, errno);
 	return 0;
@@ -213,5 +213,6 @@ int root_build(struct job *j)
 			return plan_fail(j, STAGE_MOUNTS, i, -r);
 	}
 	close(SCRATCH_FD);
-	return pivot(j);
+	/* While the host's /proc is still in view: without one the kernel refuses a new one. */
+	return root_proc(j, "proc") < 0 ? -1 : pivot(j);
 }

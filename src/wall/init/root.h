@@ -8,4 +8,4 @@
 int root_build(struct job *j);
 /* Mounts the session's tmpfs and binds its trees; *ret_fd: its root, O_PATH. */
 int root_workspace(struct job *j, const char *data, int *ret_fd);
-int root_proc(struct job *j);
+int root_proc(struct job *j, const char *place);
