@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "policy/document.h"
-#include "policy/host.h"
 #include "policy/kind.h"
 #include "policy/name.h"
+#include "policy/pattern.h"
 
 /* What the wall puts into the root itself, with all that is below. */
 static const char *const wall_trees[] = {
@@ -68,7 +68,7 @@ static int check_mount(const struct policy *p, size_t index, struct cordon_error
 static bool any_covers(const struct policy_net_rule *rules, size_t count, const char *host)
 {
 	for (size_t i = 0; i < count; i++)
-		if (host_covers(rules[i].host, host))
+		if (pattern_covers(rules[i].host, host))
 			return true;
 	return false;
 }

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "policy/array.h"
-#include "policy/host.h"
 #include "policy/name.h"
+#include "policy/pattern.h"
 
 enum { RULES_MAX = 1024, METHODS_MAX = 32, PATH_MAX_LEN = 2048 };
 
@@ -89,7 +89,7 @@ static int read_object(struct policy_net_rule *rule, const char *where, const js
 	if (r == 0 && !host)
 		r = err_set(reterr, CORDON_INVALID, "%s needs host", where);
 	if (r == 0)
-		r = host_parse(host, where, &rule->host, &rule->port, reterr);
+		r = pattern_parse(host, where, &rule->host, &rule->port, reterr);
 	if (r == 0 && port)
 		r = read_port(rule, where, port, reterr);
 	if (r == 0 && methods)
@@ -108,7 +108,7 @@ static int item_read(void *item, const char *where, const json_t *j, struct cord
 		return read_object(rule, where, j, reterr);
 	if (!text)
 		return kind_refuse(where, "a host or an object with one", j, reterr);
-	return host_parse(text, where, &rule->host, &rule->port, reterr);
+	return pattern_parse(text, where, &rule->host, &rule->port, reterr);
 }
 
 static json_t *item_write(const void *item, bool with_secrets)

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "policy/array.h"
-#include "policy/host.h"
 #include "policy/name.h"
+#include "policy/pattern.h"
 
 enum { SECRETS_MAX = 64, VALUE_MAX_BYTES = 16 * 1024 };
 
@@ -49,7 +49,7 @@ static int set_host(struct policy_secret *s, const char *where, const char *host
 		    struct cordon_error **reterr)
 {
 	uint16_t port = 0;
-	int r = host_parse(host, where, &s->host, &port, reterr);
+	int r = pattern_parse(host, where, &s->host, &port, reterr);
 
 	if (r == 0 && (port || strchr(s->host, '*') || strchr(s->host, '/')))
 		r = err_set(reterr, CORDON_INVALID,

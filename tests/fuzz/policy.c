@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/host.h"
+#include "policy/pattern.h"
 #include "policy/policy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -89,11 +89,11 @@ static void small(const char *text)
 		free(m.host);
 		free(m.guest);
 	}
-	if (host_parse(text, "x", &host, &port, NULL) < 0)
+	if (pattern_parse(text, "x", &host, &port, NULL) < 0)
 		return;
-	check(host_parse(host, "x", &again, &port, NULL) == 0 && strcmp(host, again) == 0);
+	check(pattern_parse(host, "x", &again, &port, NULL) == 0 && strcmp(host, again) == 0);
 	/* Only a star that was written covers everything. */
-	check(!host_covers(host, "cordon.invalid") || strchr(text, '*') ||
+	check(!pattern_covers(host, "cordon.invalid") || strchr(text, '*') ||
 	      strcmp(host, "cordon.invalid") == 0);
 	free(host);
 	free(again);

@@ -1,6 +1,6 @@
 /* unit/policy/test_check.c - mounts, network rules, secrets, and contradictions between fields. */
 #include "harness/test.h"
-#include "policy/host.h"
+#include "policy/pattern.h"
 #include "policy/policy.h"
 
 static struct policy p;
@@ -130,30 +130,53 @@ TEST(network_rules)
 TEST(host_patterns)
 {
 	static const char *const bad[] = {
-		"",        "a..b",          ".a",          "-a.org",    "a b",     "https://a.org",
-		"a.org/x", "a*.org",        "*.*.x",       "**",        "127.1",   "0x7f.0.0.1",
-		"a.org:0", "a.org:65536",   "a.org:x",     "a.org:",    "[a.org]", "10.0.0.0/33",
-		"::1/129", "b\xc3\xbc.org", "a.org:80:90", "1.2.3.4.5", "*.",      "2130706433",
+		"",
+		"a..b",
+		".a",
+		"-a.org",
+		"a b",
+		"https://a.org",
+		"a.org/x",
+		"a*.org",
+		"*.*.x",
+		"**",
+		"127.1",
+		"0x7f.0.0.1",
+		"a.org:0",
+		"a.org:65536",
+		"a.org:x",
+		"a.org:",
+		"[a.org]",
+		"10.0.0.0/33",
+		"::1/129",
+		"b\xc3\xbc.org",
+		"a.org:80:90",
+		"1.2.3.4.5",
+		"*.",
+		"2130706433",
+		"10.0.0.1/8",
+		"fd00::1/8",
+		"*.1.2.3.4",
 	};
 	static const char *const good[] = {
-		"a",     "a-b.c_d.org",       "*.org", "*", "1.2.3.4", "0.0.0.0/0", "::1",
-		"[::1]", "xn--bcher-kva.org",
+		"a",          "a-b.c_d.org", "*.org",    "*",   "1.2.3.4", "0.0.0.0/0",
+		"10.0.0.0/8", "10.1.2.3/32", "fd00::/8", "::1", "[::1]",   "xn--bcher-kva.org",
 	};
 	char *host;
 	uint16_t port;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-		if (host_parse(bad[i], "x", &host, &port, NULL) != -CORDON_INVALID)
+		if (pattern_parse(bad[i], "x", &host, &port, NULL) != -CORDON_INVALID)
 			test_fail(__FILE__, __LINE__, "'%s' is accepted", bad[i]);
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
-		if (host_parse(good[i], "x", &host, &port, NULL) < 0)
+		if (pattern_parse(good[i], "x", &host, &port, NULL) < 0)
 			test_fail(__FILE__, __LINE__, "'%s' is refused", good[i]);
 		free(host);
 	}
-	ASSERT(host_covers("*.example.com", "a.example.com"));
-	ASSERT(host_covers("*.example.com", "a.b.example.com"));
-	ASSERT(!host_covers("*.example.com", "example.com"));
-	ASSERT(!host_covers("*.example.com", "evilexample.com"));
+	ASSERT(pattern_covers("*.example.com", "a.example.com"));
+	ASSERT(pattern_covers("*.example.com", "a.b.example.com"));
+	ASSERT(!pattern_covers("*.example.com", "example.com"));
+	ASSERT(!pattern_covers("*.example.com", "evilexample.com"));
 }
 
 #define SECRET(host) "{\"name\": \"K\", \"value\": \"v\", \"host\": \"" host "\"}"

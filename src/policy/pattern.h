@@ -1,4 +1,5 @@
-/* policy/host.h - host patterns: exact names, "*.suffix", "*", addresses and networks. Syntax only.
+/* policy/pattern.h - host patterns: exact names, "*.suffix", "*", addresses and networks. Syntax
+ * only.
  */
 #pragma once
 
@@ -10,7 +11,7 @@
 /* Splits "name", "name:port", "[v6]:port", "10.0.0.0/8"; checks it and writes it in lower case,
  * without a dot at the end. *ret is to be freed; *ret_port is 0 when none was given. where stands
  * in errors. */
-int host_parse(const char *text, const char *where, char **ret, uint16_t *ret_port,
-	       struct cordon_error **reterr);
+int pattern_parse(const char *text, const char *where, char **ret, uint16_t *ret_port,
+		  struct cordon_error **reterr);
 /* Does the pattern cover this exact host? Addresses and networks only when spelled alike. */
-bool host_covers(const char *pattern, const char *host);
+bool pattern_covers(const char *pattern, const char *host);

@@ -1,6 +1,7 @@
-/* policy/host.c - host patterns: exact names, "*.suffix", "*", addresses and networks. Syntax only.
+/* policy/pattern.c - host patterns: exact names, "*.suffix", "*", addresses and networks. Syntax
+ * only.
  */
-#include "policy/host.h"
+#include "policy/pattern.h"
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -37,6 +38,15 @@ static unsigned int small_number(const char *s, unsigned int max)
 	return v <= max ? v : 0;
 }
 
+/* Nothing but zeroes after the first bits. */
+static bool is_network(const unsigned char bytes[static 16], size_t len, unsigned int bits)
+{
+	for (unsigned int i = bits; i < len * 8; i++)
+		if (bytes[i / 8] & 0x80 >> i % 8)
+			return false;
+	return true;
+}
+
 /* An address, or a network as ADDRESS/BITS. */
 static bool is_address(const char *host)
 {
@@ -52,7 +62,10 @@ static bool is_address(const char *host)
 	bool v4 = inet_pton(AF_INET, address, bytes) == 1;
 	if (!v4 && inet_pton(AF_INET6, address, bytes) != 1)
 		return false;
-	return !slash || str_eq(slash, "/0") || small_number(slash + 1, v4 ? 32 : 128) > 0;
+	if (!slash)
+		return true;
+	unsigned int bits = small_number(slash + 1, v4 ? 32 : 128);
+	return (bits || str_eq(slash, "/0")) && is_network(bytes, v4 ? 4 : 16, bits);
 }
 
 static bool is_label(const char *s, size_t len)
@@ -125,8 +138,8 @@ static void normalise(char *host)
 		host[len - 1] = '\0';
 }
 
-int host_parse(const char *text, const char *where, char **ret, uint16_t *ret_port,
-	       struct cordon_error **reterr)
+int pattern_parse(const char *text, const char *where, char **ret, uint16_t *ret_port,
+		  struct cordon_error **reterr)
 {
 	const char *colon = port_colon(text), *fault;
 	size_t len = colon ? (size_t)(colon - text) : strlen(text);
@@ -149,7 +162,7 @@ int host_parse(const char *text, const char *where, char **ret, uint16_t *ret_po
 	return 0;
 }
 
-bool host_covers(const char *pattern, const char *host)
+bool pattern_covers(const char *pattern, const char *host)
 {
 	if (str_eq(pattern, "*") || str_eq(pattern, host))
 		return true;
