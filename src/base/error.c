@@ -71,7 +71,7 @@ static int push(struct cordon_error **reterr, struct cordon_error frame, const c
 	return -(int)frame.code;
 }
 
-int err_set(struct cordon_error **reterr, enum cordon_code code, const char *fmt, ...)
+int(err_set)(struct cordon_error **reterr, enum cordon_code code, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -80,7 +80,7 @@ int err_set(struct cordon_error **reterr, enum cordon_code code, const char *fmt
 	return r;
 }
 
-int err_errno(struct cordon_error **reterr, int os_errno, const char *fmt, ...)
+int(err_errno)(struct cordon_error **reterr, int os_errno, const char *fmt, ...)
 {
 	struct cordon_error frame = { .code = code_of_errno(os_errno), .os_errno = os_errno };
 	va_list ap;
