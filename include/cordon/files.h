@@ -18,7 +18,8 @@ struct cordon_file_info {
 	uint32_t mode;
 	int64_t mtime_ns;
 };
-typedef int (*cordon_file_list_fn)(const char *name, const struct cordon_file_info *info, void *arg);
+typedef int (*cordon_file_list_fn)(const char *name, const struct cordon_file_info *info,
+				   void *arg);
 
 int cordon_file_read(struct cordon_session *s, const char *path, char **ret, size_t *ret_len,
 		     struct cordon_error **reterr);
@@ -45,9 +46,12 @@ int cordon_file_get_tar(struct cordon_session *s, const char *path, int tar_fd,
 			struct cordon_error **reterr);
 
 /* Named, reusable pictures of the workspace, the environment and the working directory. */
-int cordon_snapshot_create(struct cordon_session *s, const char *name, struct cordon_error **reterr);
-int cordon_snapshot_restore(struct cordon_session *s, const char *name, struct cordon_error **reterr);
-int cordon_snapshot_remove(struct cordon_session *s, const char *name, struct cordon_error **reterr);
+int cordon_snapshot_create(struct cordon_session *s, const char *name,
+			   struct cordon_error **reterr);
+int cordon_snapshot_restore(struct cordon_session *s, const char *name,
+			    struct cordon_error **reterr);
+int cordon_snapshot_remove(struct cordon_session *s, const char *name,
+			   struct cordon_error **reterr);
 char *cordon_snapshot_list(struct cordon_session *s); /* JSON array, to be freed */
 /* An independent session with the same files, policy, tools, mounts and limits. */
 int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,

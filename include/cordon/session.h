@@ -77,7 +77,8 @@ int cordon_session_setenv(struct cordon_session *s, const char *name, const char
 /* Resolves a pending approval of this session. value_json: only for replace (allow == true and
  * not NULL): the guest gets this value and the tool does not run. */
 int cordon_session_resolve(struct cordon_session *s, const char *approval_id, bool allow,
-			   const char *value_json, const char *reason, struct cordon_error **reterr);
+			   const char *value_json, const char *reason,
+			   struct cordon_error **reterr);
 
 /* Results. */
 struct cordon_result *cordon_result_free(struct cordon_result *r);
@@ -85,12 +86,13 @@ bool cordon_result_success(const struct cordon_result *r);
 /* The whole result as in docs/result.md, one line of JSON owned by r. */
 const char *cordon_result_json(struct cordon_result *r);
 const char *cordon_result_value_json(struct cordon_result *r); /* "null" when there is none */
-const char *cordon_result_value_text(const struct cordon_result *r); /* as the guest prints it or NULL */
+const char *
+cordon_result_value_text(const struct cordon_result *r); /* as the guest prints it or NULL */
 const char *cordon_result_stdout(const struct cordon_result *r, size_t *ret_len);
 const char *cordon_result_stderr(const struct cordon_result *r, size_t *ret_len);
 const char *cordon_result_error(const struct cordon_result *r);      /* NULL on success */
 const char *cordon_result_error_kind(const struct cordon_result *r); /* NULL on success */
-int cordon_result_exit_status(const struct cordon_result *r);        /* what `cordon run` exits with */
+int cordon_result_exit_status(const struct cordon_result *r); /* what `cordon run` exits with */
 
 /* Pools. */
 struct cordon_pool_options {
@@ -118,7 +120,8 @@ struct cordon_pool_status cordon_pool_get_status(const struct cordon_pool *p);
  * JSON {"valid", "error", "line", "column", "warnings": [...]}, to be freed. */
 int cordon_validate(const char *guest, const char *code, size_t len, char **ret_json,
 		    struct cordon_error **reterr);
-/* The message without paths, pids, hosts and traces, at most max characters (0: 500). To be freed. */
+/* The message without paths, pids, hosts and traces, at most max characters (0: 500). To be freed.
+ */
 char *cordon_sanitize(const char *message, size_t max);
 
 #pragma GCC visibility pop

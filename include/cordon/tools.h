@@ -1,4 +1,5 @@
-/* cordon/tools.h - host functions that guest code may call: the one intended way across the wall. */
+/* cordon/tools.h - host functions that guest code may call: the one intended way across the wall.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -33,8 +34,9 @@ struct cordon_tool {
 	uint64_t timeout_ms;   /* per call; 0: 30000 */
 	uint64_t result_bytes; /* 0: the policy's message_bytes */
 	bool approval;         /* suspends the call until the host decides */
-	bool command;          /* wants argv and stdin: arguments are {"args": [...], "stdin": "..."} */
-	const char *python_package; /* JSON object of file name to text, importable as `name`; NULL */
+	bool command; /* wants argv and stdin: arguments are {"args": [...], "stdin": "..."} */
+	const char
+		*python_package; /* JSON object of file name to text, importable as `name`; NULL */
 };
 
 int cordon_tools_new(struct cordon_tools **ret, struct cordon_error **reterr);

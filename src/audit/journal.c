@@ -234,7 +234,7 @@ static int write_line(struct journal *j, int fd, const struct buf *line, off_t s
 /* After a crash: ends the torn line, says so, and goes on from the last whole one. */
 static int mend(struct journal *j, off_t torn, off_t *size, struct cordon_error **reterr)
 {
-	cleanup_buf struct buf line;
+	cleanup_buf struct buf line = { 0 };
 	char head[CHAIN_HEX + 1];
 
 	buf_init(&line, 4096);
@@ -270,7 +270,7 @@ static char *free_name(const char *path)
 /* Writes the next file's first line, which carries the chain on. */
 static int start_next(struct journal *j, int fd, const char *old_name, struct cordon_error **reterr)
 {
-	cleanup_buf struct buf line;
+	cleanup_buf struct buf line = { 0 };
 	const char *base = strrchr(old_name, '/');
 	cleanup_json json_t *name =
 		json_string_lossy(base ? base + 1 : old_name, strlen(base ? base + 1 : old_name));

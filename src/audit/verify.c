@@ -121,7 +121,7 @@ static bool take_lines(struct walk *w, struct buf *b)
 
 static int walk_file(struct walk *w, int fd, struct cordon_error **reterr)
 {
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf b = { 0 };
 	bool goes_on = true;
 
 	buf_init(&b, LINE_MAX_BYTES);

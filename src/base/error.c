@@ -7,6 +7,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+#undef err_set /* as an analyser sees them */
+#undef err_errno
+
 struct cordon_error {
 	enum cordon_code code;
 	int os_errno;
@@ -71,7 +74,7 @@ static int push(struct cordon_error **reterr, struct cordon_error frame, const c
 	return -(int)frame.code;
 }
 
-int(err_set)(struct cordon_error **reterr, enum cordon_code code, const char *fmt, ...)
+int err_set(struct cordon_error **reterr, enum cordon_code code, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -80,7 +83,7 @@ int(err_set)(struct cordon_error **reterr, enum cordon_code code, const char *fm
 	return r;
 }
 
-int(err_errno)(struct cordon_error **reterr, int os_errno, const char *fmt, ...)
+int err_errno(struct cordon_error **reterr, int os_errno, const char *fmt, ...)
 {
 	struct cordon_error frame = { .code = code_of_errno(os_errno), .os_errno = os_errno };
 	va_list ap;

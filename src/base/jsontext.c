@@ -31,13 +31,34 @@ static int write_integer(struct buf *b, json_int_t value)
 	return buf_add(b, at, (size_t)(digits + sizeof(digits) - at));
 }
 
+/* Keeps what a number in JSON is made of. The host program's locale may write the point otherwise,
+ * even as several bytes: they become one '.'. Returns the new length; true in *ret_is_real when it
+ * has a
+ * '.' or an 'e'. */
+static size_t plain_number(char *text, bool *ret_is_real)
+{
+	size_t len = 0;
+	bool is_real = false;
+
+	for (const char *s = text; *s; s++) {
+		if (strchr("0123456789+-e", *s)) {
+			is_real = is_real || *s == 'e';
+			text[len++] = *s;
+		} else if (!is_real) {
+			text[len++] = '.';
+			is_real = true;
+		}
+	}
+	*ret_is_real = is_real;
+	return len;
+}
+
 /* The fewest digits that read back as the same double, with '.' or 'e' so that it stays a double.
  */
 static int write_real(struct buf *b, double value)
 {
 	char text[64];
-	bool is_real = false;
-	size_t len = 0;
+	bool is_real;
 
 	if (value == floor(value) && fabs(value) < 1e15 && (value != 0 || !signbit(value))) {
 		int r = write_integer(b, (json_int_t)value);
@@ -48,19 +69,7 @@ static int write_real(struct buf *b, double value)
 		if (digits == 17 || strtod(text, NULL) == value)
 			break;
 	}
-	/* The host program's locale may write the point otherwise, even as several bytes. */
-	for (const char *s = text; *s; s++) {
-		bool plain = (*s >= '0' && *s <= '9') || *s == '-' || *s == '+' || *s == 'e';
-		if (*s == 'e')
-			is_real = true;
-		if (plain) {
-			text[len++] = *s;
-		} else if (!is_real) {
-			text[len++] = '.';
-			is_real = true;
-		}
-	}
-	int r = buf_add(b, text, len);
+	int r = buf_add(b, text, plain_number(text, &is_real));
 	return r < 0 || is_real ? r : buf_add_str(b, ".0");
 }
 

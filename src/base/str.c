@@ -62,44 +62,42 @@ bool str_ends(const char *s, const char *suffix)
 	return s && len >= tail && memcmp(s + len - tail, suffix, tail) == 0;
 }
 
+/* The ranges of the first and second byte that begin a sequence of more than one. The second byte's
+ * rule out overlong forms, surrogates and what is beyond U+10FFFF. */
+static const struct {
+	unsigned char first, last, low, high;
+	int more;
+} utf8_leads[] = {
+	{ 0xc2, 0xdf, 0x80, 0xbf, 1 }, { 0xe0, 0xe0, 0xa0, 0xbf, 2 }, { 0xe1, 0xec, 0x80, 0xbf, 2 },
+	{ 0xed, 0xed, 0x80, 0x9f, 2 }, { 0xee, 0xef, 0x80, 0xbf, 2 }, { 0xf0, 0xf0, 0x90, 0xbf, 3 },
+	{ 0xf1, 0xf3, 0x80, 0xbf, 3 }, { 0xf4, 0xf4, 0x80, 0x8f, 3 },
+};
+
 int str_utf8_next(const char *s, size_t len)
 {
 	const unsigned char *u = (const unsigned char *)s;
-	unsigned char lead = u[0], low = 0x80, high = 0xbf;
-	int need;
+	size_t lead = 0, leads = sizeof(utf8_leads) / sizeof(*utf8_leads);
 
-	if (lead < 0x80)
+	if (u[0] < 0x80)
 		return 1;
-	if (lead >= 0xc2 && lead <= 0xdf)
-		need = 1;
-	else if (lead >= 0xe0 && lead <= 0xef)
-		need = 2;
-	else if (lead >= 0xf0 && lead <= 0xf4)
-		need = 3;
-	else
+	while (lead < leads && (u[0] < utf8_leads[lead].first || u[0] > utf8_leads[lead].last))
+		lead++;
+	if (lead == leads)
 		return -1;
-	/* The second byte's range rules out overlong forms, surrogates and beyond U+10FFFF. */
-	if (lead == 0xe0)
-		low = 0xa0;
-	else if (lead == 0xed)
-		high = 0x9f;
-	else if (lead == 0xf0)
-		low = 0x90;
-	else if (lead == 0xf4)
-		high = 0x8f;
-	for (int i = 1; i <= need; i++) {
+	unsigned char low = utf8_leads[lead].low, high = utf8_leads[lead].high;
+	for (int i = 1; i <= utf8_leads[lead].more; i++) {
 		if ((size_t)i >= len || u[i] < low || u[i] > high)
 			return -i;
 		low = 0x80;
 		high = 0xbf;
 	}
-	return need + 1;
+	return utf8_leads[lead].more + 1;
 }
 
 bool str_is_utf8(const char *s, size_t len)
 {
 	while (len > 0) {
-		int n = str_utf8_next(s, len);
+		int n = (unsigned char)*s < 0x80 ? 1 : str_utf8_next(s, len);
 		if (n < 0)
 			return false;
 		s += n;

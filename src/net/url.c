@@ -78,7 +78,7 @@ static int add_segments(struct buf *b, const char *text, size_t len)
 
 int url_normalise_path(const char *text, size_t len, char **ret, struct cordon_error **reterr)
 {
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf b = { 0 };
 	const char *hash = memchr(text, '#', len);
 
 	buf_init(&b, 3 * (size_t)URL_MAX_LEN + 16);

@@ -96,7 +96,7 @@ static int compare(const struct field *f, const struct policy *a, const struct p
 
 char *policy_diff(const struct policy *a, const struct policy *b)
 {
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = { 0 };
 	int r = 0;
 
 	buf_init(&text, TEXT_MAX_BYTES);

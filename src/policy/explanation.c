@@ -98,7 +98,7 @@ static int say_notes(const struct policy *p, struct buf *b)
 
 char *policy_explain(const struct policy *p)
 {
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf b = { 0 };
 	int r;
 
 	buf_init(&b, TEXT_MAX_BYTES);

@@ -306,14 +306,14 @@ static int doc_cell(const struct field *f, enum policy_level level, struct buf *
 
 char *field_doc_row(const struct field *f)
 {
-	cleanup_buf struct buf row;
+	cleanup_buf struct buf row = { 0 };
 	cleanup_free char *last = NULL;
 	int r;
 
 	buf_init(&row, TEXT_MAX);
 	r = buf_printf(&row, "| `%s` |", f->name);
 	for (int level = LEVEL_PERMISSIVE; r == 0 && level <= LEVEL_STRICT; level++) {
-		cleanup_buf struct buf cell;
+		cleanup_buf struct buf cell = { 0 };
 		buf_init(&cell, TEXT_MAX);
 		r = doc_cell(f, (enum policy_level)level, &cell);
 		/* Long ones are not repeated. */

@@ -33,7 +33,7 @@ int limits_refuse(const char *names, struct cordon_error **reterr)
 /* All unknown names at once, as far as they fit. */
 static int check_names(const json_t *obj, struct cordon_error **reterr)
 {
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf b = { 0 };
 	const char *key;
 	json_t *value;
 
