@@ -1,0 +1,417 @@
+/* guests/sh/cordon_sh.c - the shell guest: speaks docs/wire.md on descriptor 3 for a bash that it
+ * drives. Static, without dependencies: it is the first thing that runs in a session.
+ *
+ *   cordon-sh                   one session
+ *   cordon-sh --tool NAME ...   a tool as a command (also when started by the tool's name)
+ *   cordon-sh --validate        checks the code on stdin, runs nothing */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "shell.h"
+#include "tools.h"
+
+#define WIRE 3
+#define GRACE_MS 2000 /* from an interrupt to the end by force */
+
+struct agent {
+	struct shell shell;
+	struct tools tools;
+	struct bytes in;      /* from the wire */
+	struct bytes welcome; /* kept: the tools' descriptions are slices of it */
+	struct bytes id;      /* of the running execution, as JSON, NUL-terminated; empty: none */
+	struct bytes queued;  /* an execution that waits for a shell that is starting */
+	struct bytes code;    /* of the running execution */
+	char token[65];
+	bool greeted, welcomed;
+	long interrupted_ms; /* when; 0: not */
+	char self[4096];
+};
+
+static volatile sig_atomic_t got_int;
+
+static void on_signal(int signo)
+{
+	if (signo == SIGINT)
+		got_int = 1;
+}
+
+static long now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
+}
+
+static void say(const struct bytes *line)
+{
+	if (bytes_write(WIRE, line->data, line->len) < 0)
+		_exit(0); /* the host has gone */
+}
+
+static void hello(struct agent *a)
+{
+	struct bytes b = { 0 };
+	bytes_format(
+		&b,
+		"{\"type\":\"hello\",\"version\":1,\"token\":\"%s\",\"guest\":\"sh\",\"language\":",
+		a->token);
+	json_quote(&b, a->shell.version, strlen(a->shell.version));
+	bytes_text(&b, "}\n");
+	say(&b);
+	bytes_done(&b);
+	memset(a->token, 0, sizeof(a->token));
+	a->greeted = true;
+}
+
+/* ---- the end of an execution */
+
+static void result(struct agent *a, int status, bool gone)
+{
+	struct bytes b = { 0 };
+	const char *kind = "exception", *name = "exit";
+	char message[128];
+	snprintf(message, sizeof(message), "the command ended with status %d", status);
+	if (a->interrupted_ms) {
+		kind = name = "interrupted";
+		snprintf(message, sizeof(message), "The execution was interrupted");
+		status = status ? status : 130;
+	} else if (gone && status > 128 && !a->shell.state.len) {
+		snprintf(message, sizeof(message), "the shell was ended by signal %d",
+			 status - 128);
+	} else if (status == 2) {
+		struct bytes said = { 0 };
+		if (shell_is_broken(a->code.data, a->code.len, &said)) {
+			kind = "syntax";
+			name = "SyntaxError";
+			snprintf(message, sizeof(message), "the code has a syntax error");
+		}
+		bytes_done(&said);
+	}
+	bytes_format(&b, "{\"type\":\"result\",\"id\":%s,\"ok\":%s,\"exit_code\":%d", a->id.data,
+		     status ? "false" : "true", status);
+	if (status)
+		bytes_format(&b, ",\"error\":{\"kind\":\"%s\",\"name\":\"%s\",\"message\":\"%s\"}",
+			     kind, name, message);
+	bytes_text(&b, "}\n");
+	tools_end(&a->tools);
+	a->id.len = 0;
+	a->interrupted_ms = 0;
+	say(&b);
+	bytes_done(&b);
+}
+
+/* ---- the beginning of one */
+
+static bool is_name(const char *s)
+{
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+	return *s && !strchr("0123456789", *s) && strspn(s, letters) == strlen(s);
+}
+
+/* A value as one shell word: strings as they are, the text of tagged forms, JSON for the rest. */
+static void word(struct json v, struct bytes *ret)
+{
+	struct bytes text = { 0 };
+	struct json tagged = json_get(v, "v");
+	if (json_kind(v) == '"')
+		json_string(v, &text);
+	else if (json_kind(json_get(v, "$")) == '"' && json_kind(tagged) == '"' &&
+		 !json_is(json_get(v, "$"), "bytes"))
+		json_string(tagged, &text);
+	else if (json_kind(v) != 'n')
+		bytes_add(&text, v.at, v.len);
+	bytes_shell(ret, text.data, text.len);
+	bytes_done(&text);
+}
+
+/* name=value, or an array of a list, or an associative array of a map. */
+static void variable(const char *name, struct json v, struct bytes *ret)
+{
+	const char *at = NULL;
+	struct json key, item;
+	char kind = json_kind(v);
+	if (kind == '{' && json_get(v, "$").len) {
+		struct json form = json_get(v, "$"), inner = json_get(v, "v");
+		bool list = json_is(form, "tuple") || json_is(form, "set") || json_is(form, "vec");
+		if (list) {
+			v = inner;
+			kind = '[';
+		}
+	}
+	if ((kind != '[' && kind != '{') || json_get(v, "$").len) {
+		bytes_format(ret, "%s=", name);
+		word(v, ret);
+		bytes_char(ret, '\n');
+		return;
+	}
+	bytes_format(ret, "unset %s; declare -%c %s=(", name, kind == '[' ? 'a' : 'A', name);
+	while (json_each(v, &at, &key, &item)) {
+		if (kind == '{') {
+			bytes_char(ret, '[');
+			word(key, ret);
+			bytes_text(ret, "]=");
+		}
+		word(item, ret);
+		bytes_char(ret, ' ');
+	}
+	bytes_text(ret, ")\n");
+}
+
+/* Variables and changes of the environment, as commands; false: a name is none. */
+static bool prelude(struct json m, struct bytes *ret)
+{
+	const char *const fields[] = { "env", "context" };
+	bool ok = true;
+	for (int i = 0; i < 2; i++) {
+		const char *at = NULL;
+		struct json key, v;
+		while (json_each(json_get(m, fields[i]), &at, &key, &v)) {
+			struct bytes name = { 0 };
+			json_string(key, &name);
+			bytes_char(&name, 0);
+			if (!is_name(name.data))
+				ok = false;
+			else if (i == 0 && json_kind(v) == 'n')
+				bytes_format(ret, "unset %s\n", name.data);
+			else if (i == 1)
+				variable(name.data, v, ret);
+			else {
+				bytes_format(ret, "export %s=", name.data);
+				word(v, ret);
+				bytes_char(ret, '\n');
+			}
+			bytes_done(&name);
+		}
+	}
+	return ok;
+}
+
+static void execute(struct agent *a, struct json m)
+{
+	struct bytes before = { 0 };
+	struct json id = json_get(m, "id");
+	a->id.len = a->code.len = 0;
+	bytes_add(&a->id, id.len ? id.at : "0", id.len ? id.len : 1);
+	bytes_char(&a->id, 0);
+	a->tools.id = a->id.data;
+	a->tools.count = 0;
+	a->interrupted_ms = 0;
+	json_string(json_get(m, "code"), &a->code);
+	bool names = prelude(m, &before);
+	if (!names || (a->code.len && memchr(a->code.data, 0, a->code.len))) {
+		struct bytes b = { 0 };
+		bytes_format(
+			&b,
+			"{\"type\":\"result\",\"id\":%s,\"ok\":false,\"exit_code\":2,\"error\":"
+			"{\"kind\":\"%s\",\"name\":\"ValueError\",\"message\":\"%s\"}}\n",
+			a->id.data, names ? "syntax" : "value",
+			names ? "the code contains a NUL"
+			      : "a name in context or env is no name of a shell variable");
+		tools_end(&a->tools);
+		a->id.len = 0;
+		say(&b);
+		bytes_done(&b);
+	} else if (shell_run(&a->shell, &before, a->code.data, a->code.len) < 0) {
+		shell_interrupt(&a->shell, SIGKILL);
+	}
+	bytes_done(&before);
+}
+
+static void welcome(struct agent *a, const char *line, size_t len)
+{
+	bytes_add(&a->welcome, line, len);
+	struct json m = { a->welcome.data, a->welcome.len }, o = json_get(m, "guest_options");
+	a->tools.specs = json_get(o, "tools");
+	a->tools.message_bytes = json_number(json_get(o, "tool_bytes"),
+					     json_number(json_get(o, "message_bytes"), 1u << 20));
+	tools_functions(&a->tools, a->self, &a->shell.setup);
+	struct bytes env = { 0 };
+	prelude(o, &env);
+	bytes_add(&a->shell.setup, env.data, env.len);
+	bytes_done(&env);
+	a->welcomed = true;
+	if (a->shell.setup.len) {
+		a->shell.restoring = true;
+		shell_run(&a->shell, &a->shell.setup, "", 0);
+	}
+}
+
+/* ---- the wire */
+
+static void message(struct agent *a, const char *line, size_t len)
+{
+	if (!json_check(line, len))
+		return;
+	struct json m = { line, len }, type = json_get(m, "type");
+	if (json_is(type, "welcome") && !a->welcomed) {
+		welcome(a, line, len);
+	} else if (json_is(type, "tool_result")) {
+		tools_answer(&a->tools, m);
+	} else if (json_is(type, "exit")) {
+		shell_interrupt(&a->shell, SIGTERM);
+		_exit(0);
+	} else if (json_is(type, "execute") && !a->id.len) {
+		if (a->shell.ready && !a->shell.restoring)
+			execute(a, m);
+		else /* the shell is not there yet */
+			bytes_add(&a->queued, line, len);
+	}
+}
+
+static void read_wire(struct agent *a)
+{
+	if (bytes_read(&a->in, WIRE) <= 0) {
+		shell_interrupt(&a->shell, SIGKILL);
+		_exit(0);
+	}
+	size_t done = 0;
+	for (char *nl; (nl = memchr(a->in.data + done, '\n', a->in.len - done));) {
+		size_t len = (size_t)(nl - a->in.data) - done;
+		message(a, a->in.data + done, len);
+		done += len + 1;
+	}
+	bytes_drop(&a->in, done);
+}
+
+/* ---- the shell */
+
+static void shell_ready(struct agent *a)
+{
+	if (!a->greeted)
+		hello(a);
+	else if (a->shell.restoring)
+		a->shell.restoring = false;
+	else if (a->id.len)
+		result(a, a->shell.status, false);
+	if (a->queued.len && a->welcomed && !a->shell.restoring) {
+		struct bytes line = a->queued;
+		a->queued = (struct bytes){ 0 };
+		execute(a, (struct json){ line.data, line.len });
+		bytes_done(&line);
+	}
+}
+
+static void shell_gone(struct agent *a)
+{
+	static int in_a_row;
+	if (!a->greeted || (a->shell.restoring && ++in_a_row > 3)) {
+		fprintf(stderr, "cordon-sh: the shell cannot be started\n");
+		_exit(127);
+	}
+	if (!a->shell.restoring)
+		in_a_row = 0;
+	int status = a->shell.status;
+	if (a->id.len)
+		result(a, status, true);
+	if (shell_again(&a->shell) < 0)
+		_exit(127);
+}
+
+static void interrupt(struct agent *a)
+{
+	got_int = 0;
+	if (a->id.len && !a->interrupted_ms) {
+		a->interrupted_ms = now_ms();
+		shell_interrupt(&a->shell, SIGINT);
+	}
+}
+
+static void loop(struct agent *a)
+{
+	struct pollfd fds[3 + TOOLS_CALLS];
+	sigset_t open_mask;
+	sigemptyset(&open_mask);
+	for (;;) {
+		fds[0] = (struct pollfd){ .fd = WIRE, .events = POLLIN };
+		fds[1] = (struct pollfd){ .fd = a->shell.report_fd, .events = POLLIN };
+		size_t n = tools_poll(&a->tools, fds + 2);
+		struct timespec grace = { 0, 100 * 1000000 };
+		int r = ppoll(fds, n + 2, a->interrupted_ms ? &grace : NULL, &open_mask);
+		if (got_int)
+			interrupt(a);
+		if (a->interrupted_ms && now_ms() - a->interrupted_ms > GRACE_MS)
+			shell_interrupt(&a->shell, SIGKILL);
+		if (r > 0 && fds[1].revents & POLLIN)
+			while (shell_report(&a->shell) == SHELL_DONE)
+				shell_ready(a);
+		if (shell_reap(&a->shell))
+			shell_gone(a);
+		if (r > 0)
+			tools_serve(&a->tools, fds + 2, n);
+		if (r > 0 && fds[0].revents)
+			read_wire(a);
+	}
+}
+
+/* ---- starting */
+
+static void take_token(struct agent *a)
+{
+	char *t = getenv("CORDON_TOKEN");
+	if (!t)
+		return;
+	snprintf(a->token, sizeof(a->token), "%s", t);
+	for (char *p = t; *p; p++) /* also in what /proc shows of the environment */
+		*p = 'x';
+	unsetenv("CORDON_TOKEN");
+}
+
+static void name_stdin(void)
+{
+	struct stat st;
+	char text[64];
+	if (fstat(0, &st) < 0)
+		return;
+	snprintf(text, sizeof(text), "%lu:%lu", (unsigned long)st.st_dev, (unsigned long)st.st_ino);
+	setenv("CORDON_STDIN", text, 1);
+}
+
+static int session(void)
+{
+	static struct agent a;
+	int tools_fd;
+	take_token(&a);
+	ssize_t n = readlink("/proc/self/exe", a.self, sizeof(a.self) - 1);
+	if (n <= 0)
+		snprintf(a.self, sizeof(a.self), "/run/cordon/cordon-sh");
+	fcntl(WIRE, F_SETFD, FD_CLOEXEC);
+	name_stdin();
+	sigset_t blocked;
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGINT);
+	sigaddset(&blocked, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	struct sigaction act = { .sa_handler = on_signal };
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGCHLD, &act, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	if (tools_open(&a.tools, &tools_fd) < 0 || shell_start(&a.shell, tools_fd) < 0) {
+		fprintf(stderr, "cordon-sh: %s\n", strerror(errno));
+		return 127;
+	}
+	loop(&a);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *base = argc ? strrchr(argv[0], '/') : NULL;
+	base = base ? base + 1 : argc ? argv[0] : "cordon-sh";
+	if (strcmp(base, "cordon-sh") != 0 && strcmp(base, "cordon_sh") != 0)
+		return helper_main(base, argc - 1, argv + 1);
+	if (argc >= 3 && !strcmp(argv[1], "--tool"))
+		return helper_main(argv[2], argc - 3, argv + 3);
+	if (argc == 2 && !strcmp(argv[1], "--validate"))
+		return check_main();
+	return session();
+}

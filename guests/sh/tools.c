@@ -1,0 +1,298 @@
+/* guests/sh/tools.c - the agent's side of host tools: serves helpers, speaks the wire for them. */
+#include "tools.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define WIRE 3
+#define INPUT_MAX (64u << 20)
+
+int tools_open(struct tools *t, int *ret_fd)
+{
+	int pair[2];
+	for (size_t i = 0; i < TOOLS_CALLS; i++)
+		t->calls[i].fd = -1;
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -1;
+	t->listen_fd = pair[0];
+	*ret_fd = pair[1];
+	return 0;
+}
+
+void tools_functions(const struct tools *t, const char *self, struct bytes *ret)
+{
+	const char *at = NULL;
+	struct json key, spec;
+	struct bytes names = { 0 };
+	while (json_each(t->specs, &at, &key, &spec)) {
+		json_string(json_get(spec, "name"), &names);
+		bytes_char(&names, 0);
+	}
+	if (names.len && !command_find(t->specs, "extensions").len)
+		bytes_add(&names, "extensions", sizeof("extensions"));
+	for (const char *n = names.data; n && n < names.data + names.len; n += strlen(n) + 1) {
+		/* The name is one of the host's and holds to its rule; a function cannot do harm.
+		 */
+		if (strspn(n, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.") !=
+		    strlen(n))
+			continue;
+		bytes_format(ret, "unalias %s 2>/dev/null\nfunction %s { ", n, n);
+		bytes_shell(ret, self, strlen(self));
+		bytes_format(ret, " --tool %s \"$@\"; }\nexport -f %s\n", n, n);
+	}
+	if (names.len) {
+		bytes_text(ret, "function which { local a; for a; do case $a in ");
+		for (const char *n = names.data; n < names.data + names.len; n += strlen(n) + 1)
+			bytes_format(ret, "%s%s", n > names.data ? "|" : "", n);
+		bytes_text(ret,
+			   ") printf '/run/cordon/bin/%s\\n' \"$a\"; shift; (( $# )) || return 0;; "
+			   "*) break;; esac; done; command which \"$@\"; }\n");
+	}
+	bytes_done(&names);
+}
+
+size_t tools_poll(struct tools *t, struct pollfd *ret)
+{
+	size_t n = 0;
+	ret[n++] = (struct pollfd){ .fd = t->listen_fd, .events = POLLIN };
+	for (size_t i = 0; i < TOOLS_CALLS; i++)
+		if (t->calls[i].fd >= 0)
+			ret[n++] = (struct pollfd){ .fd = t->calls[i].fd,
+						    .events = t->calls[i].waiting ? 0 : POLLIN };
+	return n;
+}
+
+static void drop(struct tools_call *c)
+{
+	close(c->fd);
+	bytes_done(&c->in);
+	*c = (struct tools_call){ .fd = -1 };
+}
+
+static void reply(struct tools_call *c, int status, const struct bytes *out,
+		  const struct bytes *err)
+{
+	struct bytes head = { 0 };
+	bytes_format(&head, "R%d %zu %zu\n", status, out->len, err->len);
+	if (bytes_write(c->fd, head.data, head.len) == 0 &&
+	    bytes_write(c->fd, out->data, out->len) == 0)
+		bytes_write(c->fd, err->data, err->len);
+	bytes_done(&head);
+	drop(c);
+}
+
+static void fail(struct tools_call *c, const char *name, const char *why)
+{
+	struct bytes out = { 0 }, err = { 0 };
+	bytes_format(&err, "%s: %s\n", name, why);
+	reply(c, 1, &out, &err);
+	bytes_done(&err);
+}
+
+/* A helper sends one end of a socket of its own, with one byte. */
+static void accept_helper(struct tools *t)
+{
+	char byte, control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = { &byte, 1 };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	if (recvmsg(t->listen_fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
+		return;
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
+	    c->cmsg_len != CMSG_LEN(sizeof(int)))
+		return;
+	int fd;
+	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	for (size_t i = 0; i < TOOLS_CALLS; i++) {
+		if (t->calls[i].fd < 0) {
+			t->calls[i] = (struct tools_call){ .fd = fd };
+			return;
+		}
+	}
+	struct tools_call busy = { .fd = fd };
+	fail(&busy, "cordon", "too many tool calls at once");
+}
+
+struct words {
+	char *v[4096];
+	size_t n;
+};
+
+/* Cuts the first part, NUL-terminated words, in place; the first is the tool's name. */
+static bool split(char *data, size_t len, struct words *ret)
+{
+	ret->n = 0;
+	for (size_t i = 0; i < len && ret->n < sizeof(ret->v) / sizeof(ret->v[0]);
+	     i += strlen(data + i) + 1)
+		ret->v[ret->n++] = data + i;
+	return ret->n && len && !data[len - 1];
+}
+
+static void call_host(struct tools *t, struct tools_call *c, struct json spec, struct words *w)
+{
+	struct bytes args = { 0 }, line = { 0 }, why = { 0 };
+	struct json input = { c->in.data + c->args_len, c->in.len - c->args_len };
+	bool ok = command_args(spec, w->v + 1, w->n - 1, input, &args, &why);
+	if (ok) {
+		c->number = ++t->count;
+		bytes_format(&line,
+			     "{\"type\":\"tool_call\",\"id\":%s,\"call\":%lu,\"tool\":", t->id,
+			     c->number);
+		json_quote(&line, w->v[0], strlen(w->v[0]));
+		bytes_text(&line, ",\"args\":");
+		bytes_add(&line, args.data, args.len);
+		bytes_text(&line, "}\n");
+		ok = line.len <= t->message_bytes;
+		if (!ok) {
+			t->count--;
+			bytes_format(&why, "IPC message too large (%zu bytes, max %lu)", line.len,
+				     t->message_bytes);
+		}
+	}
+	if (ok) {
+		c->waiting = true;
+		bytes_write(WIRE, line.data, line.len);
+	} else {
+		bytes_char(&why, 0);
+		fail(c, w->v[0], why.data);
+	}
+	bytes_done(&args);
+	bytes_done(&line);
+	bytes_done(&why);
+}
+
+/* What needs no host: help, the list of tools. False: the host is needed. */
+static bool local(struct tools *t, struct tools_call *c, struct json spec, struct words *w)
+{
+	struct bytes out = { 0 }, err = { 0 };
+	int status = 0;
+	if (!spec.len && !strcmp(w->v[0], "extensions"))
+		status = command_extensions(t->specs, w->v + 1, w->n - 1, &out, &err);
+	else if (spec.len && w->n == 2 && !strcmp(w->v[1], "--help"))
+		command_help(spec, &out);
+	else
+		return false;
+	reply(c, status, &out, &err);
+	bytes_done(&out);
+	bytes_done(&err);
+	return true;
+}
+
+/* The first part has come: answer at once, or say whether stdin is wanted. */
+static void first_part(struct tools *t, struct tools_call *c)
+{
+	struct words w;
+	char *copy = malloc(c->args_len + 1);
+	if (!copy || !split(memcpy(copy, c->in.data, c->args_len), c->args_len, &w)) {
+		fail(c, "cordon", "malformed call");
+	} else {
+		struct json spec = command_find(t->specs, w.v[0]);
+		if (local(t, c, spec, &w))
+			;
+		else if (!t->id)
+			fail(c, w.v[0], "tools can only be called while a command runs");
+		else if (command_is_raw(spec)) {
+			c->asked = true;
+			bytes_write(c->fd, "I\n", 2);
+		} else { /* an unknown tool goes to the host, too: it has the last word */
+			call_host(t, c, spec, &w);
+		}
+	}
+	free(copy);
+}
+
+static void read_helper(struct tools *t, struct tools_call *c)
+{
+	long n = bytes_read(&c->in, c->fd);
+	if (n < 0 || c->in.len > INPUT_MAX) {
+		drop(c);
+		return;
+	}
+	if (!c->asked) {
+		/* "LENGTH\n", then that many bytes of words */
+		char *nl = c->in.len ? memchr(c->in.data, '\n', c->in.len) : NULL;
+		size_t want = nl ? strtoul(c->in.data, NULL, 10) : 0;
+		size_t head = nl ? (size_t)(nl - c->in.data) + 1 : 0;
+		if (nl && c->in.len - head >= want) {
+			bytes_drop(&c->in, head);
+			c->args_len = want;
+			first_part(t, c);
+		} else if (n == 0) {
+			drop(c);
+		}
+		return;
+	}
+	if (n > 0)
+		return;
+	struct words w; /* the end of its stdin */
+	if (!t->id)
+		fail(c, "cordon", "tools can only be called while a command runs");
+	else if (split(c->in.data, c->args_len, &w))
+		call_host(t, c, command_find(t->specs, w.v[0]), &w);
+	else
+		drop(c);
+}
+
+void tools_serve(struct tools *t, const struct pollfd *fds, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		if (!fds[i].revents)
+			continue;
+		for (size_t k = 0; k < TOOLS_CALLS; k++) {
+			struct tools_call *c = &t->calls[k];
+			if (c->fd != fds[i].fd)
+				continue;
+			if (c->waiting)
+				drop(c); /* the helper was killed while it waited */
+			else
+				read_helper(t, c);
+			break;
+		}
+	}
+	if (fds[0].revents)
+		accept_helper(t);
+}
+
+void tools_answer(struct tools *t, struct json m)
+{
+	unsigned long number = json_number(json_get(m, "call"), 0);
+	struct json id = json_get(m, "id"), error = json_get(m, "error");
+	if (!t->id || id.len != strlen(t->id) || memcmp(id.at, t->id, id.len) != 0)
+		return;
+	for (size_t i = 0; i < TOOLS_CALLS; i++) {
+		struct tools_call *c = &t->calls[i];
+		if (c->fd < 0 || !c->waiting || c->number != number)
+			continue;
+		struct bytes out = { 0 }, err = { 0 };
+		const char *name = c->in.data;
+		struct json spec = command_find(t->specs, name);
+		int status = 1;
+		if (error.len) {
+			bytes_format(&err, "%s: ", name);
+			json_string(error, &err);
+			bytes_char(&err, '\n');
+		} else {
+			status = command_show(spec, json_get(m, "value"), &out, &err);
+		}
+		reply(c, status, &out, &err);
+		bytes_done(&out);
+		bytes_done(&err);
+		return;
+	}
+}
+
+void tools_end(struct tools *t)
+{
+	for (size_t i = 0; i < TOOLS_CALLS; i++)
+		if (t->calls[i].fd >= 0)
+			fail(&t->calls[i], "cordon", "the command that made this call has ended");
+	t->id = NULL;
+	t->count = 0;
+}
