@@ -14,7 +14,7 @@ import threading
 import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get("CORDON_BUILD") or os.path.join(TOP, "build")
+BUILD = os.path.abspath(os.environ.get("BUILD") or os.path.join(TOP, "build"))
 DEADLINE = 20  # seconds for any one message
 
 
