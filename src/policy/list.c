@@ -5,6 +5,14 @@
 
 enum { LIST_MAX = 4096, ENV_MAX_BYTES = 128 * 1024 };
 
+static int refuse_entry(const struct field *f, size_t index, const json_t *item,
+			struct cordon_error **reterr)
+{
+	cleanup_free char *label = str_printf("%s[%zu]", f->name, index);
+
+	return label ? kind_refuse(label, f->entry, item, reterr) : kind_nomem(reterr);
+}
+
 /* An array of strings that all look right, without repetition. */
 static int read_words(const struct field *f, const json_t *j, struct strlist *ret,
 		      struct cordon_error **reterr)
@@ -19,11 +27,8 @@ static int read_words(const struct field *f, const json_t *j, struct strlist *re
 	json_array_foreach(j, i, item)
 	{
 		const char *s = kind_string(item);
-		cleanup_free char *label = str_printf("%s[%zu]", f->name, i);
-		if (!label)
-			return kind_nomem(reterr);
 		if (!s || (f->is_name && !f->is_name(s)))
-			return kind_refuse(label, f->entry, item, reterr);
+			return refuse_entry(f, i, item, reterr);
 		if (!strlist_has(&l, s) && strlist_add(&l, s) < 0)
 			return kind_nomem(reterr);
 	}
