@@ -259,5 +259,10 @@ int check_main(void)
 		bytes_text(&out, ",\"line\":null,\"column\":null,\"warnings\":[");
 	bytes_add(&out, found.data, found.len);
 	bytes_text(&out, "]}\n");
-	return bytes_write(1, out.data, out.len) < 0;
+	int failed = bytes_write(1, out.data, out.len);
+	bytes_done(&code);
+	bytes_done(&text);
+	bytes_done(&found);
+	bytes_done(&out);
+	return failed < 0;
 }

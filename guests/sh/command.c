@@ -53,28 +53,40 @@ static const char *word_of(struct json type)
 	return NULL;
 }
 
+/* Whether a JSON value of this kind is one of the type that the word says; NULL: any is. */
+static bool fits(const char *word, char kind, const char *text)
+{
+	static const struct {
+		const char *word, *kinds;
+	} table[] = { { "numeric", "0" },
+		      { "integer", "0" },
+		      { "logical", "tf" },
+		      { "list", "{[" },
+		      { "data.frame", "{[" } };
+	if (!kind || !word)
+		return kind != 0;
+	if (!strcmp(word, "integer") && strpbrk(text, ".eE"))
+		return false;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (!strcmp(word, table[i].word))
+			return strchr(table[i].kinds, kind) != NULL;
+	return false;
+}
+
 /* One argument's text as the JSON value that its type wants; false: it is none. */
 static bool put_value(struct json type, const char *text, struct bytes *ret)
 {
 	const char *word = word_of(type);
 	size_t len = strlen(text);
-	struct json v = { text, len };
 	bool json = len && json_check(text, len) && text[0] != ' ';
-	if (word && !strcmp(word, "character")) {
-		json_quote(ret, text, len);
+	if (fits(word, json ? json_kind((struct json){ text, len }) : 0, text)) {
+		bytes_add(ret, text, len);
 		return true;
 	}
-	char kind = json ? json_kind(v) : 0;
-	bool fits = kind && (!word || (!strcmp(word, "numeric") && kind == '0') ||
-			     (!strcmp(word, "integer") && kind == '0' && !strpbrk(text, ".eE")) ||
-			     (!strcmp(word, "logical") && (kind == 't' || kind == 'f')) ||
-			     ((!strcmp(word, "list") || !strcmp(word, "data.frame")) &&
-			      (kind == '{' || kind == '[')));
-	if (fits)
-		bytes_add(ret, text, len);
-	else if (!word)
-		json_quote(ret, text, len);
-	return fits || !word;
+	if (word && strcmp(word, "character") != 0)
+		return false;
+	json_quote(ret, text, len);
+	return true;
 }
 
 static bool is_required(struct json declared)
@@ -112,7 +124,25 @@ static bool complain(struct bytes *e, struct json spec, const char *fmt, const c
 	return false;
 }
 
-/* --name value and --name=value; the rest by position. */
+/* --name value or --name=value at argv[*i]. */
+static bool assign_named(struct json spec, struct argument *a, size_t n, char **argv, size_t argc,
+			 size_t *i, struct bytes *e)
+{
+	char *eq = strchr(argv[*i], '='), *name = argv[*i] + 2;
+	if (eq)
+		*eq = 0;
+	size_t k = 0;
+	while (k < n && !json_is(a[k].name, name))
+		k++;
+	if (k == n)
+		return complain(e, spec, "unexpected", name);
+	if (!eq && *i + 1 == argc)
+		return complain(e, spec, "has no value", name);
+	a[k].text = eq ? eq + 1 : argv[++*i];
+	return true;
+}
+
+/* By name, the rest by position. */
 static bool assign(struct json spec, struct argument *a, size_t n, char **argv, size_t argc,
 		   struct bytes *e)
 {
@@ -121,27 +151,16 @@ static bool assign(struct json spec, struct argument *a, size_t n, char **argv, 
 	for (size_t i = 0; i < argc; i++) {
 		if (options && !strcmp(argv[i], "--")) {
 			options = false;
-			continue;
+		} else if (options && !strncmp(argv[i], "--", 2)) {
+			if (!assign_named(spec, a, n, argv, argc, &i, e))
+				return false;
+		} else {
+			while (next < n && a[next].text)
+				next++;
+			if (next == n)
+				return complain(e, spec, "unexpected", argv[i]);
+			a[next++].text = argv[i];
 		}
-		if (options && !strncmp(argv[i], "--", 2)) {
-			char *eq = strchr(argv[i], '='), *name = argv[i] + 2;
-			if (eq)
-				*eq = 0;
-			size_t k = 0;
-			while (k < n && !json_is(a[k].name, name))
-				k++;
-			if (k == n)
-				return complain(e, spec, "unexpected", name);
-			if (!eq && i + 1 == argc)
-				return complain(e, spec, "has no value", name);
-			a[k].text = eq ? eq + 1 : argv[++i];
-			continue;
-		}
-		while (next < n && a[next].text)
-			next++;
-		if (next == n)
-			return complain(e, spec, "unexpected", argv[i]);
-		a[next++].text = argv[i];
 	}
 	return true;
 }

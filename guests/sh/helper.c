@@ -106,7 +106,11 @@ int helper_main(const char *name, int argc, char **argv)
 			send_stdin(fd);
 		}
 		status = show_reply(&in, fd);
+		close(fd);
 	}
+	bytes_done(&words);
+	bytes_done(&head);
+	bytes_done(&in);
 	if (status < 0) {
 		fprintf(stderr, "%s: the session's tools cannot be reached from here\n", name);
 		status = 1;

@@ -290,10 +290,10 @@ static size_t sequence(const unsigned char *p, size_t left)
 	for (size_t i = 1; i < n; i++)
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-		return 0;
-	return n;
+	/* Overlong forms, surrogates, and what is above U+10FFFF, told by the second byte. */
+	unsigned low = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
+	unsigned high = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
+	return p[1] >= low && p[1] <= high ? n : 0;
 }
 
 bool json_is_utf8(const char *data, size_t len)
