@@ -68,8 +68,8 @@ int box_failure(const struct box *b, struct cordon_error **reterr);
 void box_usage(struct box *b, uint64_t *ret_cpu_us, uint64_t *ret_peak_bytes);
 /* The layers that were proven active (docs/result.md); a new reference. */
 json_t *box_assurance(const struct box *b, const struct policy *p);
-/* Refusals recorded since the count in *from; moves *from. A new array. */
-json_t *box_denials(const struct box *b);
+/* Refusals since the counts in before (STATUS_DENIALS of them; NULL: all). A new array. */
+json_t *box_denials(const struct box *b, const uint32_t *before);
 
 DEFINE_FREEP(struct box *, box_free)
 #define cleanup_box CLEANUP(box_freep)

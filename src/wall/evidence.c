@@ -150,7 +150,7 @@ static const char *family_name(uint64_t family)
 	}
 }
 
-static json_t *denial_json(const struct status_denial *d)
+static json_t *denial_json(const struct status_denial *d, uint32_t times)
 {
 	const struct explanation *e = NULL;
 	char text[160];
@@ -173,18 +173,21 @@ static json_t *denial_json(const struct status_denial *d)
 	snprintf(text, sizeof(text), "system call %u is not allowed", d->syscall_nr);
 	json_object_set_new(o, "rule", json_string(text));
 	json_object_set_new(o, "remedy", json_string(e ? e->remedy : "none"));
-	json_object_set_new(o, "count", json_integer(d->count));
+	json_object_set_new(o, "count", json_integer(times));
 	return o;
 }
 
-json_t *box_denials(const struct box *b)
+json_t *box_denials(const struct box *b, const uint32_t *before)
 {
 	const struct status *s = box_status(b);
 	json_t *a = json_array();
 	uint32_t count = s->denial_count < STATUS_DENIALS ? s->denial_count : STATUS_DENIALS;
 
-	for (uint32_t i = 0; i < count; i++)
-		if (s->denials[i].count > 0)
-			json_array_append_new(a, denial_json(&s->denials[i]));
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t times = s->denials[i].count - (before ? before[i] : 0);
+
+		if (times > 0)
+			json_array_append_new(a, denial_json(&s->denials[i], times));
+	}
 	return a;
 }
