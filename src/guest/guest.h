@@ -8,8 +8,14 @@
 #include "policy/policy.h"
 #include "wall/launch.h"
 
-enum guest_kind { GUEST_KIND_NONE, GUEST_KIND_PYTHON, GUEST_KIND_R, GUEST_KIND_NODE, GUEST_KIND_SH,
-		  GUEST_KIND_POD };
+enum guest_kind {
+	GUEST_KIND_NONE,
+	GUEST_KIND_PYTHON,
+	GUEST_KIND_R,
+	GUEST_KIND_NODE,
+	GUEST_KIND_SH,
+	GUEST_KIND_POD
+};
 
 enum guest_kind guest_from_name(const char *name); /* GUEST_KIND_NONE when unknown */
 const char *guest_name(enum guest_kind kind);

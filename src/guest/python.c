@@ -86,9 +86,10 @@ static int check_program(const char *path, char *real, struct cordon_error **ret
 	if (f)
 		fclose(f);
 	if (n == 2 && memcmp(head, "#!", 2) == 0)
-		return err_set(reterr, CORDON_INVALID,
-			       "'%s' is a script that picks an interpreter; name the interpreter itself",
-			       path);
+		return err_set(
+			reterr, CORDON_INVALID,
+			"'%s' is a script that picks an interpreter; name the interpreter itself",
+			path);
 	return 0;
 }
 

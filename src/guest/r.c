@@ -12,19 +12,23 @@ int r_launch(const struct guest_options *o, struct launch *l, struct cordon_erro
 					    "/usr/local/lib/R", "/usr/share/fonts" };
 	const char *home = o->policy->r ? o->policy->r : "/usr/lib/R";
 	cleanup_free char *program = str_printf("%s/bin/exec/R", home);
-	const char *const argv[] = { "R", "--vanilla", "--no-echo", "--no-readline",
+	const char *const argv[] = { "R",
+				     "--vanilla",
+				     "--no-echo",
+				     "--no-readline",
 				     "--file=/run/cordon/cordon_guest.R",
 				     o->mode == GUEST_TEMPLATE   ? "--args"
 				     : o->mode == GUEST_VALIDATE ? "--args"
 								 : NULL,
-				     o->mode == GUEST_TEMPLATE ? "--template" : "--validate", NULL };
+				     o->mode == GUEST_TEMPLATE ? "--template" : "--validate",
+				     NULL };
 
 	l->filter = LAUNCH_R;
 	if (!program)
 		return err_errno(reterr, ENOMEM, "the launch of R");
 	if (access(program, X_OK) != 0)
-		return err_errno(reterr, errno, "the R interpreter '%s' (Debian package: r-base-core)",
-				 program);
+		return err_errno(reterr, errno,
+				 "the R interpreter '%s' (Debian package: r-base-core)", program);
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs); i++)
 		if (launch_bind(l, dirs[i], NULL, BIND_OPTIONAL) < 0)
 			return err_errno(reterr, ENOMEM, "the view");

@@ -21,8 +21,8 @@ static int commands(const struct guest_options *o, struct launch *l, const char 
 	int r = view_program(l, shell, reterr);
 	if (r == 0)
 		r = view_commands(l, list, reterr);
-	if (r == 0 && (view_libraries(l) < 0 || view_data(l) < 0 ||
-		       launch_link(l, shell, "/usr/bin/sh") < 0))
+	if (r == 0 &&
+	    (view_libraries(l) < 0 || view_data(l) < 0 || launch_link(l, shell, "/usr/bin/sh") < 0))
 		r = err_errno(reterr, ENOMEM, "the view");
 	return r;
 }
@@ -51,7 +51,8 @@ int sh_launch(const struct guest_options *o, struct launch *l, struct cordon_err
 	if (r < 0)
 		return r;
 	if (o->mode == GUEST_SCRIPT)
-		return script(o, l, shell) < 0 ? err_errno(reterr, ENOMEM, "the launch of bash") : 0;
+		return script(o, l, shell) < 0 ? err_errno(reterr, ENOMEM, "the launch of bash")
+					       : 0;
 	if (runtime_add(l, "sh") < 0)
 		return err_set(reterr, CORDON_UNSUPPORTED, "this build has no shell agent");
 	if (strlist_add(&l->exec_paths, "/run/cordon/cordon-sh") < 0 ||

@@ -35,7 +35,8 @@ int view_libraries(struct launch *l)
 	static const char *const etc[] = { "/etc/ld.so.cache", "/etc/alternatives", NULL };
 	char loader[PATH_MAX];
 
-	if (bind_all(l, access("/usr/lib/" TRIPLET, X_OK) == 0 ? debian : others, BIND_OPTIONAL) < 0 ||
+	if (bind_all(l, access("/usr/lib/" TRIPLET, X_OK) == 0 ? debian : others, BIND_OPTIONAL) <
+		    0 ||
 	    bind_all(l, etc, BIND_OPTIONAL) < 0)
 		return -CORDON_NOMEM;
 	/* execve opens the loader too. */
@@ -46,9 +47,13 @@ int view_libraries(struct launch *l)
 
 int view_data(struct launch *l)
 {
-	static const char *const paths[] = { "/usr/share/zoneinfo", "/usr/lib/locale",
-					     "/usr/share/fonts", "/usr/share/fontconfig",
-					     "/etc/fonts", "/etc/localtime", "/usr/lib/ssl/openssl.cnf",
+	static const char *const paths[] = { "/usr/share/zoneinfo",
+					     "/usr/lib/locale",
+					     "/usr/share/fonts",
+					     "/usr/share/fontconfig",
+					     "/etc/fonts",
+					     "/etc/localtime",
+					     "/usr/lib/ssl/openssl.cnf",
 					     NULL };
 
 	return bind_all(l, paths, BIND_OPTIONAL);
@@ -70,7 +75,8 @@ int view_program(struct launch *l, const char *path, struct cordon_error **reter
 	return 0;
 }
 
-int view_commands(struct launch *l, const struct policy_list *commands, struct cordon_error **reterr)
+int view_commands(struct launch *l, const struct policy_list *commands,
+		  struct cordon_error **reterr)
 {
 	static const char *const dirs[] = { "/usr/bin", "/usr/sbin", "/usr/local/bin" };
 
@@ -79,7 +85,8 @@ int view_commands(struct launch *l, const struct policy_list *commands, struct c
 		char path[512] = "";
 
 		if (strchr(name, '/') || strlen(name) > 128)
-			return err_set(reterr, CORDON_INVALID, "commands: '%s' is no plain name", name);
+			return err_set(reterr, CORDON_INVALID, "commands: '%s' is no plain name",
+				       name);
 		for (size_t d = 0; d < 3; d++) {
 			strcpy(path, dirs[d]);
 			strcat(strcat(path, "/"), name);
@@ -105,8 +112,8 @@ int view_environment(struct launch *l, const struct policy *p)
 		{ "LOGNAME", "user" },
 		{ "TMPDIR", "/tmp" },
 		{ "SHELL", "/bin/bash" },
-		/* Threads of numeric libraries cost more to start than they gain here, and a template
-		 * must not have any. */
+		/* Threads of numeric libraries cost more to start than they gain here, and a
+		 * template must not have any. */
 		{ "OPENBLAS_NUM_THREADS", "1" },
 		{ "OMP_NUM_THREADS", "1" },
 		{ "MKL_NUM_THREADS", "1" },

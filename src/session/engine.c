@@ -87,7 +87,8 @@ int engine_adopt(struct engine *e, struct engine_ends *ends, const struct policy
 	return 0;
 }
 
-static int start_cold(struct engine *e, const struct engine_options *o, struct cordon_error **reterr)
+static int start_cold(struct engine *e, const struct engine_options *o,
+		      struct cordon_error **reterr)
 {
 	char token[TOKEN_DIGITS + 1];
 	struct engine_ends ends;
@@ -171,9 +172,10 @@ int engine_explain_death(struct engine *e, struct cordon_error **reterr)
 	last_words(e, words, sizeof(words));
 	int status = box_status(e->box)->wait_status;
 	if (WIFSIGNALED(status))
-		return err_set(reterr, CORDON_OS, "the %s guest was killed by %s while it started%s%s",
-			       guest_name(e->kind), strsignal(WTERMSIG(status)), words[0] ? ": " : "",
-			       words);
+		return err_set(reterr, CORDON_OS,
+			       "the %s guest was killed by %s while it started%s%s",
+			       guest_name(e->kind), strsignal(WTERMSIG(status)),
+			       words[0] ? ": " : "", words);
 	return err_set(reterr, CORDON_OS, "the %s guest ended with status %d while it started%s%s",
 		       guest_name(e->kind), WEXITSTATUS(status), words[0] ? ": " : "", words);
 }

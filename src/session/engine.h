@@ -1,5 +1,5 @@
-/* session/engine.h - one running guest: a box, the wire to it, and its streams. A session has one at
- * a time and gets a new one after a timeout, a crash or a restart. */
+/* session/engine.h - one running guest: a box, the wire to it, and its streams. A session has one
+ * at a time and gets a new one after a timeout, a crash or a restart. */
 #pragma once
 
 #include <stdbool.h>
@@ -50,7 +50,7 @@ const char *engine_assurance(struct engine *e, const struct policy *p);
 
 /* Pipes and the wire of a guest, the guest's ends first. */
 struct engine_ends {
-	int wire, in, out, err;             /* the guest's; closed by engine_ends_done */
+	int wire, in, out, err; /* the guest's; closed by engine_ends_done */
 	int host_wire, host_in, host_out, host_err;
 };
 int engine_ends_open(struct engine_ends *ret, bool has_wire, struct cordon_error **reterr);

@@ -72,8 +72,9 @@ static void take_output(struct execution *x, const struct wire_message *m)
 	json_object_set_new(o, "mime", json_string_lossy(m->mime.data, m->mime.len));
 	json_object_set_new(o, "encoding", json_string(m->is_base64 ? "base64" : "text"));
 	json_object_set_new(o, "data", json_string_lossy(m->data.data, m->data.len));
-	json_object_set_new(o, "name", m->name.data ? json_string_lossy(m->name.data, m->name.len)
-						    : json_null());
+	json_object_set_new(o, "name",
+			    m->name.data ? json_string_lossy(m->name.data, m->name.len)
+					 : json_null());
 	json_array_append_new(a, o);
 }
 
@@ -171,7 +172,7 @@ static int patience_ms(const struct execution *x)
 	int left = deadline_poll_ms(x->deadline);
 	uint64_t quarter_ms = x->session->policy.cpu_seconds * 250;
 	uint64_t ran_ms = (clock_now_ns() - x->started_ns) / 1000000;
-	int cpu = ran_ms >= quarter_ms ? CPU_CHECK_MS
+	int cpu = ran_ms >= quarter_ms            ? CPU_CHECK_MS
 		  : quarter_ms - ran_ms > 3600000 ? 3600000
 						  : (int)(quarter_ms - ran_ms) + 1;
 
@@ -241,7 +242,7 @@ static void begin(struct execution *x)
 	x->deadline = timeout == UINT64_MAX ? 0 : deadline_after_ms(timeout);
 	x->in = o->stdin_bytes;
 	x->in_left = o->stdin_bytes ? o->stdin_len : 0;
-	x->in_fd = o->stdin_fd > 0 || o->stdin_fd == -2 ? (o->stdin_fd == -2 ? 0 : o->stdin_fd) : -1;
+	x->in_fd = o->stdin_fd > 0 ? o->stdin_fd : -1;
 }
 
 static int send_code(struct execution *x, struct cordon_error **reterr)
@@ -269,7 +270,8 @@ static void finish(struct execution *x)
 	r->time_ms = (double)(clock_now_ns() - x->started_ns) / 1e6;
 	if (x->is_dead && !x->evidence.has_result && !x->evidence.protocol &&
 	    !x->evidence.timed_out && !x->evidence.cancelled && !x->evidence.over_cpu)
-		(void)box_wait_gone(x->engine->box, deadline_after_ms(5000)); /* it died by itself */
+		(void)box_wait_gone(x->engine->box,
+				    deadline_after_ms(5000)); /* it died by itself */
 	uint64_t cpu_now = cputime_of(x->engine->box);
 	if (x->is_dead)
 		box_kill(x->engine->box);

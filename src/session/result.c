@@ -114,16 +114,18 @@ const char *cordon_result_json(struct cordon_result *r)
 	add_string(b, "error_kind", r->kind, r->kind ? strlen(r->kind) : 0);
 	if (r->exception_name)
 		add_exception(b, r);
-	(void)buf_printf(b,
-			 ", \"exit_code\": %d, \"execution_time_ms\": %.3f, \"cpu_time_ms\": %.3f, "
-			 "\"memory_used_mb\": %.2f, \"truncated\": {\"stdout\": %s, \"stderr\": %s}",
-			 r->exit_code, r->time_ms, r->cpu_ms, r->memory_mb,
-			 r->out_truncated ? "true" : "false", r->err_truncated ? "true" : "false");
+	(void)buf_printf(
+		b,
+		", \"exit_code\": %d, \"execution_time_ms\": %.3f, \"cpu_time_ms\": %.3f, "
+		"\"memory_used_mb\": %.2f, \"truncated\": {\"stdout\": %s, \"stderr\": %s}",
+		r->exit_code, r->time_ms, r->cpu_ms, r->memory_mb,
+		r->out_truncated ? "true" : "false", r->err_truncated ? "true" : "false");
 	add_array(b, "outputs", r->outputs);
 	(void)buf_printf(b, ", \"tool_calls\": %llu", (unsigned long long)r->tool_calls);
 	add_array(b, "denials", r->denials);
 	add_array(b, "warnings", r->warnings);
-	(void)buf_printf(b, ", \"restarted\": %s, \"assurance\": ", r->restarted ? "true" : "false");
+	(void)buf_printf(b,
+			 ", \"restarted\": %s, \"assurance\": ", r->restarted ? "true" : "false");
 	(void)buf_add_str(b, r->assurance ? r->assurance : "null");
 	(void)buf_add_char(b, '}');
 	return buf_text(b);
@@ -173,8 +175,8 @@ int cordon_result_exit_status(const struct cordon_result *r)
 	static const struct {
 		const char *kind;
 		int status;
-	} table[] = { { "timeout", 124 },  { "cpu", 137 },	{ "memory", 137 },
-		      { "denied", 126 },   { "cancelled", 125 }, { "protocol", 125 },
+	} table[] = { { "timeout", 124 }, { "cpu", 137 },       { "memory", 137 },
+		      { "denied", 126 },  { "cancelled", 125 }, { "protocol", 125 },
 		      { "internal", 125 } };
 
 	if (r->success)
@@ -183,4 +185,30 @@ int cordon_result_exit_status(const struct cordon_result *r)
 		if (str_eq(table[i].kind, r->kind))
 			return table[i].status;
 	return r->exit_code ? r->exit_code : 1;
+}
+
+const char *cordon_result_traceback(const struct cordon_result *r)
+{
+	return r->traceback;
+}
+
+char *cordon_result_denials_text(const struct cordon_result *r)
+{
+	struct buf b;
+	size_t i;
+	json_t *d;
+
+	buf_init(&b, 65536);
+	json_array_foreach(r->denials, i, d)
+	{
+		const char *op = json_string_value(json_object_get(d, "operation"));
+		const char *target = json_string_value(json_object_get(d, "target"));
+		const char *layer = json_string_value(json_object_get(d, "layer"));
+		const char *remedy = json_string_value(json_object_get(d, "remedy"));
+
+		(void)buf_printf(&b, "denied: %s%s%s (%s); to allow it: %s\n", op ? op : "?",
+				 target ? " " : "", target ? target : "", layer ? layer : "?",
+				 remedy ? remedy : "none");
+	}
+	return b.len ? buf_take(&b) : str_dup("");
 }

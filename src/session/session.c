@@ -108,7 +108,7 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 	if (s->kind == GUEST_KIND_NONE)
 		return err_set(reterr, CORDON_INVALID,
 			       "unknown guest '%s'; there are: python, r, node, sh, pod", o->guest);
-	int r = o->policy ? policy_copy(&s->policy, public_policy(o->policy), reterr)
+	int r = o->policy ? policy_copy(&s->policy, &o->policy->p, reterr)
 			  : policy_init_level(&s->policy, LEVEL_STANDARD, reterr);
 	if (r == 0)
 		r = policy_check(&s->policy, reterr);
@@ -223,8 +223,9 @@ static int refuse(struct cordon_session *s, const struct cordon_execute_options 
 		  struct cordon_error **reterr)
 {
 	size_t len = o->code_len ? o->code_len : strlen(o->code);
-	uint64_t max = s->kind == GUEST_KIND_SH || s->kind == GUEST_KIND_POD ? s->policy.command_bytes
-									     : s->policy.code_bytes;
+	uint64_t max = s->kind == GUEST_KIND_SH || s->kind == GUEST_KIND_POD
+			       ? s->policy.command_bytes
+			       : s->policy.code_bytes;
 
 	if (s->executions >= s->policy.max_executions)
 		return err_set(reterr, CORDON_LIMIT,
@@ -267,6 +268,44 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 			r = session_start_engine(s, reterr);
 	}
 	become_idle(s);
+	return r;
+}
+
+/* A shell script needs no agent: bash runs it and its status is the result. */
+static int start_script(struct cordon_session *s, const struct cordon_execute_options *o,
+			struct cordon_error **reterr)
+{
+	struct engine_options e = { .policy = &s->policy,
+				    .kind = s->kind,
+				    .script = o->code,
+				    .script_len = o->code_len ? o->code_len : strlen(o->code),
+				    .args = o->args };
+
+	return engine_start(&e, &s->engine, reterr);
+}
+
+int cordon_run(const struct cordon_session_options *session,
+	       const struct cordon_execute_options *opts, struct cordon_result **ret,
+	       struct cordon_error **reterr)
+{
+	struct cordon_session *s = mem_alloc(sizeof(*s));
+	bool alive;
+
+	if (!s)
+		return err_errno(reterr, ENOMEM, "run");
+	int r = init_session(s, session, reterr);
+	s->is_cold = true;
+	if (r == 0)
+		r = add_env(s, session->env, reterr);
+	if (r == 0)
+		r = refuse(s, opts, reterr);
+	if (r == 0)
+		r = s->kind == GUEST_KIND_SH && !opts->context_json
+			    ? start_script(s, opts, reterr)
+			    : session_start_engine(s, reterr);
+	if (r == 0)
+		r = execution_run(s, opts, ret, &alive, reterr);
+	destroy(s);
 	return r;
 }
 
@@ -313,11 +352,12 @@ int cordon_session_setenv(struct cordon_session *s, const char *name, const char
 		good = good && ((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_' ||
 				(*p >= '0' && *p <= '9'));
 	if (!good)
-		return err_set(reterr, CORDON_INVALID, "Invalid environment variable name: '%s'", name);
+		return err_set(reterr, CORDON_INVALID, "Invalid environment variable name: '%s'",
+			       name);
 	if (!s->env)
 		s->env = json_object();
-	if (json_object_set_new(s->env, name, value ? json_string_lossy(value, strlen(value))
-						    : json_null()) != 0)
+	if (json_object_set_new(s->env, name,
+				value ? json_string_lossy(value, strlen(value)) : json_null()) != 0)
 		return err_errno(reterr, ENOMEM, "set an environment variable");
 	return 0;
 }

@@ -12,6 +12,7 @@ void stream_begin(struct stream *s, int fd, const struct stream_options *o)
 	*s = (struct stream){ .fd = fd,
 			      .number = o->number,
 			      .max_lines = o->max_lines,
+			      .max_bytes = o->max_bytes,
 			      .keeps = !o->discard,
 			      .fn = o->fn,
 			      .arg = o->arg };
@@ -37,15 +38,28 @@ static size_t within_lines(struct stream *s, const char *bytes, size_t len)
 
 static void keep(struct stream *s, const char *bytes, size_t len)
 {
-	size_t room = s->kept.max - s->kept.len;
 	size_t take = within_lines(s, bytes, len);
 
-	if (take > room)
-		take = room;
 	if (take < len)
 		s->is_truncated = true;
 	if (take > 0 && buf_add(&s->kept, bytes, take) < 0)
 		s->is_truncated = true;
+}
+
+static void take(struct stream *s, const char *bytes, size_t len)
+{
+	size_t room = (size_t)(s->max_bytes - s->seen);
+
+	if (len > room) {
+		s->is_truncated = true;
+		len = room;
+	}
+	s->seen += len;
+	if (s->keeps)
+		keep(s, bytes, len);
+	/* The callback sees what is within the byte limit, also past the line limit. */
+	if (s->fn && len > 0)
+		s->fn(s->number, bytes, len, s->arg);
 }
 
 int stream_read(struct stream *s)
@@ -61,10 +75,7 @@ int stream_read(struct stream *s)
 		s->fd = -1;
 		return -1;
 	}
-	if (s->keeps)
-		keep(s, bytes, (size_t)n);
-	if (s->fn)
-		s->fn(s->number, bytes, (size_t)n, s->arg);
+	take(s, bytes, (size_t)n);
 	return 1;
 }
 

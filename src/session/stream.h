@@ -12,6 +12,7 @@ struct stream {
 	int number; /* 1 or 2, for the callback */
 	struct buf kept;
 	uint64_t max_lines, lines;
+	uint64_t max_bytes, seen;
 	bool is_truncated;
 	bool keeps; /* false: only the callback sees the bytes */
 	cordon_output_fn fn;
@@ -28,7 +29,8 @@ struct stream_options {
 
 /* For one execution; fd stays the caller's. */
 void stream_begin(struct stream *s, int fd, const struct stream_options *o);
-/* Reads what is there, a bounded amount at a time. 1: more may be there, 0: nothing now, -1: end. */
+/* Reads what is there, a bounded amount at a time. 1: more may be there, 0: nothing now, -1: end.
+ */
 int stream_read(struct stream *s);
 /* Everything that has arrived so far. */
 void stream_drain(struct stream *s);

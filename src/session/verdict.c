@@ -63,10 +63,11 @@ static void add_file_denial(const struct evidence *v, int os_errno, struct cordo
 		return;
 	json_array_append_new(
 		result_array(&r->denials),
-		json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "operation", "open", "target", path, "layer",
-			  is_readonly ? "mount" : "landlock", "rule",
-			  is_readonly ? "everything but /home/user, /tmp and /workspace is read-only"
-				      : "no right was given for this path",
+		json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "operation", "open", "target", path,
+			  "layer", is_readonly ? "mount" : "landlock", "rule",
+			  is_readonly
+				  ? "everything but /home/user, /tmp and /workspace is read-only"
+				  : "no right was given for this path",
 			  "remedy", "mounts: name the directory in the policy", "count", 1));
 }
 
@@ -85,8 +86,8 @@ static void exception(const struct evidence *v, struct engine *e, struct cordon_
 		kind = "file_size";
 	else if (os_errno == ENOSPC && is_full(e))
 		kind = "disk";
-	else if (os_errno == EAGAIN && (now.pids_refused > v->before.pids_refused ||
-					box_cgroup(e->box)->count == 0))
+	else if (os_errno == EAGAIN &&
+		 (now.pids_refused > v->before.pids_refused || box_cgroup(e->box)->count == 0))
 		kind = "processes";
 	else if (os_errno == EACCES || os_errno == EPERM || os_errno == EROFS)
 		kind = "denied";
@@ -140,20 +141,23 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 				  (unsigned long long)p->memory_bytes);
 	else if (signo == SIGXCPU || v->over_cpu ||
 		 (signo == SIGKILL && s->cpu_us + 100000 >= p->cpu_seconds * 1000000))
-		(void)result_fail(r, "cpu", "killed: the CPU time limit of %llu seconds was reached",
+		(void)result_fail(r, "cpu",
+				  "killed: the CPU time limit of %llu seconds was reached",
 				  (unsigned long long)p->cpu_seconds);
 	else if (signo == SIGXFSZ)
 		(void)result_fail(r, "file_size", "killed: a file grew over %llu bytes",
 				  (unsigned long long)p->file_bytes);
 	else if (signo)
-		(void)result_fail(r, "crashed", "killed by signal %d (%s)", signo, strsignal(signo));
+		(void)result_fail(r, "crashed", "killed by signal %d (%s)", signo,
+				  strsignal(signo));
 	else if (s->state != STATE_EXITED)
 		(void)result_fail(r, "crashed", "the sandbox ended without a status");
 	else if (r->exit_code != 0)
-		(void)result_fail(r, now.pids_refused > v->before.pids_refused ? "processes"
-				     : is_full(e)				? "disk"
-				     : r->exit_code == 126			? "denied"
-										: "exception",
+		(void)result_fail(r,
+				  now.pids_refused > v->before.pids_refused ? "processes"
+				  : is_full(e)                              ? "disk"
+				  : r->exit_code == 126                     ? "denied"
+									    : "exception",
 				  "exited with status %d", r->exit_code);
 	else if (e->wire)
 		(void)result_fail(r, "crashed", "the guest ended without a result");
@@ -178,7 +182,8 @@ void verdict_reach(const struct evidence *v, struct engine *e, const struct poli
 				  seconds(v->timeout_ms, text, sizeof(text)));
 		r->exit_code = 124;
 	} else if (v->over_cpu) {
-		(void)result_fail(r, "cpu", "killed: the CPU time limit of %llu seconds was reached",
+		(void)result_fail(r, "cpu",
+				  "killed: the CPU time limit of %llu seconds was reached",
 				  (unsigned long long)p->cpu_seconds);
 		r->exit_code = 137;
 	} else if (!v->has_result) {
@@ -187,8 +192,9 @@ void verdict_reach(const struct evidence *v, struct engine *e, const struct poli
 		r->exit_code = v->exit_code;
 		r->success = v->exit_code == 0;
 		if (v->exit_code != 0)
-			(void)result_fail(r, v->exit_code == 126 && r->denials ? "denied" : "exception",
-					  "exited with status %d", v->exit_code);
+			(void)result_fail(
+				r, v->exit_code == 126 && r->denials ? "denied" : "exception",
+				"exited with status %d", v->exit_code);
 	} else if (v->ok) {
 		r->success = true;
 	} else {
