@@ -22,6 +22,8 @@ int owner_enter(struct owner *o, uid_t uid, gid_t gid)
 	*o = (struct owner){ .uid = uid, .gid = gid };
 	if (uid == (uid_t)-1 || geteuid() != 0 || uid == 0)
 		return 0;
+	if (file_uid((uid_t)-1) == uid && file_gid((gid_t)-1) == gid)
+		return 0; /* already so, inside another call of this thread */
 	o->back_gid = file_gid(gid);
 	o->back_uid = file_uid(uid); /* drops the capabilities that override modes, too */
 	o->is_switched = 1;

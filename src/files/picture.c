@@ -13,15 +13,15 @@
 struct picture *picture_free(struct picture *p, uint64_t *ret_freed)
 {
 	uint64_t freed = 0;
-	if (p && p->bodies)
+	if (p && p->contents)
 		for (size_t i = 0; i < p->tree.count; i++) {
-			struct body *b = p->bodies[i];
+			struct content *b = p->contents[i];
 			freed += b && b->refs == 1 ? b->len : 0;
-			p->bodies[i] = body_unref(b);
+			p->contents[i] = content_unref(b);
 		}
 	if (p) {
 		listing_done(&p->tree);
-		free(p->bodies);
+		free(p->contents);
 		free(p->same);
 		free(p);
 	}
@@ -93,6 +93,7 @@ struct taking {
 	int32_t *base_index;
 	char *scratch;
 	uint64_t max_new_bytes;
+	bool is_outline;
 	int dir_fd; /* of the directory whose children are being read */
 	int32_t dir;
 };
@@ -104,16 +105,16 @@ static void taking_done(struct taking *t)
 	free(t->scratch);
 }
 
-static int take_link(int dir_fd, const char *name, struct body **ret)
+static int take_link(int dir_fd, const char *name, struct content **ret)
 {
 	char target[PATH_MAX];
 	ssize_t n = readlinkat(dir_fd, name, target, sizeof(target));
 	if (n < 0)
 		return -errno;
-	return body_from_bytes(target, (size_t)n, ret);
+	return content_from_bytes(target, (size_t)n, ret);
 }
 
-static int take_file(struct taking *t, size_t i, const char *name, struct body **ret)
+static int take_file(struct taking *t, size_t i, const char *name, struct content **ret)
 {
 	struct listing_entry *e = &t->p->tree.entries[i];
 	cleanup_close int fd = place_open_forced(t->dir_fd, name, O_RDONLY);
@@ -126,9 +127,9 @@ static int take_file(struct taking *t, size_t i, const char *name, struct body *
 		return -ENOENT;
 	e->size = (uint64_t)st.st_size;
 	e->mtime_ns = st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec;
-	struct body *like = t->base_index[i] >= 0 ? t->base->bodies[t->base_index[i]] : NULL;
-	return body_read(fd, e->size, (uint64_t)st.st_blocks, like, t->scratch,
-			 t->max_new_bytes - t->p->new_bytes, ret);
+	struct content *like = t->base_index[i] >= 0 ? t->base->contents[t->base_index[i]] : NULL;
+	return content_read(fd, e->size, (uint64_t)st.st_blocks, like, t->scratch,
+			    t->max_new_bytes - t->p->new_bytes, ret);
 }
 
 /* Opens the directory that holds entry i, unless it is open already. */
@@ -149,32 +150,38 @@ static int enter_dir(struct taking *t, size_t i)
 	return 0;
 }
 
+/* Gone or replaced since the listing: as if never seen. */
+static bool was_replaced(int r)
+{
+	return r == -ENOENT || r == -ELOOP || r == -ENOTDIR || r == -EINVAL;
+}
+
 static int take_entry(struct taking *t, size_t i)
 {
 	struct picture *p = t->p;
 	mode_t mode = p->tree.entries[i].mode;
-	if (!S_ISREG(mode) && !S_ISLNK(mode))
+	bool is_wanted = S_ISLNK(mode) || (S_ISREG(mode) && !t->is_outline);
+	if (!is_wanted)
 		return 0;
 	if (p->same[i] != i) {
-		struct body *first = p->bodies[p->same[i]];
-		p->bodies[i] = first ? body_ref(first) : NULL;
+		struct content *first = p->contents[p->same[i]];
+		p->contents[i] = first ? content_ref(first) : NULL;
 		return 0;
 	}
 	const char *name = listing_name(&p->tree, i);
 	int r = enter_dir(t, i);
 	if (r == 0)
-		r = S_ISLNK(mode) ? take_link(t->dir_fd, name, &p->bodies[i])
-				  : take_file(t, i, name, &p->bodies[i]);
-	if (r == 0) {
-		p->bytes += p->bodies[i]->len;
-		p->new_bytes += p->bodies[i]->refs == 1 ? p->bodies[i]->len : 0;
+		r = S_ISLNK(mode) ? take_link(t->dir_fd, name, &p->contents[i])
+				  : take_file(t, i, name, &p->contents[i]);
+	if (r == 0 && p->contents[i]) {
+		p->bytes += p->contents[i]->len;
+		p->new_bytes += p->contents[i]->refs == 1 ? p->contents[i]->len : 0;
 	}
-	/* Gone or replaced since the listing: as if never seen. */
-	return r == -ENOENT || r == -ELOOP || r == -ENOTDIR || r == -EINVAL ? 0 : r;
+	return was_replaced(r) ? 0 : r;
 }
 
-int picture_take(struct workspace *ws, const struct picture *base, uint64_t max_new_bytes,
-		 struct picture **ret)
+static int take(struct workspace *ws, const struct picture *base, uint64_t max_new_bytes,
+		bool is_outline, struct picture **ret)
 {
 	const char *tops[WORKSPACE_TREES];
 	for (int i = 0; i < WORKSPACE_TREES; i++)
@@ -191,18 +198,31 @@ int picture_take(struct workspace *ws, const struct picture *base, uint64_t max_
 	struct taking t = { .p = p,
 			    .base = base,
 			    .base_index = match_base(p, base),
-			    .scratch = malloc(BODY_CHUNK),
+			    .scratch = malloc(CONTENT_CHUNK),
 			    .max_new_bytes = max_new_bytes,
+			    .is_outline = is_outline,
 			    .dir_fd = -1,
 			    .dir = -1 };
-	p->bodies = mem_array(p->tree.count, sizeof(*p->bodies));
-	if (!p->bodies || !t.scratch || !t.base_index)
+	p->contents = mem_array(p->tree.count, sizeof(*p->contents));
+	if (!p->contents || !t.scratch || !t.base_index)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < p->tree.count; i++)
 		r = take_entry(&t, i);
 	if (r < 0)
 		return r;
-	listing_close(&p->tree);
+	if (!is_outline) /* else what was opened stays so until the contents are copied */
+		listing_close(&p->tree);
 	*ret = TAKE_PTR(p);
 	return 0;
+}
+
+int picture_take(struct workspace *ws, const struct picture *base, uint64_t max_new_bytes,
+		 struct picture **ret)
+{
+	return take(ws, base, max_new_bytes, false, ret);
+}
+
+int picture_outline(struct workspace *ws, struct picture **ret)
+{
+	return take(ws, NULL, 0, true, ret);
 }

@@ -2,23 +2,26 @@
  * keep and forks are made of. Functions return 0 or a negative errno, under the caller's lock. */
 #pragma once
 
-#include "files/body.h"
+#include "files/content.h"
 #include "files/listing.h"
 #include "files/workspace.h"
 
 struct picture {
-	struct listing tree;  /* from the workspace's root: the three trees come first */
-	struct body **bodies; /* per entry: content, or target of a link, or NULL */
-	uint32_t *same;       /* per entry: the first entry with the same inode; itself if alone */
-	uint64_t bytes;       /* of all bodies, shared or not */
-	uint64_t new_bytes;   /* of those that no earlier picture had */
+	struct listing tree;       /* from the workspace's root: the three trees come first */
+	struct content **contents; /* per entry: content, or target of a link, or NULL */
+	uint32_t *same;     /* per entry: the first entry with the same inode; itself if alone */
+	uint64_t bytes;     /* of all contents, shared or not */
+	uint64_t new_bytes; /* of those that no earlier picture had */
 };
 
 /* base: an earlier picture to share with, or NULL. max_new_bytes: -EDQUOT beyond. */
 int picture_take(struct workspace *ws, const struct picture *base, uint64_t max_new_bytes,
 		 struct picture **ret);
-/* Makes the workspace equal, by changing only what differs. */
-int picture_restore(const struct picture *p, struct workspace *ws);
+/* Names and links only, without the contents of files. */
+int picture_outline(struct workspace *ws, struct picture **ret);
+/* Makes the workspace equal, by changing only what differs. from: where the contents of an outline
+ * are; NULL for a whole picture. */
+int picture_restore(const struct picture *p, struct workspace *from, struct workspace *ws);
 /* Accepts NULL; always returns NULL. ret_freed (may be NULL): bytes that nobody else shares. */
 struct picture *picture_free(struct picture *p, uint64_t *ret_freed);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "files/picture.h"
@@ -15,17 +16,20 @@ enum { GONE = -1 };
 
 struct restoring {
 	const struct picture *p;
+	struct workspace *from; /* of an outline: where the contents are */
 	struct workspace *ws;
 	struct listing now;
 	int32_t *now_of; /* per entry of the picture: what is there now and can stay, or GONE */
 	char *scratch;
 	int dir_fd; /* of the directory whose children are being made */
 	int32_t dir;
+	int from_fd; /* the same directory in `from` */
 };
 
 static void restoring_done(struct restoring *r)
 {
 	close_fdp(&r->dir_fd);
+	close_fdp(&r->from_fd);
 	listing_done(&r->now);
 	free(r->now_of);
 	free(r->scratch);
@@ -91,22 +95,68 @@ static int set_times(int dir_fd, const char *name, int64_t mtime_ns)
 	return r ? -errno : 0;
 }
 
+static int make_hard_link(struct restoring *r, uint32_t first, const char *name)
+{
+	const struct listing *l = &r->p->tree;
+	cleanup_close int dir = open_dir(l, r->ws->root_fd, (size_t)l->entries[first].parent);
+	if (dir < 0)
+		return dir;
+	return linkat(dir, listing_name(l, first), r->dir_fd, name, 0) ? -errno : 0;
+}
+
+static int copy_dense(int from, int to, char *scratch)
+{
+	for (;;) {
+		ssize_t n = read(from, scratch, CONTENT_CHUNK);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		int r = file_write_all(to, scratch, (size_t)n);
+		if (r < 0)
+			return r;
+		if (n < CONTENT_CHUNK / 2)
+			return 0;
+	}
+}
+
+/* Straight from the file of another workspace, when there is nothing to compare with. */
+static int fill_from(struct restoring *r, const char *name, int fd, uint64_t current_size)
+{
+	cleanup_owner struct owner other = { 0 };
+	int f = owner_enter(&other, r->from->opts.owner_uid, r->from->opts.owner_gid);
+	if (f < 0 || r->from_fd < 0)
+		return f;
+	cleanup_close int from = place_open_forced(r->from_fd, name, O_RDONLY);
+	owner_leave(&other);
+	struct stat st;
+	if (from < 0)
+		return from == -ENOENT || from == -ELOOP ? 0 : from;
+	if (fstat(from, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	if (!current_size && st.st_blocks * 512 >= st.st_size)
+		return copy_dense(from, fd, r->scratch);
+	struct content *b = NULL;
+	int e = content_read(from, (uint64_t)st.st_size, (uint64_t)st.st_blocks, NULL, r->scratch,
+			     UINT64_MAX, &b);
+	if (e == 0)
+		e = content_sync(b, fd, current_size, r->scratch);
+	content_unref(b);
+	return e;
+}
+
 static int make_file(struct restoring *r, size_t i, const char *name)
 {
 	const struct listing_entry *e = &r->p->tree.entries[i];
-	int32_t now = r->now_of[i];
-	uint32_t first = r->p->same[i];
-	if (first != i) {
-		cleanup_close int from = open_dir(&r->p->tree, r->ws->root_fd,
-						  (size_t)r->p->tree.entries[first].parent);
-		if (from < 0)
-			return from;
-		const char *of = listing_name(&r->p->tree, first);
-		return linkat(from, of, r->dir_fd, name, 0) ? -errno : 0;
-	}
+	mode_t mode = e->mode & 07777;
+	bool is_new = r->now_of[i] < 0;
+	if (r->p->same[i] != i)
+		return make_hard_link(r, r->p->same[i], name);
 	cleanup_close int fd =
-		now >= 0 ? place_open_forced(r->dir_fd, name, O_RDWR)
-			 : place_open_plain(r->dir_fd, name, O_RDWR | O_CREAT | O_EXCL, 0600);
+		is_new ? place_open_plain(r->dir_fd, name, O_RDWR | O_CREAT | O_EXCL, mode | 0600)
+		       : place_open_forced(r->dir_fd, name, O_RDWR);
 	struct stat st;
 	if (fd < 0)
 		return fd;
@@ -114,19 +164,20 @@ static int make_file(struct restoring *r, size_t i, const char *name)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EBUSY;
-	int e_r = body_sync(r->p->bodies[i], fd, (uint64_t)st.st_size, r->scratch);
-	if (e_r == 0 && (st.st_mode & 07777) != (e->mode & 07777) && fchmod(fd, e->mode & 07777))
-		e_r = -errno;
-	if (e_r == 0 && fstat(fd, &st))
-		e_r = -errno;
-	if (e_r == 0 && st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec != e->mtime_ns)
-		e_r = set_times(fd, NULL, e->mtime_ns);
-	return e_r;
+	int f = r->from ? fill_from(r, name, fd, (uint64_t)st.st_size)
+			: content_sync(r->p->contents[i], fd, (uint64_t)st.st_size, r->scratch);
+	if (f == 0 && (st.st_mode & 07777) != mode && fchmod(fd, mode))
+		f = -errno;
+	if (f == 0 && !is_new && fstat(fd, &st))
+		f = -errno;
+	if (f == 0 && st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec != e->mtime_ns)
+		f = set_times(fd, NULL, e->mtime_ns);
+	return f;
 }
 
 static int make_link(struct restoring *r, size_t i, const char *name)
 {
-	const struct body *b = r->p->bodies[i];
+	const struct content *b = r->p->contents[i];
 	cleanup_free char *target = str_ndup(b->data, b->len);
 	if (!target)
 		return -ENOMEM;
@@ -143,24 +194,41 @@ static int make_link(struct restoring *r, size_t i, const char *name)
 	return set_times(r->dir_fd, name, r->p->tree.entries[i].mtime_ns);
 }
 
+static int enter_dir(struct restoring *r, int32_t dir)
+{
+	if (r->dir == dir)
+		return 0;
+	close_fdp(&r->dir_fd);
+	close_fdp(&r->from_fd);
+	r->dir = -1;
+	r->dir_fd = open_dir(&r->p->tree, r->ws->root_fd, (size_t)dir);
+	if (r->dir_fd < 0)
+		return r->dir_fd;
+	r->dir = dir;
+	if (!r->from)
+		return 0;
+	cleanup_owner struct owner other = { 0 };
+	int f = owner_enter(&other, r->from->opts.owner_uid, r->from->opts.owner_gid);
+	if (f < 0)
+		return f;
+	r->from_fd = open_dir(&r->p->tree, r->from->root_fd, (size_t)dir);
+	return 0;
+}
+
 static int make_entry(struct restoring *r, size_t i)
 {
 	const struct listing_entry *e = &r->p->tree.entries[i];
 	if (e->parent < 0)
 		return 0;
-	if (r->dir != e->parent) {
-		close_fdp(&r->dir_fd);
-		r->dir_fd = open_dir(&r->p->tree, r->ws->root_fd, (size_t)e->parent);
-		r->dir = r->dir_fd >= 0 ? e->parent : -1;
-	}
-	if (r->dir_fd < 0)
-		return r->dir_fd;
+	int f = enter_dir(r, e->parent);
+	if (f < 0)
+		return f;
 	const char *name = listing_name(&r->p->tree, i);
 	if (S_ISDIR(e->mode))
 		return r->now_of[i] >= 0 || !mkdirat(r->dir_fd, name, 0700) ? 0 : -errno;
 	if (S_ISFIFO(e->mode))
 		return r->now_of[i] >= 0 || !mkfifoat(r->dir_fd, name, e->mode & 0777) ? 0 : -errno;
-	if (!r->p->bodies[i])
+	if (!r->p->contents[i] && !(r->from && S_ISREG(e->mode)))
 		return 0; /* a socket, or a file that was gone when the picture was taken */
 	return S_ISLNK(e->mode) ? make_link(r, i, name) : make_file(r, i, name);
 }
@@ -198,11 +266,14 @@ static int compare_with_now(struct restoring *r)
 	return e;
 }
 
-int picture_restore(const struct picture *p, struct workspace *ws)
+int picture_restore(const struct picture *p, struct workspace *from, struct workspace *ws)
 {
-	CLEANUP(restoring_done) struct restoring r = { .p = p, .ws = ws, .dir_fd = -1, .dir = -1 };
+	CLEANUP(restoring_done)
+	struct restoring r = {
+		.p = p, .from = from, .ws = ws, .dir_fd = -1, .dir = -1, .from_fd = -1
+	};
 	r.now.base_fd = -1;
-	r.scratch = malloc(BODY_CHUNK);
+	r.scratch = malloc(CONTENT_CHUNK);
 	r.now_of = mem_array(p->tree.count, sizeof(*r.now_of));
 	if (!r.scratch || !r.now_of)
 		return -ENOMEM;

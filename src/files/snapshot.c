@@ -217,7 +217,7 @@ int snapshots_restore(struct snapshots *s, struct workspace *ws, const char *nam
 	int r = place_enter(ws, &owner, reterr);
 	if (r < 0)
 		return r;
-	r = picture_restore(one->picture, ws);
+	r = picture_restore(one->picture, NULL, ws);
 	if (r < 0)
 		return fail(s, ws, name, r, reterr);
 	s->latest = one;
@@ -261,13 +261,13 @@ int snapshot_fork(struct workspace *from, struct workspace *to, struct cordon_er
 	int r = place_enter(from, &owner, reterr);
 	if (r < 0)
 		return r;
-	r = picture_take(from, NULL, UINT64_MAX, &p);
+	r = picture_outline(from, &p);
 	owner_leave(&owner);
 	if (r < 0)
 		return fail(NULL, from, "the fork", r, reterr);
 	r = place_enter(to, &owner, reterr);
 	if (r < 0)
 		return r;
-	r = picture_restore(p, to);
+	r = picture_restore(p, from, to);
 	return r < 0 ? fail(NULL, to, "the fork", r, reterr) : 0;
 }

@@ -136,7 +136,7 @@ __attribute__((unused)) static const char *fixture_get(struct fixture *f, const 
 #define ASSERT_FAILS(call, want_code, starts)                                                      \
 	do {                                                                                       \
 		struct cordon_error *e = NULL;                                                     \
-		ASSERT_EQ(call, -(want_code));                                                     \
+		ASSERT_EQ(call, -(int)(want_code));                                                \
 		if (strncmp(cordon_error_message(e), starts, strlen(starts)) != 0)                 \
 			test_fail(__FILE__, __LINE__, "message is '%s', want '%s...'",             \
 				  cordon_error_message(e), starts);                                \

@@ -217,6 +217,9 @@ TEST(snapshot_fork_is_independent_both_ways)
 	cleanup_fixture struct fixture f = fixture_plain(), g = fixture_plain();
 	fixture_put(&f, "a", "parent");
 	fixture_put(&f, "d/b", "b");
+	fixture_put(&f, "shut/c", "c");
+	ASSERT_EQ(workspace_chmod(f.ws, "shut/c", 0400, NULL), 0);
+	ASSERT_EQ(workspace_chmod(f.ws, "shut", 0, NULL), 0);
 	fixture_put(&g, "rest", "of another");
 	ASSERT_EQ(snapshot_fork(f.ws, g.ws, NULL), 0);
 	ASSERT_STREQ(fixture_get(&g, "a"), "parent");
@@ -225,4 +228,12 @@ TEST(snapshot_fork_is_independent_both_ways)
 	fixture_put(&f, "d/b", "changed");
 	ASSERT_STREQ(fixture_get(&f, "a"), "parent");
 	ASSERT_STREQ(fixture_get(&g, "d/b"), "b");
+	for (int i = 0; i < 2; i++) {
+		struct fixture *each = i ? &g : &f;
+		struct cordon_file_info info;
+		ASSERT_EQ(workspace_stat(each->ws, "shut", &info, NULL), 0);
+		ASSERT_EQ(info.mode, 0);
+		ASSERT_EQ(workspace_chmod(each->ws, "shut", 0700, NULL), 0);
+		ASSERT_STREQ(fixture_get(each, "shut/c"), "c");
+	}
 }

@@ -1,0 +1,287 @@
+/* files/pack.c - a workspace's trees as a tar stream. */
+#include "files/pack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "files/listing.h"
+#include "files/place.h"
+
+enum { SIZE = CONTENT_CHUNK };
+
+struct packing {
+	struct listing l;
+	struct tar *t;
+	char *scratch;
+	const struct strlist *leave_out; /* guest paths; NULL: none */
+	uint32_t *first_name;            /* by entry: the first with the same inode, or itself */
+	int dir_fd;
+	int32_t dir;
+	bool is_workspace; /* names start at the root of the guest */
+};
+
+static void packing_done(struct packing *p)
+{
+	close_fdp(&p->dir_fd);
+	listing_done(&p->l);
+	free(p->scratch);
+	free(p->first_name);
+}
+
+/* The name in the archive: "home/x" is "home/user/x" for the guest. */
+static bool name_of(const struct packing *p, size_t i, char ret[static PATH_MAX])
+{
+	char path[PATH_MAX];
+	if (!listing_path(&p->l, i, sizeof(path), path))
+		return false;
+	const char *home = place_tree_name(WORKSPACE_HOME);
+	size_t n = strlen(home);
+	if (p->is_workspace && !strncmp(path, home, n) && (!path[n] || path[n] == '/')) {
+		const char *guest = place_tree_path(WORKSPACE_HOME) + 1;
+		size_t len = strlen(guest);
+		if (len + strlen(path + n) + 1 > PATH_MAX)
+			return false;
+		memcpy(ret, guest, len);
+		memcpy(ret + len, path + n, strlen(path + n) + 1);
+		return true;
+	}
+	memcpy(ret, path, strlen(path) + 1);
+	return true;
+}
+
+static bool is_left_out(const struct packing *p, const char *name)
+{
+	for (size_t i = 0; p->leave_out && i < p->leave_out->count; i++) {
+		const char *mount = p->leave_out->items[i] + 1;
+		size_t n = strlen(mount);
+		if (!strncmp(name, mount, n) && (!name[n] || name[n] == '/'))
+			return true;
+	}
+	return false;
+}
+
+static int copy_dense(struct packing *p, int fd)
+{
+	for (;;) {
+		ssize_t n = read(fd, p->scratch, SIZE);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : tar_end(p->t);
+		int r = tar_data(p->t, p->scratch, (size_t)n);
+		if (r < 0)
+			return r;
+	}
+}
+
+static int pack_file(struct packing *p, struct tar_entry *e, int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	e->size = (uint64_t)st.st_size;
+	if (st.st_blocks * 512 >= st.st_size) {
+		int r = tar_begin(p->t, e);
+		return r < 0 ? r : copy_dense(p, fd);
+	}
+	/* Holes stay holes, or a file of a terabyte of nothing would never end. */
+	struct content *b = NULL;
+	int r = content_read(fd, e->size, (uint64_t)st.st_blocks, NULL, p->scratch, UINT64_MAX, &b);
+	if (r < 0)
+		return r;
+	e->extents = b->extents;
+	e->extent_count = b->extent_count;
+	r = tar_begin(p->t, e);
+	r = r < 0 ? r : tar_data(p->t, b->data, b->len);
+	r = r < 0 ? r : tar_end(p->t);
+	content_unref(b);
+	return r;
+}
+
+static int enter_dir(struct packing *p, int32_t dir)
+{
+	char path[PATH_MAX];
+	if (p->dir == dir)
+		return 0;
+	close_fdp(&p->dir_fd);
+	p->dir = -1;
+	if (!listing_path(&p->l, (size_t)dir, sizeof(path), path))
+		return -ENAMETOOLONG;
+	p->dir_fd = place_open_plain(p->l.base_fd, path, O_PATH | O_DIRECTORY, 0);
+	if (p->dir_fd < 0)
+		return p->dir_fd;
+	p->dir = dir;
+	return 0;
+}
+
+static int pack_contents(struct packing *p, size_t i, struct tar_entry *e)
+{
+	char target[PATH_MAX + 1];
+	uint32_t first = p->first_name[i];
+	const char *name = listing_name(&p->l, i);
+	int r = enter_dir(p, p->l.entries[i].parent);
+	if (r < 0)
+		return r;
+	if (first != i) {
+		if (!name_of(p, first, target))
+			return -ENAMETOOLONG;
+		e->link = target;
+		return tar_begin(p->t, e);
+	}
+	if (S_ISLNK(e->mode)) {
+		ssize_t n = readlinkat(p->dir_fd, name, target, PATH_MAX);
+		if (n < 0)
+			return -errno;
+		target[n] = '\0';
+		e->link = target;
+		return tar_begin(p->t, e);
+	}
+	cleanup_close int fd = place_open_forced(p->dir_fd, name, O_RDONLY);
+	return fd < 0 ? fd : pack_file(p, e, fd);
+}
+
+static int pack_entry(struct packing *p, size_t i)
+{
+	const struct listing_entry *l = &p->l.entries[i];
+	char name[PATH_MAX];
+	if (l->parent < 0 && !p->is_workspace)
+		return 0; /* the directory itself */
+	if (!S_ISDIR(l->mode) && !S_ISREG(l->mode) && !S_ISLNK(l->mode))
+		return 0;
+	if (!name_of(p, i, name))
+		return -ENAMETOOLONG;
+	if (is_left_out(p, name))
+		return 0;
+	struct tar_entry e = { .name = name, .mode = l->mode, .mtime_ns = l->mtime_ns };
+	if (S_ISDIR(l->mode))
+		return tar_begin(p->t, &e);
+	int r = pack_contents(p, i, &e);
+	bool was_replaced = r == -ENOENT || r == -ELOOP || r == -ENOTDIR || r == -EINVAL;
+	return was_replaced ? 0 : r;
+}
+
+/* Few files have a second name; those are found by looking back among the others like them. */
+static int find_hard_links(struct packing *p)
+{
+	p->first_name = mem_array(p->l.count, sizeof(*p->first_name));
+	cleanup_free uint32_t *linked = mem_array(p->l.count, sizeof(*linked));
+	if (!p->first_name || !linked)
+		return -ENOMEM;
+	size_t n = 0;
+	enum { LOOK_BACK = 4096 };
+	for (uint32_t i = 0; i < p->l.count; i++) {
+		p->first_name[i] = i;
+		if (!S_ISREG(p->l.entries[i].mode) || p->l.entries[i].nlink < 2)
+			continue;
+		for (size_t k = n; k-- > 0 && n - k < LOOK_BACK;)
+			if (p->l.entries[linked[k]].ino == p->l.entries[i].ino) {
+				p->first_name[i] = linked[k];
+				break;
+			}
+		if (p->first_name[i] == i)
+			linked[n++] = i;
+	}
+	return 0;
+}
+
+static int pack_all(struct packing *p, int base_fd, const char *const *tops, size_t count)
+{
+	p->scratch = malloc(SIZE);
+	if (!p->scratch)
+		return -ENOMEM;
+	int r = listing_read(&p->l, base_fd, tops, count, true);
+	if (r == 0)
+		r = find_hard_links(p);
+	for (size_t i = 0; r == 0 && i < p->l.count; i++)
+		r = pack_entry(p, i);
+	return r;
+}
+
+int pack_workspace(struct workspace *ws, struct tar *t)
+{
+	const char *tops[WORKSPACE_TREES];
+	for (int i = 0; i < WORKSPACE_TREES; i++)
+		tops[i] = place_tree_name(i);
+	CLEANUP(packing_done)
+	struct packing p = {
+		.t = t, .leave_out = &ws->mounts, .dir_fd = -1, .dir = -1, .is_workspace = true
+	};
+	return pack_all(&p, ws->root_fd, tops, WORKSPACE_TREES);
+}
+
+int pack_path(struct workspace *ws, const char *path, struct tar *t)
+{
+	CLEANUP(packing_done) struct packing p = { .t = t, .dir_fd = -1, .dir = -1 };
+	cleanup_place struct place at = PLACE_INIT;
+	p.l.base_fd = -1;
+	int r = place_find(ws, path, PLACE_FOLLOW, &at);
+	if (r < 0)
+		return r;
+	struct stat st;
+	r = place_stat(&at, &st);
+	if (r < 0)
+		return r;
+	if (at.dir_fd < 0)
+		return -EINVAL; /* "/" is no one directory here */
+	if (S_ISDIR(st.st_mode)) {
+		cleanup_close int dir =
+			place_open_plain(at.dir_fd, at.name, O_PATH | O_DIRECTORY, 0);
+		static const char *const self[] = { "." };
+		r = dir < 0 ? dir : pack_all(&p, dir, self, 1);
+		listing_close(&p.l);
+		return r;
+	}
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	cleanup_close int fd = place_open(&at, O_RDONLY, 0);
+	if (fd < 0)
+		return fd;
+	p.scratch = malloc(SIZE);
+	struct tar_entry e = { .name = at.name,
+			       .mode = st.st_mode,
+			       .mtime_ns = st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec };
+	return p.scratch ? pack_file(&p, &e, fd) : -ENOMEM;
+}
+
+struct gather {
+	int fd;
+	struct buf b;
+};
+
+/* Headers are gathered, so that a small file costs one write. */
+static int gather(void *arg, const void *bytes, size_t len)
+{
+	struct gather *g = arg;
+	if (g->b.len + len > g->b.max) {
+		int r = file_write_all(g->fd, g->b.data, g->b.len);
+		buf_clear(&g->b);
+		if (r < 0)
+			return r;
+	}
+	if (len > g->b.max / 2)
+		return file_write_all(g->fd, bytes, len);
+	return buf_add(&g->b, bytes, len) < 0 ? -ENOMEM : 0;
+}
+
+int pack_to_fd(struct workspace *ws, const char *path, int tar_fd, struct cordon_error **reterr)
+{
+	struct gather g = { .fd = tar_fd };
+	buf_init(&g.b, 2 * SIZE);
+	struct tar t = { .write = gather, .arg = &g };
+	cleanup_owner struct owner owner = { 0 };
+	int r = place_enter(ws, &owner, reterr);
+	if (r < 0)
+		return r;
+	r = pack_path(ws, path, &t);
+	r = r < 0 ? r : tar_finish(&t);
+	r = r < 0 ? r : file_write_all(tar_fd, g.b.data, g.b.len);
+	buf_done(&g.b);
+	return place_fail(ws, path, r, reterr);
+}
