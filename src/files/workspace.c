@@ -279,7 +279,7 @@ int workspace_append(struct workspace *ws, const char *path, const void *bytes, 
 		     struct cordon_error **reterr)
 {
 	AS_OWNER(ws, reterr);
-	struct stat st;
+	struct stat st = { 0 };
 	int r = usage_charge(ws, len, 1);
 	cleanup_close int fd = -1;
 	if (r == 0)
