@@ -38,6 +38,7 @@ struct box {
 	int workspace; /* O_PATH root of its tmpfs */
 	struct status *status;
 	uid_t uid;
+	pid_t guest_pid; /* looked up once */
 	bool is_gone;
 };
 
@@ -362,6 +363,21 @@ uid_t box_uid(const struct box *b)
 pid_t box_pid(const struct box *b)
 {
 	return b->is_gone ? 0 : b->status->init_pid;
+}
+
+/* pid 1 has no other child when the guest is first asked for. */
+pid_t box_guest_pid(struct box *b)
+{
+	char path[64], text[32] = "";
+	pid_t init = box_pid(b);
+
+	if (b->guest_pid > 0 || init <= 0)
+		return b->is_gone ? 0 : b->guest_pid;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", init, init);
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0)
+		b->guest_pid = (pid_t)strtol(text, NULL, 10);
+	return b->guest_pid;
 }
 
 const struct status *box_status(const struct box *b)

@@ -141,7 +141,8 @@ static void read_back(struct cgroup *c)
 {
 	int memory = c->dir_fds[0], pids = c->is_v2 ? c->dir_fds[0] : c->dir_fds[CONTROLLER_PIDS];
 
-	c->memory_bytes = number_in(memory, c->is_v2 ? "memory.max" : "memory.limit_in_bytes", NULL);
+	c->memory_bytes =
+		number_in(memory, c->is_v2 ? "memory.max" : "memory.limit_in_bytes", NULL);
 	c->processes = number_in(pids, "pids.max", NULL);
 	if (c->processes != UINT64_MAX)
 		c->processes -= OWN_PROCESSES;
@@ -197,8 +198,8 @@ void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret)
 		return;
 	int memory = c->dir_fds[0], pids = c->is_v2 ? c->dir_fds[0] : c->dir_fds[CONTROLLER_PIDS];
 
-	ret->oom_kills = or_zero(number_in(memory, c->is_v2 ? "memory.events" : "memory.oom_control",
-					   "oom_kill "));
+	ret->oom_kills = or_zero(
+		number_in(memory, c->is_v2 ? "memory.events" : "memory.oom_control", "oom_kill "));
 	ret->pids_refused = or_zero(number_in(pids, "pids.events", "max "));
 	ret->memory_peak_bytes = or_zero(
 		number_in(memory, c->is_v2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL));
@@ -218,7 +219,8 @@ void cgroup_done(struct cgroup *c)
 	for (uint32_t i = 0; i < c->count; i++) {
 		/* EBUSY: the last task is still being buried. */
 		for (int tries = 0; tries < 100; tries++) {
-			if (unlinkat(c->parent_fds[i], c->name, AT_REMOVEDIR) == 0 || errno != EBUSY)
+			if (unlinkat(c->parent_fds[i], c->name, AT_REMOVEDIR) == 0 ||
+			    errno != EBUSY)
 				break;
 			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		}

@@ -231,9 +231,13 @@ static void final_sockets(scmp_filter_ctx c, bool net)
 /* On top of the template's filter in each session: set-up is over. */
 static scmp_filter_ctx final(bool net)
 {
-	static const char *const silent[] = { "capset", "seccomp", "landlock_create_ruleset",
-					      "landlock_add_rule", "landlock_restrict_self",
-					      "sethostname", "setdomainname" };
+	static const char *const silent[] = { "capset",
+					      "seccomp",
+					      "landlock_create_ruleset",
+					      "landlock_add_rule",
+					      "landlock_restrict_self",
+					      "sethostname",
+					      "setdomainname" };
 	static const uint64_t devices[] = { 0020000, 0060000 };
 	scmp_filter_ctx c = new_filter(SCMP_ACT_ALLOW);
 
@@ -248,7 +252,8 @@ static scmp_filter_ctx final(bool net)
 		if (bit & NAMESPACE_FLAGS)
 			add_if(c, SCMP_ACT_NOTIFY, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, bit, bit));
 	for (size_t i = 0; i < 2; i++) {
-		add_if(c, SCMP_ACT_NOTIFY, "mknod", SCMP_A1(SCMP_CMP_MASKED_EQ, 0170000, devices[i]));
+		add_if(c, SCMP_ACT_NOTIFY, "mknod",
+		       SCMP_A1(SCMP_CMP_MASKED_EQ, 0170000, devices[i]));
 		add_if(c, SCMP_ACT_NOTIFY, "mknodat",
 		       SCMP_A2(SCMP_CMP_MASKED_EQ, 0170000, devices[i]));
 	}

@@ -49,8 +49,7 @@ int reaper_receive_fd(int sock)
 	int fd = -1;
 
 	ssize_t n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	if (n > 0 && msg.msg_controllen >= CMSG_LEN(sizeof(int)) &&
-	    u.head.cmsg_type == SCM_RIGHTS)
+	if (n > 0 && msg.msg_controllen >= CMSG_LEN(sizeof(int)) && u.head.cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(&u.head), sizeof(fd));
 	return fd;
 }

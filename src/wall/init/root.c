@@ -136,7 +136,8 @@ static int apply_op(const struct job *j, const struct plan_op *op)
 	case OP_BIND:
 		return apply_bind(j, op);
 	case OP_TMPFS:
-		return mount("tmpfs", dst, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, src) ? -errno : 0;
+		return mount("tmpfs", dst, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, src) ? -errno
+											   : 0;
 	default:
 		return -EINVAL;
 	}
@@ -146,9 +147,9 @@ static int apply_op(const struct job *j, const struct plan_op *op)
  * /home/user is the tree `home`, so the guest never sees the tmpfs root itself. */
 int root_workspace(struct job *j, const char *data, int *ret_fd)
 {
-	static const char *const trees[][2] = {
-		{ "home", "/home/user" }, { "tmp", "/tmp" }, { "workspace", "/workspace" }
-	};
+	static const char *const trees[][2] = { { "home", "/home/user" },
+						{ "tmp", "/tmp" },
+						{ "workspace", "/workspace" } };
 	static const mode_t modes[] = { 0755, 01777, 0755 };
 
 	if (mount("workspace", "/mnt", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, data) != 0)
@@ -203,7 +204,8 @@ int root_build(struct job *j)
 	if (under < 0 || dup3(under, SCRATCH_FD, O_CLOEXEC) < 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 4, errno);
 	close(under);
-	if (mount("root", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV, "size=8m,nr_inodes=4096,mode=755"))
+	if (mount("root", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV,
+		  "size=8m,nr_inodes=4096,mode=755"))
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 2, errno);
 	if (chdir(SCRATCH) != 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 3, errno);
