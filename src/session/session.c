@@ -13,45 +13,7 @@
 #include "policy/public.h"
 #include "session/result.h"
 #include "session/template.h"
-
-static json_t *modules_json(const struct policy_list *l)
-{
-	if (l->all)
-		return json_string("*");
-	json_t *a = json_array();
-	for (size_t i = 0; i < l->names.count; i++)
-		json_array_append_new(a, json_string(l->names.items[i]));
-	return a;
-}
-
-static json_t *list_json(const struct strlist *l)
-{
-	json_t *a = json_array();
-
-	for (size_t i = 0; i < l->count; i++)
-		json_array_append_new(a, json_string(l->items[i]));
-	return a;
-}
-
-char *session_welcome(const struct cordon_session *s, size_t *ret_len)
-{
-	const struct policy *p = &s->policy;
-	cleanup_json json_t *options = json_object();
-	cleanup_json json_t *line = json_object();
-
-	json_object_set_new(options, "result_name",
-			    json_string(p->result_name ? p->result_name : "result"));
-	json_object_set_new(options, "modules", modules_json(&p->modules));
-	json_object_set_new(options, "preload", list_json(&p->preload));
-	json_object_set_new(options, "tools", json_array());
-	json_object_set_new(options, "message_bytes", json_integer((json_int_t)p->message_bytes));
-	json_object_set_new(options, "rpc_bytes", json_integer((json_int_t)p->rpc_bytes));
-	json_object_set(options, "env", s->env ? s->env : json_object());
-	json_object_set_new(line, "type", json_string("welcome"));
-	json_object_set_new(line, "version", json_integer(1));
-	json_object_set(line, "guest_options", options);
-	return json_text(line, ret_len);
-}
+#include "session/welcome.h"
 
 static int open_workspace(struct cordon_session *s, struct cordon_error **reterr)
 {
@@ -70,7 +32,7 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 	cleanup_engine struct engine *e = NULL;
 	struct template *t = NULL;
 	size_t len;
-	cleanup_free char *welcome = session_welcome(s, &len);
+	cleanup_free char *welcome = welcome_line(&s->policy, NULL, s->env, &len);
 
 	if (!welcome)
 		return err_errno(reterr, ENOMEM, "greet the guest");

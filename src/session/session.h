@@ -39,8 +39,6 @@ struct cordon_session {
 /* A fresh engine in place of the old one, greeted and ready. The caller holds the session busy. */
 int session_start_engine(struct cordon_session *s, struct cordon_error **reterr);
 void session_drop_engine(struct cordon_session *s);
-/* The line that answers a guest's hello; to be freed. */
-char *session_welcome(const struct cordon_session *s, size_t *ret_len);
 
 /* One execution on the session's engine; the caller holds the session busy. *ret_alive: the engine
  * can go on. */

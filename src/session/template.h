@@ -15,3 +15,5 @@ int template_get(enum guest_kind kind, const struct policy *p, struct template *
 struct template *template_put(struct template *t); /* always returns NULL */
 /* Fills an engine with a fresh session. Safe from several threads. */
 int template_fork(struct template *t, struct engine *e, struct cordon_error **reterr);
+/* Ends every template that no session uses. */
+void template_release_all(void);

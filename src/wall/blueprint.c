@@ -296,7 +296,9 @@ static uint32_t flags(const struct blueprint_options *o)
 	if (o->launch->is_template)
 		f |= PLANF_TEMPLATE;
 	if (o->launch->has_network)
-		f |= PLANF_LOOPBACK;
+		f |= PLANF_LOOPBACK | PLANF_OWN_NETNS;
+	if (o->policy->require & LAYER_OWN_NETNS)
+		f |= PLANF_OWN_NETNS;
 	if (o->layers_off & LAYER_LANDLOCK)
 		f |= PLANF_NO_LANDLOCK;
 	if (o->layers_off & LAYER_SECCOMP)

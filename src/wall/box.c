@@ -212,6 +212,19 @@ void box_seat_done(struct box_seat *s)
 	close_fdp(&s->status_fd);
 }
 
+/* The number that a process of another namespace has in ours. */
+static pid_t pid_of(int pidfd)
+{
+	char path[64], text[512];
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	const char *p = strstr(text, "Pid:");
+	return p ? (pid_t)strtol(p + 4, NULL, 10) : 0;
+}
+
 /* One message of the control socket. 1: something came, 0: nothing now, -1: it is over. */
 static int receive(struct box *b)
 {
@@ -239,8 +252,10 @@ static int receive(struct box *b)
 	}
 	if (byte == CONTROL_WORKSPACE && b->workspace < 0) {
 		b->workspace = TAKE_FD(fds[0]);
-		if (b->pidfd < 0)
+		if (b->pidfd < 0) {
 			b->pidfd = TAKE_FD(fds[1]);
+			b->status->init_pid = pid_of(b->pidfd);
+		}
 	}
 	for (size_t i = 0; i < 4; i++)
 		close_fdp(&fds[i]);

@@ -41,7 +41,7 @@ static int write_text_at(int dir, const char *file, const char *text)
 }
 
 /* The folder `cordon` below a controller's directory, made when missing and given to the keeper. */
-static int open_parent(const char *dir, uid_t owner)
+static int open_parent(const char *dir, uid_t owner, bool is_v2)
 {
 	char path[300];
 
@@ -52,7 +52,14 @@ static int open_parent(const char *dir, uid_t owner)
 	if (fd < 0)
 		return -errno;
 	/* So that the keeper may remove our directories when the host is gone. */
-	if (geteuid() == 0 && fchown(fd, owner, (gid_t)-1) != 0) {
+	bool good = geteuid() != 0 || fchown(fd, owner, (gid_t)-1) == 0;
+	if (good && is_v2) {
+		/* And, in v2, move its sessions in. */
+		(void)write_text_at(fd, "cgroup.subtree_control", "+memory +pids");
+		(void)write_text_at(fd, "cgroup.subtree_control", "+cpu");
+		good = geteuid() != 0 || fchownat(fd, "cgroup.procs", owner, (gid_t)-1, 0) == 0;
+	}
+	if (!good) {
 		int e = errno;
 		close(fd);
 		return -e;
@@ -97,7 +104,7 @@ static int limit_v2(struct cgroup *c, const struct policy *p)
 
 static int make_one(struct cgroup *c, const char *dir, uint32_t i, uid_t owner)
 {
-	c->parent_fds[i] = open_parent(dir, owner);
+	c->parent_fds[i] = open_parent(dir, owner, c->is_v2);
 	if (c->parent_fds[i] < 0)
 		return c->parent_fds[i];
 	if (mkdirat(c->parent_fds[i], c->name, 0755) != 0)

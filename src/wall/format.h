@@ -62,6 +62,7 @@ enum {
 	PLANF_NO_SECCOMP = 1 << 4,
 	PLANF_ONE_CORE = 1 << 5, /* bind to one CPU: cpu_percent 100 without a cpu cgroup */
 	PLANF_NO_NETNS = 1 << 6,
+	PLANF_OWN_NETNS = 1 << 7, /* a template's sessions: one each instead of a shared one */
 };
 
 struct plan {
