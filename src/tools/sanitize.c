@@ -61,16 +61,19 @@ static bool has_known_root(const char *p, size_t n)
 	return false;
 }
 
+static bool may_start_path(char before)
+{
+	return !is_word(before) && before != '.' && before != '/' && before != '-';
+}
+
 /* /x/y, ~/x, ~user/x */
 static size_t match_unix_path(struct text t, const char *p)
 {
 	char before = p > t.start ? p[-1] : ' ';
 	const char *slash = p;
 
-	if (is_word(before) || before == '.' || before == '/' || before == '-')
-		return 0;
-	if (before == ':' && t.end - p > 1 && p[1] == '/')
-		return 0; /* of a URL */
+	if (!may_start_path(before) || (before == ':' && t.end - p > 1 && p[1] == '/'))
+		return 0; /* the latter belongs to a URL */
 	if (*p == '~')
 		slash = p + 1 + run_of(p + 1, t.end, is_word);
 	if (slash >= t.end || *slash != '/' || slash + 1 >= t.end || !is_path_char(slash[1]))
