@@ -344,3 +344,15 @@ int schema_check(const json_t *schema, const char *tool, const json_t *args,
 	}
 	return r;
 }
+
+char *schema_refusal(const json_t *schema, const char *tool, const char *args, size_t len)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_json json_t *parsed = NULL;
+
+	if (json_parse(args, len, 0, &parsed, &e) < 0 || !json_is_object(parsed))
+		return str_printf("Tool '%s': its arguments are no JSON object", tool);
+	if (schema_check(schema, tool, parsed, &e) < 0)
+		return str_dup(cordon_error_message(e));
+	return NULL;
+}

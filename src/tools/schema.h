@@ -17,6 +17,8 @@ int schema_compile(const char *tool, const char *args_json, json_t **ret,
 /* Checks the arguments of one call. The error's message (CORDON_INVALID) is for the guest. */
 int schema_check(const json_t *schema, const char *tool, const json_t *args,
 		 struct cordon_error **reterr);
+/* The same for a text: NULL when all is well, otherwise the message, to be freed. */
+char *schema_refusal(const json_t *schema, const char *tool, const char *args, size_t len);
 /* {name: {"type": ..., "required": bool}}, what the guest's wrappers are made of. NULL: no memory.
  */
 json_t *schema_summary(const json_t *schema);
