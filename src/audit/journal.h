@@ -8,7 +8,6 @@
 
 #include "audit/chain.h"
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/error.h"
 
 struct journal {
@@ -18,7 +17,8 @@ struct journal {
 	bool is_synced;        /* fdatasync after every line */
 	/* As they were when this process last wrote. */
 	off_t size;
-	deadline_ns look_again; /* at what the path names */
+	dev_t dev;
+	ino_t ino;
 	char head[CHAIN_HEX + 1];
 };
 

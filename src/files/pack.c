@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -42,13 +43,9 @@ static bool name_of(const struct packing *p, size_t i, char ret[static PATH_MAX]
 	const char *home = place_tree_name(WORKSPACE_HOME);
 	size_t n = strlen(home);
 	if (p->is_workspace && !strncmp(path, home, n) && (!path[n] || path[n] == '/')) {
-		const char *guest = place_tree_path(WORKSPACE_HOME) + 1;
-		size_t len = strlen(guest);
-		if (len + strlen(path + n) + 1 > PATH_MAX)
-			return false;
-		memcpy(ret, guest, len);
-		memcpy(ret + len, path + n, strlen(path + n) + 1);
-		return true;
+		int len = snprintf(ret, PATH_MAX, "%s%s", place_tree_path(WORKSPACE_HOME) + 1,
+				   path + n);
+		return len > 0 && len < PATH_MAX;
 	}
 	memcpy(ret, path, strlen(path) + 1);
 	return true;
@@ -273,7 +270,7 @@ static int gather(void *arg, const void *bytes, size_t len)
 int pack_to_fd(struct workspace *ws, const char *path, int tar_fd, struct cordon_error **reterr)
 {
 	struct gather g = { .fd = tar_fd };
-	buf_init(&g.b, 2 * SIZE);
+	buf_init(&g.b, (size_t)2 * SIZE);
 	struct tar t = { .write = gather, .arg = &g };
 	cleanup_owner struct owner owner = { 0 };
 	int r = place_enter(ws, &owner, reterr);

@@ -18,7 +18,7 @@ static const struct {
 	const char *name, *path;
 	size_t path_len;
 } trees[WORKSPACE_TREES] = {
-	[WORKSPACE_HOME] = { "user", "/home/user", 10 },
+	[WORKSPACE_HOME] = { "home", "/home/user", 10 },
 	[WORKSPACE_TMP] = { "tmp", "/tmp", 4 },
 	[WORKSPACE_WORK] = { "workspace", "/workspace", 10 },
 };
@@ -385,6 +385,9 @@ int place_find(const struct workspace *ws, const char *path, unsigned flags, str
 
 int place_enter(const struct workspace *ws, struct owner *o, struct cordon_error **reterr)
 {
+	if (ws->is_offloaded)
+		return err_set(reterr, CORDON_STATE,
+			       "Sandbox is offloaded \xe2\x80\x94 call rehydrate() first");
 	int r = owner_enter(o, ws->opts.owner_uid, ws->opts.owner_gid);
 	if (r < 0)
 		return err_errno(reterr, -r, "work as user %u", (unsigned)ws->opts.owner_uid);

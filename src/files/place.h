@@ -19,6 +19,7 @@ struct workspace {
 		       */
 	struct workspace_options opts;
 	bool is_tmpfs;
+	_Atomic bool is_offloaded;       /* the contents are elsewhere */
 	struct strlist mounts;           /* guest paths */
 	struct strlist read_only_mounts; /* those of them that refuse writes */
 

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 
-enum { BLOCK = 512, NAME_FIELD = 100, MAX_MAP = 16 * 1024 * 1024 };
+enum { BLOCK = 512, NAME_FIELD = 100, MAX_MAP = 16 * 1024 * 1024, MAX_RECORDS = 64 * 1024 };
 #define MAX_OCTAL (UINT64_C(1) << 33) /* eleven digits */
 
 struct header {
@@ -129,7 +129,7 @@ static int add_names(struct buf *b, const struct tar_entry *e)
 static int put_records(struct tar *t, const struct tar_entry *e, uint64_t stored)
 {
 	cleanup_buf struct buf b = { 0 };
-	buf_init(&b, 64 * 1024);
+	buf_init(&b, MAX_RECORDS);
 	int r = add_time(&b, e->mtime_ns);
 	if (r == 0)
 		r = add_names(&b, e);
@@ -204,6 +204,6 @@ int tar_end(struct tar *t)
 
 int tar_finish(struct tar *t)
 {
-	static const char zeros[2 * BLOCK];
+	static const char zeros[(size_t)2 * BLOCK];
 	return t->write(t->arg, zeros, sizeof(zeros));
 }

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/mem.h"
 #include "wire/keyset.h"
 #include "wire/number.h"
 
@@ -196,15 +194,17 @@ static size_t decode(const char *in, size_t len, char *out)
 /* Refuses a key that this object already had, however it was escaped. */
 static bool check_key(struct scan *s, uint64_t object, char *key, size_t len)
 {
-	cleanup_free char *decoded = NULL;
+	char *plain = key;
 
 	if (memchr(key, '\\', len)) {
-		decoded = mem_alloc(len);
-		if (!decoded)
+		plain = malloc(len);
+		if (!plain)
 			return fail(s, "out of memory");
-		len = decode(key, len, decoded);
+		len = decode(key, len, plain);
 	}
-	enum keyset_answer a = keyset_add(&s->keys, object, decoded ? decoded : key, len);
+	enum keyset_answer a = keyset_add(&s->keys, object, plain, len);
+	if (plain != key)
+		free(plain);
 	if (a == KEYSET_SEEN)
 		return fail(s, "duplicate key in an object");
 	return a == KEYSET_NEW || fail(s, "out of memory");

@@ -1,0 +1,144 @@
+/* files/autosave.c - saving a while after the last change, in a thread of its own. */
+#include "files/autosave.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+enum { DEFAULT_MS = 1000, MAX_DELAYS = 10 };
+
+struct autosave {
+	autosave_fn save;
+	void *arg;
+	uint64_t delay_ns;
+	pthread_t thread;
+	pthread_mutex_t lock; /* protects what follows */
+	pthread_cond_t wake;
+	bool is_ending;
+	uint64_t first_ns, last_ns; /* of the changes not yet saved; 0: none */
+	struct cordon_error *failure;
+
+	pthread_mutex_t saving; /* one save at a time; taken before the lock */
+};
+
+/* Saves if there is anything to save. A failed one is tried again with the next change. */
+static int save_now(struct autosave *a, struct cordon_error **reterr)
+{
+	(void)pthread_mutex_lock(&a->saving);
+	(void)pthread_mutex_lock(&a->lock);
+	bool is_due = a->first_ns != 0;
+	a->first_ns = a->last_ns = 0;
+	(void)pthread_mutex_unlock(&a->lock);
+	int r = is_due ? a->save(a->arg, reterr) : 0;
+	(void)pthread_mutex_unlock(&a->saving);
+	return r;
+}
+
+static uint64_t due_ns(const struct autosave *a)
+{
+	uint64_t after_last = a->last_ns + a->delay_ns,
+		 latest = a->first_ns + MAX_DELAYS * a->delay_ns;
+	return after_last < latest ? after_last : latest;
+}
+
+static void *work(void *arg)
+{
+	struct autosave *a = arg;
+	(void)pthread_mutex_lock(&a->lock);
+	while (!a->is_ending) {
+		if (!a->first_ns) {
+			(void)pthread_cond_wait(&a->wake, &a->lock);
+			continue;
+		}
+		uint64_t due = due_ns(a);
+		if (clock_now_ns() < due) {
+			struct timespec t = { .tv_sec = (time_t)(due / 1000000000),
+					      .tv_nsec = (long)(due % 1000000000) };
+			(void)pthread_cond_timedwait(&a->wake, &a->lock, &t);
+			continue;
+		}
+		struct cordon_error *e = NULL;
+		(void)pthread_mutex_unlock(&a->lock);
+		(void)save_now(a, &e);
+		(void)pthread_mutex_lock(&a->lock);
+		if (e) {
+			cordon_error_free(a->failure);
+			a->failure = e;
+		}
+	}
+	(void)pthread_mutex_unlock(&a->lock);
+	return NULL;
+}
+
+int autosave_new(uint64_t delay_ms, autosave_fn save, void *arg, struct autosave **ret,
+		 struct cordon_error **reterr)
+{
+	struct autosave *a = mem_alloc(sizeof(*a));
+	if (!a)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	a->save = save;
+	a->arg = arg;
+	a->delay_ns = (delay_ms ? delay_ms : DEFAULT_MS) * 1000000;
+	pthread_condattr_t attr;
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&a->wake, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	(void)pthread_mutex_init(&a->lock, NULL);
+	(void)pthread_mutex_init(&a->saving, NULL);
+	int e = pthread_create(&a->thread, NULL, work, a);
+	if (e) {
+		free(a);
+		return err_errno(reterr, e, "start the thread that saves");
+	}
+	*ret = a;
+	return 0;
+}
+
+void autosave_touch(struct autosave *a)
+{
+	(void)pthread_mutex_lock(&a->lock);
+	a->last_ns = clock_now_ns();
+	if (!a->first_ns)
+		a->first_ns = a->last_ns;
+	(void)pthread_cond_signal(&a->wake);
+	(void)pthread_mutex_unlock(&a->lock);
+}
+
+int autosave_flush(struct autosave *a, struct cordon_error **reterr)
+{
+	int r = save_now(a, reterr);
+	(void)pthread_mutex_lock(&a->lock);
+	struct cordon_error *earlier = a->failure;
+	a->failure = NULL;
+	(void)pthread_mutex_unlock(&a->lock);
+	if (r == 0 && earlier) {
+		r = -(int)cordon_error_code(earlier);
+		if (reterr) {
+			*reterr = earlier;
+			return r;
+		}
+	}
+	cordon_error_free(earlier);
+	return r;
+}
+
+struct autosave *autosave_free(struct autosave *a)
+{
+	if (!a)
+		return NULL;
+	(void)pthread_mutex_lock(&a->lock);
+	a->is_ending = true;
+	(void)pthread_cond_signal(&a->wake);
+	(void)pthread_mutex_unlock(&a->lock);
+	(void)pthread_join(a->thread, NULL);
+	(void)autosave_flush(a, NULL);
+	(void)pthread_mutex_destroy(&a->lock);
+	(void)pthread_mutex_destroy(&a->saving);
+	(void)pthread_cond_destroy(&a->wake);
+	free(a);
+	return NULL;
+}

@@ -1,0 +1,22 @@
+/* files/offload.h - giving a workspace's contents to the caller's storage and getting them back. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "files/workspace.h"
+
+/* Keeps the bytes under the id, or fails; the bytes are valid only during the call. */
+typedef int (*offload_save_fn)(const char *id, const void *bytes, size_t len, void *arg,
+			       struct cordon_error **reterr);
+/* Hands them back; *ret is freed by the caller of this function. */
+typedef int (*offload_load_fn)(const char *id, void **ret, size_t *ret_len, void *arg,
+			       struct cordon_error **reterr);
+
+/* Afterwards the workspace is empty and every call on it but offload_load fails as CORDON_STATE
+ * ("offloaded"). When save fails everything stays as it was. Twice is once. */
+int offload_save(struct workspace *ws, const char *id, const char *state, offload_save_fn save,
+		 void *arg, struct cordon_error **reterr);
+/* ret_state as in export_read; NULL also when there was nothing to do. Twice is once. */
+int offload_load(struct workspace *ws, const char *id, offload_load_fn load, void *arg,
+		 char **ret_state, struct cordon_error **reterr);
