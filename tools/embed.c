@@ -12,7 +12,8 @@ static int print_file(const char *name, const char *path)
 		perror(path);
 		return 1;
 	}
-	printf("extern const unsigned char %s[];\nextern const unsigned long %s_len;\n", name, name);
+	printf("extern const unsigned char %s[];\nextern const unsigned long %s_len;\n", name,
+	       name);
 	printf("__attribute__((aligned(16))) const unsigned char %s[] = {", name);
 	for (; (c = getc(f)) != EOF; len++)
 		printf("%s%d,", len % 32 ? "" : "\n", c);

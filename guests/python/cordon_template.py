@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 
+SPAWN_FDS = 9  # docs/wire.md
 _WARM = ("ast", "asyncio", "base64", "collections", "contextlib", "copy", "csv", "dataclasses",
          "datetime", "decimal", "functools", "inspect", "io", "itertools", "json", "keyword",
          "linecache", "math", "random", "re", "statistics", "string", "tempfile", "textwrap",
@@ -86,8 +87,8 @@ class _Requests:
             m = self.next()
             if m.get("type") == "exit":
                 os._exit(0)
-            if m.get("type") == "spawn" and len(self.fds) >= 8:
-                fds, self.fds = self.fds[:8], self.fds[8:]
+            if m.get("type") == "spawn" and len(self.fds) >= SPAWN_FDS:
+                fds, self.fds = self.fds[:SPAWN_FDS], self.fds[SPAWN_FDS:]
                 return m["token"], fds
 
 
@@ -99,7 +100,7 @@ class _Library:
         import ctypes
         path = os.environ.get("CORDON_LIBGUEST") or "/run/cordon/libguest.so"
         self.lib = ctypes.PyDLL(path)
-        self.array = ctypes.c_int * 8
+        self.array = ctypes.c_int * SPAWN_FDS
         self.lib.cordon_guest_fork.argtypes = [self.array]
         self.lib.cordon_guest_fork.restype = ctypes.c_int
         self.api = ctypes.pythonapi

@@ -57,7 +57,14 @@ struct cordon_execute_options {
 	cordon_output_fn output;
 	void *output_arg;
 	bool discard_output; /* do not keep a copy in the result, only call output */
+	const char *const *args; /* cordon_run only: arguments of the program; ends with NULL */
 };
+
+/* One shot: a fresh interpreter of its own, executed, and nothing left of it when this returns.
+ * Answers as cordon_session_execute. */
+int cordon_run(const struct cordon_session_options *session,
+	       const struct cordon_execute_options *opts, struct cordon_result **ret,
+	       struct cordon_error **reterr);
 
 /* 0 whenever the code ran or was refused by its own fault: read the result. Negative when Cordon
  * itself could not do its work (closed, busy, machine lacks a required layer). */
@@ -92,6 +99,9 @@ const char *cordon_result_stdout(const struct cordon_result *r, size_t *ret_len)
 const char *cordon_result_stderr(const struct cordon_result *r, size_t *ret_len);
 const char *cordon_result_error(const struct cordon_result *r);      /* NULL on success */
 const char *cordon_result_error_kind(const struct cordon_result *r); /* NULL on success */
+const char *cordon_result_traceback(const struct cordon_result *r);  /* NULL: none */
+/* One sentence a denial, a line each, to be freed; "" when nothing was denied. */
+char *cordon_result_denials_text(const struct cordon_result *r);
 int cordon_result_exit_status(const struct cordon_result *r); /* what `cordon run` exits with */
 
 /* Pools. */

@@ -12,7 +12,7 @@ enum { CHAIN_HEX = 64 };
 extern const char chain_genesis[CHAIN_HEX + 1];
 
 /* The bytes that sealing appends to an open object (without its closing brace). */
-enum { CHAIN_SEAL_BYTES = sizeof(",\"prev\":\"\",\"hash\":\"\"}") - 1 + 2 * CHAIN_HEX };
+enum { CHAIN_SEAL_BYTES = sizeof(",\"prev\":\"\",\"hash\":\"\"}") - 1 + CHAIN_HEX + CHAIN_HEX };
 
 /* Appends to line[len] (room for CHAIN_SEAL_BYTES + 1) and puts the new hash into head, which held
  * the previous one. Returns the new length. */

@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/str.h"
 
-enum { REOPEN_TRIES = 16, TAIL_BYTES = 65536, LAST_NUMBER = 1000000 };
+enum { REOPEN_TRIES = 16, TAIL_BYTES = 65536, LAST_NUMBER = 1000000, LOOK_AGAIN_MS = 50 };
 
 static int check_path(const char *path, struct cordon_error **reterr)
 {
@@ -53,9 +53,9 @@ static int make_parents(const char *path, struct cordon_error **reterr)
 }
 
 /* What was true of the path may have changed since check_path: the descriptor is what counts. */
-static int open_file(const char *path, int flags, int *ret_fd, struct stat *ret_st,
-		     struct cordon_error **reterr)
+static int open_file(const char *path, int flags, int *ret_fd, struct cordon_error **reterr)
 {
+	struct stat st;
 	cleanup_close int fd = open(
 		path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | flags,
 		0600);
@@ -64,26 +64,26 @@ static int open_file(const char *path, int flags, int *ret_fd, struct stat *ret_
 		return err_set(reterr, CORDON_DENIED, "audit_log path must not be a symlink");
 	if (fd < 0)
 		return err_errno(reterr, errno, "open the audit log '%s'", path);
-	if (fstat(fd, ret_st) < 0)
+	if (fstat(fd, &st) < 0)
 		return err_errno(reterr, errno, "look at the audit log '%s'", path);
-	if (!S_ISREG(ret_st->st_mode))
+	if (!S_ISREG(st.st_mode))
 		return err_set(reterr, CORDON_INVALID, "audit_log path must be a regular file");
+	if (!(st.st_mode & S_IWUSR)) /* also for root */
+		return err_set(reterr, CORDON_DENIED, "the audit log '%s' is read-only", path);
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 
-static void adopt(struct journal *j, int fd, const struct stat *st)
+static void adopt(struct journal *j, int fd)
 {
 	close_fdp(&j->fd);
 	j->fd = fd;
-	j->dev = st->st_dev;
-	j->ino = st->st_ino;
-	j->size = -1; /* the head has to be read */
+	j->size = -1;      /* the head has to be read */
+	j->look_again = 1; /* and the path to be looked at */
 }
 
 int journal_open(struct journal *j, const char *path, struct cordon_error **reterr)
 {
-	struct stat st;
 	int fd = -1;
 
 	*j = (struct journal){ .fd = -1 };
@@ -91,7 +91,7 @@ int journal_open(struct journal *j, const char *path, struct cordon_error **rete
 	if (r >= 0)
 		r = make_parents(path, reterr);
 	if (r >= 0)
-		r = open_file(path, O_CREAT, &fd, &st, reterr);
+		r = open_file(path, O_CREAT, &fd, reterr);
 	if (r < 0)
 		return r;
 	j->path = str_dup(path);
@@ -99,7 +99,7 @@ int journal_open(struct journal *j, const char *path, struct cordon_error **rete
 		close_fdp(&fd);
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	}
-	adopt(j, fd, &st);
+	adopt(j, fd);
 	memcpy(j->head, chain_genesis, sizeof(j->head));
 	return 0;
 }
@@ -120,6 +120,26 @@ static int lock(int fd, struct cordon_error **reterr)
 	return 0;
 }
 
+/* Whether the locked file is still the one that the path names. A file that was rotated away is
+ * read-only, and one that was removed has no link: both are told by the descriptor. What else may
+ * happen to the path is looked at now and then only, since that costs as much as the writing.
+ * 1: it is, 0: look for the new one. */
+static int is_current(struct journal *j, struct stat *ret, struct cordon_error **reterr)
+{
+	struct stat named;
+
+	if (fstat(j->fd, ret) < 0)
+		return err_errno(reterr, errno, "look at the audit log '%s'", j->path);
+	if (!(ret->st_mode & S_IWUSR))
+		return 0;
+	if (ret->st_nlink > 0 && !deadline_is_over(j->look_again))
+		return 1;
+	if (fstatat(AT_FDCWD, j->path, &named, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_errno(reterr, errno, "the audit log '%s' has vanished", j->path);
+	j->look_again = deadline_after_ms(LOOK_AGAIN_MS);
+	return named.st_ino == ret->st_ino && named.st_dev == ret->st_dev;
+}
+
 /* Locks the file that the path names now: another process may have rotated ours away. */
 static int lock_current(struct journal *j, off_t *ret_size, struct cordon_error **reterr)
 {
@@ -128,20 +148,17 @@ static int lock_current(struct journal *j, off_t *ret_size, struct cordon_error 
 		int fd = -1, r = lock(j->fd, reterr);
 		if (r < 0)
 			return r;
-		if (fstatat(AT_FDCWD, j->path, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-			int e = errno;
-			(void)flock(j->fd, LOCK_UN);
-			return err_errno(reterr, e, "the audit log '%s' has vanished", j->path);
-		}
-		if (st.st_ino == j->ino && st.st_dev == j->dev) {
+		r = is_current(j, &st, reterr);
+		if (r > 0) {
 			*ret_size = st.st_size;
 			return 0;
 		}
 		(void)flock(j->fd, LOCK_UN);
-		r = open_file(j->path, 0, &fd, &st, reterr);
+		if (r == 0)
+			r = open_file(j->path, 0, &fd, reterr);
 		if (r < 0)
 			return r;
-		adopt(j, fd, &st);
+		adopt(j, fd);
 	}
 	return err_set(reterr, CORDON_STATE, "the audit log '%s' is replaced all the time",
 		       j->path);
@@ -291,13 +308,12 @@ static int rotate(struct journal *j, off_t *size, struct cordon_error **reterr)
 	cleanup_free char *old_name = free_name(j->path);
 	cleanup_free char *next_name = str_printf("%s.next", j->path);
 	char head[CHAIN_HEX + 1];
-	struct stat st;
 	int fd = -1;
 
 	if (!old_name || !next_name)
 		return err_set(reterr, CORDON_NOMEM, "no name left for the full audit log");
 	(void)unlink(next_name); /* of somebody who died here; we hold the lock */
-	int r = open_file(next_name, O_CREAT | O_EXCL, &fd, &st, reterr);
+	int r = open_file(next_name, O_CREAT | O_EXCL, &fd, reterr);
 	if (r < 0)
 		return r;
 	memcpy(head, j->head, sizeof(head));
@@ -320,8 +336,9 @@ static int rotate(struct journal *j, off_t *size, struct cordon_error **reterr)
 	}
 	if (j->is_synced)
 		(void)fsync(j->fd);
+	(void)fchmod(j->fd, 0400); /* tells those who have it open */
 	*size = j->size;
-	adopt(j, fd, &st);
+	adopt(j, fd);
 	j->size = *size;
 	return 0;
 }

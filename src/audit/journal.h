@@ -8,6 +8,7 @@
 
 #include "audit/chain.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 struct journal {
@@ -17,8 +18,7 @@ struct journal {
 	bool is_synced;        /* fdatasync after every line */
 	/* As they were when this process last wrote. */
 	off_t size;
-	dev_t dev;
-	ino_t ino;
+	deadline_ns look_again; /* at what the path names */
 	char head[CHAIN_HEX + 1];
 };
 

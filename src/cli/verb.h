@@ -37,6 +37,7 @@ struct verb {
 #define CLI_VERBS(X)                                                                               \
 	X(help)                                                                                    \
 	X(policy)                                                                                  \
+	X(run)                                                                                  \
 	X(version)
 
 #define X(name) extern const struct verb verb_##name;

@@ -92,7 +92,7 @@ int policy_parse_duration(const char *text, uint64_t *ret_ms, struct cordon_erro
 int policy_parse_size(const char *text, uint64_t *ret_bytes, struct cordon_error **reterr)
 {
 	/* "512MiB", "512MB", "512m" and "512M" are one. */
-	char plain[32];
+	char plain[32] = "";
 	uint64_t bytes;
 	size_t len = strlen(text);
 	bool fits = len < sizeof(plain);

@@ -97,7 +97,8 @@ static void add_dir(struct draft *d, const char *path, uint32_t mode)
 	add_op(d, (struct plan_op){ .kind = OP_MKDIR, .dst = put_dst(d, path), .mode = mode });
 }
 
-static void add_file(struct draft *d, const char *path, const void *bytes, size_t len, uint32_t mode)
+static void add_file(struct draft *d, const char *path, const void *bytes, size_t len,
+		     uint32_t mode)
 {
 	add_op(d, (struct plan_op){ .kind = OP_FILE,
 				    .dst = put_dst(d, path),
@@ -132,16 +133,22 @@ static void add_bind(struct draft *d, const struct launch_bind *b)
 /* Files that every sandbox has: who it is, and the harmless devices. */
 static void common_root(struct draft *d)
 {
-	static const char *const dirs[] = { "usr", "etc", "dev", "proc", "run", "run/cordon", "home",
-					    "home/user", "tmp", "workspace", "mnt", "var" };
+	static const char *const dirs[] = { "usr", "etc",        "dev",  "proc",
+					    "run", "run/cordon", "home", "home/user",
+					    "tmp", "workspace",  "mnt",  "var" };
 	static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 					       "/dev/urandom" };
 	static const char *const links[][2] = {
-		{ "usr/bin", "bin" },           { "usr/sbin", "sbin" },
-		{ "usr/lib", "lib" },           { "usr/lib64", "lib64" },
-		{ "/proc/self/fd", "dev/fd" },  { "/proc/self/fd/0", "dev/stdin" },
-		{ "/proc/self/fd/1", "dev/stdout" }, { "/proc/self/fd/2", "dev/stderr" },
-		{ "/tmp", "dev/shm" },          { "/tmp", "var/tmp" },
+		{ "usr/bin", "bin" },
+		{ "usr/sbin", "sbin" },
+		{ "usr/lib", "lib" },
+		{ "usr/lib64", "lib64" },
+		{ "/proc/self/fd", "dev/fd" },
+		{ "/proc/self/fd/0", "dev/stdin" },
+		{ "/proc/self/fd/1", "dev/stdout" },
+		{ "/proc/self/fd/2", "dev/stderr" },
+		{ "/tmp", "dev/shm" },
+		{ "/tmp", "var/tmp" },
 	};
 	static const char *const files[][2] = {
 		{ "etc/passwd", "root:x:0:0:root:/:/bin/false\n"
@@ -187,7 +194,8 @@ static void launch_root(struct draft *d, const struct launch *l)
 	for (size_t i = 0; i < l->link_count; i++)
 		add_link(d, l->links[i].target, l->links[i].guest);
 	for (size_t i = 0; i < l->file_count; i++)
-		add_file(d, l->files[i].guest, l->files[i].bytes, l->files[i].len, l->files[i].mode);
+		add_file(d, l->files[i].guest, l->files[i].bytes, l->files[i].len,
+			 l->files[i].mode);
 	for (size_t i = 0; i < l->exec_paths.count; i++)
 		add_rule(d, l->exec_paths.items[i], READ_RIGHTS | LL_FS_EXECUTE, true);
 }
@@ -225,7 +233,8 @@ static void limits(struct plan *p, const struct policy *policy, bool template)
 {
 	add_rlimit(p, RLIMIT_CORE, 0, 0);
 	/* A session lives for many executions: its soft limit moves, the host watches the clock. */
-	add_rlimit(p, RLIMIT_CPU, policy->cpu_seconds, template ? RLIM_INFINITY : policy->cpu_seconds);
+	add_rlimit(p, RLIMIT_CPU, policy->cpu_seconds,
+		   template ? RLIM_INFINITY : policy->cpu_seconds);
 	add_rlimit(p, RLIMIT_DATA, policy->memory_bytes, policy->memory_bytes);
 	add_rlimit(p, RLIMIT_FSIZE, policy->file_bytes, policy->file_bytes);
 	add_rlimit(p, RLIMIT_NOFILE, policy->open_files, policy->open_files);
@@ -245,12 +254,19 @@ void blueprint_workspace_data(const struct policy *p, char *ret, size_t size)
 const void *blueprint_filter(enum launch_filter guest, bool network, enum plan_filter which,
 			     size_t *ret_len)
 {
-#define ROW(g) { { { filter_##g##_whole_0, sizeof(filter_##g##_whole_0) },                         \
-		   { filter_##g##_template_0, sizeof(filter_##g##_template_0) },                   \
-		   { filter_final_0, sizeof(filter_final_0) } },                                   \
-		 { { filter_##g##_whole_1, sizeof(filter_##g##_whole_1) },                         \
-		   { filter_##g##_template_1, sizeof(filter_##g##_template_1) },                   \
-		   { filter_final_1, sizeof(filter_final_1) } } }
+#define ROW(g)                                                                                     \
+	{                                                                                          \
+		{ { filter_##g##_whole_0, sizeof(filter_##g##_whole_0) },                          \
+		  { filter_##g##_template_0, sizeof(filter_##g##_template_0) },                    \
+		  { filter_final_0, sizeof(filter_final_0) } },                                    \
+		{                                                                                  \
+			{ filter_##g##_whole_1, sizeof(filter_##g##_whole_1) },                    \
+				{ filter_##g##_template_1, sizeof(filter_##g##_template_1) },      \
+			{                                                                          \
+				filter_final_1, sizeof(filter_final_1)                             \
+			}                                                                          \
+		}                                                                                  \
+	}
 	static const struct {
 		const void *bytes;
 		size_t len;
@@ -265,7 +281,8 @@ static void filters(struct draft *d, const struct launch *l)
 {
 	for (int i = 0; i < 3; i++) {
 		size_t len;
-		const void *bytes = blueprint_filter(l->filter, l->has_network, (enum plan_filter)i, &len);
+		const void *bytes =
+			blueprint_filter(l->filter, l->has_network, (enum plan_filter)i, &len);
 
 		d->head.filter_len[i] = (uint32_t)len;
 		d->head.filter[i] = put_aligned(d, bytes, len);
@@ -279,7 +296,9 @@ static uint32_t flags(const struct blueprint_options *o)
 	if (o->launch->is_template)
 		f |= PLANF_TEMPLATE;
 	if (o->launch->has_network)
-		f |= PLANF_LOOPBACK;
+		f |= PLANF_LOOPBACK | PLANF_OWN_NETNS;
+	if (o->policy->require & LAYER_OWN_NETNS)
+		f |= PLANF_OWN_NETNS;
 	if (o->layers_off & LAYER_LANDLOCK)
 		f |= PLANF_NO_LANDLOCK;
 	if (o->layers_off & LAYER_SECCOMP)

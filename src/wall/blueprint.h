@@ -19,7 +19,8 @@ struct blueprint_options {
 };
 
 /* The plan's bytes. */
-int blueprint_make(const struct blueprint_options *o, struct buf *ret, struct cordon_error **reterr);
+int blueprint_make(const struct blueprint_options *o, struct buf *ret,
+		   struct cordon_error **reterr);
 /* Mount data of the session's tmpfs: size, inodes, mode. */
 void blueprint_workspace_data(const struct policy *p, char *ret, size_t size);
 /* The filter that a launch uses, and its bytes. */

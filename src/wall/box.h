@@ -34,8 +34,8 @@ int box_wait_ready(struct box *b, deadline_ns deadline, struct cordon_error **re
 
 /* What the host hands to a template so that it forks a session; the session's half of a box. */
 struct box_seat {
-	int control_fd, status_fd;               /* to be passed; closed by box_seat_done */
-	int cgroup_fds[MACHINE_CONTROLLERS];     /* borrowed from the box; -1: none */
+	int control_fd, status_fd;           /* to be passed; closed by box_seat_done */
+	int cgroup_fds[MACHINE_CONTROLLERS]; /* borrowed from the box; -1: none */
 };
 /* A box whose processes a template will fork. below: the template's box. */
 int box_prepare(const struct policy *p, const struct box *template, struct box **ret,
@@ -58,6 +58,8 @@ bool box_wait_gone(struct box *b, deadline_ns deadline);
 int box_workspace_fd(const struct box *b); /* O_PATH; -1 before it came */
 uid_t box_uid(const struct box *b);
 pid_t box_pid(const struct box *b); /* pid 1 of the sandbox as the host sees it; 0: unknown */
+/* The guest's process as the host sees it; 0: unknown or gone. */
+pid_t box_guest_pid(struct box *b);
 const struct status *box_status(const struct box *b);
 const struct cgroup *box_cgroup(const struct box *b);
 const struct machine *box_machine(const struct box *b);
@@ -68,8 +70,8 @@ int box_failure(const struct box *b, struct cordon_error **reterr);
 void box_usage(struct box *b, uint64_t *ret_cpu_us, uint64_t *ret_peak_bytes);
 /* The layers that were proven active (docs/result.md); a new reference. */
 json_t *box_assurance(const struct box *b, const struct policy *p);
-/* Refusals recorded since the count in *from; moves *from. A new array. */
-json_t *box_denials(const struct box *b);
+/* Refusals since the counts in before (STATUS_DENIALS of them; NULL: all). A new array. */
+json_t *box_denials(const struct box *b, const uint32_t *before);
 
 DEFINE_FREEP(struct box *, box_free)
 #define cleanup_box CLEANUP(box_freep)

@@ -41,7 +41,7 @@ static int write_text_at(int dir, const char *file, const char *text)
 }
 
 /* The folder `cordon` below a controller's directory, made when missing and given to the keeper. */
-static int open_parent(const char *dir, uid_t owner)
+static int open_parent(const char *dir, uid_t owner, bool is_v2)
 {
 	char path[300];
 
@@ -52,7 +52,14 @@ static int open_parent(const char *dir, uid_t owner)
 	if (fd < 0)
 		return -errno;
 	/* So that the keeper may remove our directories when the host is gone. */
-	if (geteuid() == 0 && fchown(fd, owner, (gid_t)-1) != 0) {
+	bool good = geteuid() != 0 || fchown(fd, owner, (gid_t)-1) == 0;
+	if (good && is_v2) {
+		/* And, in v2, move its sessions in. */
+		(void)write_text_at(fd, "cgroup.subtree_control", "+memory +pids");
+		(void)write_text_at(fd, "cgroup.subtree_control", "+cpu");
+		good = geteuid() != 0 || fchownat(fd, "cgroup.procs", owner, (gid_t)-1, 0) == 0;
+	}
+	if (!good) {
 		int e = errno;
 		close(fd);
 		return -e;
@@ -97,7 +104,7 @@ static int limit_v2(struct cgroup *c, const struct policy *p)
 
 static int make_one(struct cgroup *c, const char *dir, uint32_t i, uid_t owner)
 {
-	c->parent_fds[i] = open_parent(dir, owner);
+	c->parent_fds[i] = open_parent(dir, owner, c->is_v2);
 	if (c->parent_fds[i] < 0)
 		return c->parent_fds[i];
 	if (mkdirat(c->parent_fds[i], c->name, 0755) != 0)
@@ -141,7 +148,8 @@ static void read_back(struct cgroup *c)
 {
 	int memory = c->dir_fds[0], pids = c->is_v2 ? c->dir_fds[0] : c->dir_fds[CONTROLLER_PIDS];
 
-	c->memory_bytes = number_in(memory, c->is_v2 ? "memory.max" : "memory.limit_in_bytes", NULL);
+	c->memory_bytes =
+		number_in(memory, c->is_v2 ? "memory.max" : "memory.limit_in_bytes", NULL);
 	c->processes = number_in(pids, "pids.max", NULL);
 	if (c->processes != UINT64_MAX)
 		c->processes -= OWN_PROCESSES;
@@ -197,8 +205,8 @@ void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret)
 		return;
 	int memory = c->dir_fds[0], pids = c->is_v2 ? c->dir_fds[0] : c->dir_fds[CONTROLLER_PIDS];
 
-	ret->oom_kills = or_zero(number_in(memory, c->is_v2 ? "memory.events" : "memory.oom_control",
-					   "oom_kill "));
+	ret->oom_kills = or_zero(
+		number_in(memory, c->is_v2 ? "memory.events" : "memory.oom_control", "oom_kill "));
 	ret->pids_refused = or_zero(number_in(pids, "pids.events", "max "));
 	ret->memory_peak_bytes = or_zero(
 		number_in(memory, c->is_v2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL));
@@ -218,7 +226,8 @@ void cgroup_done(struct cgroup *c)
 	for (uint32_t i = 0; i < c->count; i++) {
 		/* EBUSY: the last task is still being buried. */
 		for (int tries = 0; tries < 100; tries++) {
-			if (unlinkat(c->parent_fds[i], c->name, AT_REMOVEDIR) == 0 || errno != EBUSY)
+			if (unlinkat(c->parent_fds[i], c->name, AT_REMOVEDIR) == 0 ||
+			    errno != EBUSY)
 				break;
 			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		}

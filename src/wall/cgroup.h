@@ -15,10 +15,10 @@ struct cgroup {
 	bool has_cpu;
 	/* As read back after they were set; UINT64_MAX: none. */
 	uint64_t memory_bytes, processes, cpu_percent;
-	char name[64];                        /* of the directories */
-	int parent_fds[MACHINE_CONTROLLERS];  /* directories that hold them */
+	char name[64];                       /* of the directories */
+	int parent_fds[MACHINE_CONTROLLERS]; /* directories that hold them */
 	int dir_fds[MACHINE_CONTROLLERS];
-	int join_fds[MACHINE_CONTROLLERS];    /* v1: `tasks`, for writing; v2: the directory itself */
+	int join_fds[MACHINE_CONTROLLERS]; /* v1: `tasks`, for writing; v2: the directory itself */
 };
 
 /* What the kernel counted. */

@@ -16,8 +16,9 @@ static const struct {
 	unsigned resource;
 	const char *name;
 } rlimit_names[] = {
-	{ RLIMIT_CPU, "cpu_seconds" },  { RLIMIT_DATA, "memory_bytes" }, { RLIMIT_FSIZE, "file_bytes" },
-	{ RLIMIT_NPROC, "processes" },  { RLIMIT_NOFILE, "open_files" }, { RLIMIT_STACK, "stack_bytes" },
+	{ RLIMIT_CPU, "cpu_seconds" },   { RLIMIT_DATA, "memory_bytes" },
+	{ RLIMIT_FSIZE, "file_bytes" },  { RLIMIT_NPROC, "processes" },
+	{ RLIMIT_NOFILE, "open_files" }, { RLIMIT_STACK, "stack_bytes" },
 	{ RLIMIT_CORE, "core_bytes" },
 };
 
@@ -35,7 +36,8 @@ static json_t *limits_json(const struct box *b)
 	for (uint32_t i = 0; i < s->rlimit_count && i < PLAN_RLIMITS; i++)
 		for (size_t k = 0; k < sizeof(rlimit_names) / sizeof(*rlimit_names); k++)
 			if (rlimit_names[k].resource == s->rlimits[i].resource)
-				json_object_set_new(o, rlimit_names[k].name, number(s->rlimits[i].soft));
+				json_object_set_new(o, rlimit_names[k].name,
+						    number(s->rlimits[i].soft));
 	if (c->count > 0) {
 		json_object_set_new(o, "cgroup_memory_bytes", number(c->memory_bytes));
 		json_object_set_new(o, "cgroup_processes", number(c->processes));
@@ -48,7 +50,7 @@ static json_t *namespaces_json(const struct status *s)
 {
 	static const char *const names[PLAN_NAMESPACES] = { "user", "pid", "mount", "net",
 							    "ipc",  "uts", "cgroup" };
-	static const char *const files[PLAN_NAMESPACES] = { "user", "pid", "mnt", "net",
+	static const char *const files[PLAN_NAMESPACES] = { "user", "pid", "mnt",   "net",
 							    "ipc",  "uts", "cgroup" };
 	json_t *a = json_array();
 
@@ -91,7 +93,8 @@ json_t *box_assurance(const struct box *b, const struct policy *p)
 	json_object_set_new(o, "wall", json_string("linux"));
 	json_object_set_new(o, "namespaces", namespaces_json(s));
 	json_object_set_new(o, "landlock",
-			    s->landlock_proven ? json_integer(box_machine(b)->landlock_abi) : json_null());
+			    s->landlock_proven ? json_integer(box_machine(b)->landlock_abi)
+					       : json_null());
 	json_object_set_new(o, "seccomp", filter_json(s));
 	json_object_set_new(o, "no_new_privs", json_boolean(s->no_new_privs == 1));
 	json_object_set_new(o, "capabilities",
@@ -110,7 +113,8 @@ static const struct explanation {
 	const char *operation, *remedy;
 } explanations[] = {
 	{ SYS_socket, "socket", "network.allow: name the hosts; the gateway then carries HTTP(S)" },
-	{ SYS_connect, "connect", "network.allow: name the hosts; the gateway then carries HTTP(S)" },
+	{ SYS_connect, "connect",
+	  "network.allow: name the hosts; the gateway then carries HTTP(S)" },
 	{ SYS_bind, "bind", "none: a sandbox never listens" },
 	{ SYS_listen, "listen", "none: a sandbox never listens" },
 	{ SYS_accept, "accept", "none: a sandbox never listens" },
@@ -139,18 +143,26 @@ static const struct explanation {
 static const char *family_name(uint64_t family)
 {
 	switch (family) {
-	case AF_UNIX: return "AF_UNIX";
-	case AF_INET: return "AF_INET";
-	case AF_INET6: return "AF_INET6";
-	case AF_NETLINK: return "AF_NETLINK";
-	case AF_PACKET: return "AF_PACKET";
-	case AF_VSOCK: return "AF_VSOCK";
-	case AF_ALG: return "AF_ALG";
-	default: return NULL;
+	case AF_UNIX:
+		return "AF_UNIX";
+	case AF_INET:
+		return "AF_INET";
+	case AF_INET6:
+		return "AF_INET6";
+	case AF_NETLINK:
+		return "AF_NETLINK";
+	case AF_PACKET:
+		return "AF_PACKET";
+	case AF_VSOCK:
+		return "AF_VSOCK";
+	case AF_ALG:
+		return "AF_ALG";
+	default:
+		return NULL;
 	}
 }
 
-static json_t *denial_json(const struct status_denial *d)
+static json_t *denial_json(const struct status_denial *d, uint32_t times)
 {
 	const struct explanation *e = NULL;
 	char text[160];
@@ -165,26 +177,30 @@ static json_t *denial_json(const struct status_denial *d)
 	if (family)
 		json_object_set_new(o, "target", json_string(family));
 	else if (d->target[0])
-		json_object_set_new(o, "target",
-				    json_string_lossy(d->target, strnlen(d->target, STATUS_TARGET)));
+		json_object_set_new(
+			o, "target",
+			json_string_lossy(d->target, strnlen(d->target, STATUS_TARGET)));
 	else
 		json_object_set_new(o, "target", json_null());
 	json_object_set_new(o, "layer", json_string("seccomp"));
 	snprintf(text, sizeof(text), "system call %u is not allowed", d->syscall_nr);
 	json_object_set_new(o, "rule", json_string(text));
 	json_object_set_new(o, "remedy", json_string(e ? e->remedy : "none"));
-	json_object_set_new(o, "count", json_integer(d->count));
+	json_object_set_new(o, "count", json_integer(times));
 	return o;
 }
 
-json_t *box_denials(const struct box *b)
+json_t *box_denials(const struct box *b, const uint32_t *before)
 {
 	const struct status *s = box_status(b);
 	json_t *a = json_array();
 	uint32_t count = s->denial_count < STATUS_DENIALS ? s->denial_count : STATUS_DENIALS;
 
-	for (uint32_t i = 0; i < count; i++)
-		if (s->denials[i].count > 0)
-			json_array_append_new(a, denial_json(&s->denials[i]));
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t times = s->denials[i].count - (before ? before[i] : 0);
+
+		if (times > 0)
+			json_array_append_new(a, denial_json(&s->denials[i], times));
+	}
 	return a;
 }

@@ -9,11 +9,12 @@ enum { PLAN_MAGIC = 0x4e4c5043, PLAN_VERSION = 1, STATUS_MAGIC = 0x54415453 };
 /* Descriptors cordon-init starts with. */
 enum {
 	INIT_FD_WIRE = 3,
-	INIT_FD_CONTROL = 4, /* seqpacket to the host: descriptors out, orders in, its end is our end */
+	INIT_FD_CONTROL =
+		4, /* seqpacket to the host: descriptors out, orders in, its end is our end */
 	INIT_FD_PLAN = 5,
 	INIT_FD_STATUS = 6,
-	INIT_FD_SELF = 7,   /* this program, for the reapers of a template's sessions */
-	INIT_FD_CGROUP = 8, /* PLAN_CGROUPS slots: `tasks` files (v1) */
+	INIT_FD_SELF = 7,    /* this program, for the reapers of a template's sessions */
+	INIT_FD_CGROUP = 8,  /* PLAN_CGROUPS slots: `tasks` files (v1) */
 	INIT_FD_PARENT = 11, /* PLAN_CGROUPS slots: the directories that hold our cgroups */
 	INIT_FD_END = 14,
 };
@@ -54,13 +55,14 @@ struct plan_rlimit {
 };
 
 enum {
-	PLANF_USERNS = 1 << 0,  /* all namespaces; without it the no-namespace rung */
-	PLANF_LOOPBACK = 1 << 1, /* bring lo up: the gateway's relay listens there */
-	PLANF_TEMPLATE = 1 << 2, /* the guest forks sessions: it keeps what set-up needs */
+	PLANF_USERNS = 1 << 0,      /* all namespaces; without it the no-namespace rung */
+	PLANF_LOOPBACK = 1 << 1,    /* bring lo up: the gateway's relay listens there */
+	PLANF_TEMPLATE = 1 << 2,    /* the guest forks sessions: it keeps what set-up needs */
 	PLANF_NO_LANDLOCK = 1 << 3, /* only `doctor --prove` switches layers off */
 	PLANF_NO_SECCOMP = 1 << 4,
 	PLANF_ONE_CORE = 1 << 5, /* bind to one CPU: cpu_percent 100 without a cpu cgroup */
 	PLANF_NO_NETNS = 1 << 6,
+	PLANF_OWN_NETNS = 1 << 7, /* a template's sessions: one each instead of a shared one */
 };
 
 struct plan {
@@ -68,7 +70,8 @@ struct plan {
 	uint32_t inside_uid, inside_gid;
 	uint32_t op_count, ops;
 	uint32_t rule_count, rules;
-	uint64_t landlock_fs, landlock_net, landlock_scoped; /* handled rights, by this kernel's ABI */
+	uint64_t landlock_fs, landlock_net,
+		landlock_scoped; /* handled rights, by this kernel's ABI */
 	uint32_t rlimit_count;
 	struct plan_rlimit rlimits[PLAN_RLIMITS];
 	uint32_t argc, argv; /* NUL-separated strings */
@@ -124,7 +127,7 @@ enum { STATUS_DENIALS = 24, STATUS_TARGET = 120 };
 /* A system call that was refused and explained. */
 struct status_denial {
 	uint32_t syscall_nr, count;
-	uint64_t arg; /* what the rule looked at: address family, clone flags, ... */
+	uint64_t arg;               /* what the rule looked at: address family, clone flags, ... */
 	char target[STATUS_TARGET]; /* a path where there is one */
 };
 
@@ -138,7 +141,7 @@ struct status {
 	int32_t os_errno;
 	uint32_t detail; /* index of the op, rule or limit that failed */
 	int32_t wait_status;
-	int32_t init_pid, guest_pid; /* of pid 1 as the keeper sees it; inside */
+	int32_t init_pid, guest_pid;  /* of pid 1 as the keeper sees it; inside */
 	uint64_t cpu_us, max_rss_kib; /* of what was reaped */
 	/* Proof, read back after sealing. */
 	uint64_t namespaces[PLAN_NAMESPACES]; /* inode numbers: user pid mnt net ipc uts cgroup */
@@ -151,10 +154,11 @@ struct status {
 	struct status_denial denials[STATUS_DENIALS];
 };
 
-/* Messages on the control socket. Host to init: one byte. Init to host: one byte, with descriptors. */
+/* Messages on the control socket. Host to init: one byte. Init to host: one byte, with descriptors.
+ */
 enum {
 	CONTROL_INTERRUPT = 'I', /* to init: SIGINT for the guest */
-	CONTROL_SAMPLE = 'S',    /* to init: refresh cpu_us and max_rss_kib, answer CONTROL_SAMPLED */
+	CONTROL_SAMPLE = 'S', /* to init: refresh cpu_us and max_rss_kib, answer CONTROL_SAMPLED */
 	CONTROL_SAMPLED = 's',
 	CONTROL_WORKSPACE = 'W', /* to host: workspace root, then pidfd of pid 1 (sessions) */
 };

@@ -47,7 +47,8 @@ int launch_link(struct launch *l, const char *target, const char *guest)
 	if (!a)
 		return -CORDON_NOMEM;
 	l->links = a;
-	a[l->link_count] = (struct launch_link){ .target = str_dup(target), .guest = str_dup(guest) };
+	a[l->link_count] =
+		(struct launch_link){ .target = str_dup(target), .guest = str_dup(guest) };
 	l->link_count++;
 	return a[l->link_count - 1].target && a[l->link_count - 1].guest ? 0 : -CORDON_NOMEM;
 }

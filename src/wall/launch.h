@@ -21,7 +21,8 @@ enum {
 	BIND_WRITABLE = 1 << 1,
 	BIND_EXEC = 1 << 2,   /* files below may be executed */
 	BIND_DEVICE = 1 << 3, /* a device file */
-	BIND_NOT_ALL = 1 << 4, /* Landlock: the directory is seen, but no right is given by this bind */
+	BIND_NOT_ALL =
+		1 << 4, /* Landlock: the directory is seen, but no right is given by this bind */
 };
 
 struct launch_bind {

@@ -134,7 +134,8 @@ static int try_userns(int report)
 	uid_t uid = geteuid();
 	gid_t gid = getegid();
 
-	if (uid == 0 && (setresgid(64321, 64321, 64321) != 0 || setresuid(64321, 64321, 64321) != 0))
+	if (uid == 0 &&
+	    (setresgid(64321, 64321, 64321) != 0 || setresuid(64321, 64321, 64321) != 0))
 		return 1;
 	if (uid == 0)
 		uid = gid = 64321;
@@ -180,7 +181,8 @@ const char *machine_missing(const struct machine *m, uint32_t layer, const char 
 {
 	switch (layer) {
 	case LAYER_LANDLOCK:
-		*ret_remedy = "use Linux 5.13 or newer with `landlock` among the boot parameter lsm=";
+		*ret_remedy =
+			"use Linux 5.13 or newer with `landlock` among the boot parameter lsm=";
 		return m->landlock_abi > 0 ? NULL : "this kernel has no Landlock";
 	case LAYER_CGROUPS:
 		*ret_remedy = "run as root, or in a systemd user session with delegated memory and "
@@ -191,10 +193,11 @@ const char *machine_missing(const struct machine *m, uint32_t layer, const char 
 		*ret_remedy = "";
 		return NULL;
 	default:
-		*ret_remedy = "allow unprivileged user namespaces: sysctl user.max_user_namespaces, "
-			      "kernel.unprivileged_userns_clone=1, "
-			      "kernel.apparmor_restrict_unprivileged_userns=0, or in a container a "
-			      "seccomp profile that permits clone(CLONE_NEWUSER) and mount";
+		*ret_remedy =
+			"allow unprivileged user namespaces: sysctl user.max_user_namespaces, "
+			"kernel.unprivileged_userns_clone=1, "
+			"kernel.apparmor_restrict_unprivileged_userns=0, or in a container a "
+			"seccomp profile that permits clone(CLONE_NEWUSER) and mount";
 		return m->has_userns ? NULL : "user namespaces are not available here";
 	}
 }

@@ -18,7 +18,7 @@ struct machine {
 	bool has_seccomp_notify;
 	/* Where cgroups may be made; "" where a controller is not ours to use. */
 	char cgroup_dir[MACHINE_CONTROLLERS][256];
-	bool cgroup_v2; /* one directory with all controllers: cgroup_dir[0] */
+	bool cgroup_v2;       /* one directory with all controllers: cgroup_dir[0] */
 	char cgroup_why[160]; /* why there are none */
 	bool is_root;
 };

@@ -115,8 +115,8 @@ static long start(struct child_job *job, char *stack, int *ret_pidfd)
 	long pid = clone3_call(&args, child, job);
 	/* A container's filter may hide clone3; clone knows everything but cgroups. */
 	if (pid == -ENOSYS && job->spawn->cgroup_fd < 0) {
-		pid = clone(child, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | CLONE_PIDFD,
-			    job, ret_pidfd);
+		pid = clone(child, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | CLONE_PIDFD, job,
+			    ret_pidfd);
 		return pid < 0 ? -errno : pid;
 	}
 	return pid;

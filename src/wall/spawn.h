@@ -19,4 +19,5 @@ struct spawn {
 
 /* The child shares our memory until it execs and we wait that long: its cost does not grow with
  * ours. On success *ret_pidfd is the caller's. */
-int spawn_start(const struct spawn *s, pid_t *ret_pid, int *ret_pidfd, struct cordon_error **reterr);
+int spawn_start(const struct spawn *s, pid_t *ret_pid, int *ret_pidfd,
+		struct cordon_error **reterr);

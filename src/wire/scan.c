@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/mem.h"
 #include "wire/keyset.h"
 #include "wire/number.h"
 
@@ -194,17 +196,15 @@ static size_t decode(const char *in, size_t len, char *out)
 /* Refuses a key that this object already had, however it was escaped. */
 static bool check_key(struct scan *s, uint64_t object, char *key, size_t len)
 {
-	char *plain = key;
+	cleanup_free char *decoded = NULL;
 
 	if (memchr(key, '\\', len)) {
-		plain = malloc(len);
-		if (!plain)
+		decoded = mem_alloc(len);
+		if (!decoded)
 			return fail(s, "out of memory");
-		len = decode(key, len, plain);
+		len = decode(key, len, decoded);
 	}
-	enum keyset_answer a = keyset_add(&s->keys, object, plain, len);
-	if (plain != key)
-		free(plain);
+	enum keyset_answer a = keyset_add(&s->keys, object, decoded ? decoded : key, len);
 	if (a == KEYSET_SEEN)
 		return fail(s, "duplicate key in an object");
 	return a == KEYSET_NEW || fail(s, "out of memory");

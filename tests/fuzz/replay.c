@@ -65,7 +65,8 @@ static int replay_forked(int dir_fd, const char *name)
 
 int main(int argc, char **argv)
 {
-	static DIR *dir; /* static: the forked children do not lose it, and LeakSanitizer sees that */
+	static DIR
+		*dir; /* static: the forked children do not lose it, and LeakSanitizer sees that */
 	int n = 0, failed = 0;
 
 	dir = argc == 2 ? opendir(argv[1]) : NULL;

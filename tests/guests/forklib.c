@@ -6,7 +6,8 @@ int cordon_guest_fork(const int fds[8]);
 
 int cordon_guest_fork(const int fds[8])
 {
-	/* As the real one: the four descriptors of the library are its own to close, in the session. */
+	/* As the real one: the four descriptors of the library are its own to close, in the
+	 * session. */
 	signal(SIGCHLD, SIG_IGN);
 	pid_t pid = fork();
 	if (pid == 0)

@@ -9,7 +9,7 @@
  * The body runs first undisturbed, then again with allocation 1, 2, 3, ... failing until none is
  *left to fail; then all of it once more with every allocation from the n-th on failing. After each
  *round no descriptor may be left over, and nothing leaked (seen in builds with AddressSanitizer).
-*/
+ */
 #pragma once
 
 #include "harness/test.h"

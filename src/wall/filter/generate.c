@@ -2,11 +2,13 @@
  * binary tree and prints the BPF programs as C. Compiling them at every start would cost a
  * millisecond; the kernel loads these in a tenth of that. */
 #include <errno.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -200,6 +202,11 @@ static scmp_filter_ctx template(uint32_t guest, bool net)
 	argument_rules(c);
 	for (size_t i = 0; i < sizeof(sealing_prctls) / sizeof(*sealing_prctls); i++)
 		add_if(c, SCMP_ACT_ALLOW, "prctl", SCMP_A0(SCMP_CMP_EQ, sealing_prctls[i]));
+	/* Its reapers answer notifications. */
+	add_if(c, SCMP_ACT_ALLOW, "ioctl",
+	       SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, SECCOMP_IOCTL_NOTIF_RECV));
+	add_if(c, SCMP_ACT_ALLOW, "ioctl",
+	       SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, SECCOMP_IOCTL_NOTIF_SEND));
 	add_if(c, SCMP_ACT_ALLOW, "socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
 	for (size_t i = 0; i < sizeof(wide) / sizeof(*wide); i++)
 		add(c, SCMP_ACT_ALLOW, wide[i]);
@@ -231,9 +238,13 @@ static void final_sockets(scmp_filter_ctx c, bool net)
 /* On top of the template's filter in each session: set-up is over. */
 static scmp_filter_ctx final(bool net)
 {
-	static const char *const silent[] = { "capset", "seccomp", "landlock_create_ruleset",
-					      "landlock_add_rule", "landlock_restrict_self",
-					      "sethostname", "setdomainname" };
+	static const char *const silent[] = { "capset",
+					      "seccomp",
+					      "landlock_create_ruleset",
+					      "landlock_add_rule",
+					      "landlock_restrict_self",
+					      "sethostname",
+					      "setdomainname" };
 	static const uint64_t devices[] = { 0020000, 0060000 };
 	scmp_filter_ctx c = new_filter(SCMP_ACT_ALLOW);
 
@@ -248,7 +259,8 @@ static scmp_filter_ctx final(bool net)
 		if (bit & NAMESPACE_FLAGS)
 			add_if(c, SCMP_ACT_NOTIFY, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, bit, bit));
 	for (size_t i = 0; i < 2; i++) {
-		add_if(c, SCMP_ACT_NOTIFY, "mknod", SCMP_A1(SCMP_CMP_MASKED_EQ, 0170000, devices[i]));
+		add_if(c, SCMP_ACT_NOTIFY, "mknod",
+		       SCMP_A1(SCMP_CMP_MASKED_EQ, 0170000, devices[i]));
 		add_if(c, SCMP_ACT_NOTIFY, "mknodat",
 		       SCMP_A2(SCMP_CMP_MASKED_EQ, 0170000, devices[i]));
 	}

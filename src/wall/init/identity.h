@@ -7,7 +7,8 @@
 
 /* In a fresh user namespace: maps inside_uid/gid to the given ids outside (ours there). */
 int identity_map(struct job *j, uid_t outside_uid, gid_t outside_gid);
-/* A second lock besides the filter: this user namespace may have no children. Needs a whole /proc. */
+/* A second lock besides the filter: this user namespace may have no children. Needs a whole /proc.
+ */
 int identity_forbid_nesting(struct job *j, unsigned allowed);
 /* Joins through the descriptors of `tasks` files; from a single-threaded process this costs
  * microseconds where cgroup.procs costs milliseconds. */

@@ -48,7 +48,8 @@ static int build(struct job *j, uid_t uid, gid_t gid)
 	if (reaper_send(INIT_FD_CONTROL, CONTROL_WORKSPACE, &workspace, 1) < 0)
 		return plan_fail(j, STAGE_WORKSPACE, 9, errno);
 	close(workspace);
-	return seal_rlimits(j);
+	/* A template's limits would be shared by all its sessions: each sets its own. */
+	return template ? 0 : seal_rlimits(j);
 }
 
 /* Closes the guest's own descriptors, whose pipes must see EOF when the guest is gone. Returns fd,

@@ -22,7 +22,8 @@ int plan_map(struct job *j, int plan_fd, int status_fd)
 	if (j->plan->magic != PLAN_MAGIC || j->plan->version != PLAN_VERSION ||
 	    j->plan->size != (uint64_t)st.st_size)
 		return -EPROTO;
-	void *s = mmap(NULL, sizeof(struct status), PROT_READ | PROT_WRITE, MAP_SHARED, status_fd, 0);
+	void *s =
+		mmap(NULL, sizeof(struct status), PROT_READ | PROT_WRITE, MAP_SHARED, status_fd, 0);
 	if (s == MAP_FAILED)
 		return -errno;
 	j->status = s;

@@ -136,36 +136,31 @@ static int apply_op(const struct job *j, const struct plan_op *op)
 	case OP_BIND:
 		return apply_bind(j, op);
 	case OP_TMPFS:
-		return mount("tmpfs", dst, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, src) ? -errno : 0;
+		return mount("tmpfs", dst, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, src) ? -errno
+											   : 0;
 	default:
 		return -EINVAL;
 	}
 }
 
-/* The tmpfs is mounted over /home, its trees are bound, and a tree's bind hides what lies below:
- * /home/user is the tree `home`, so the guest never sees the tmpfs root itself. */
+/* The tmpfs lies over /home and its tree `user` is /home/user; the others are bound to their places.
+ * It is never unmounted, which would wait for an RCU grace period. The guest sees its root as /home,
+ * where no Landlock rule lets it make anything. */
 int root_workspace(struct job *j, const char *data, int *ret_fd)
 {
-	static const char *const trees[][2] = {
-		{ "home", "/home/user" }, { "tmp", "/tmp" }, { "workspace", "/workspace" }
-	};
+	static const char *const trees[] = { "/home/user", "/home/tmp", "/home/workspace" };
+	static const char *const places[] = { NULL, "/tmp", "/workspace" };
 	static const mode_t modes[] = { 0755, 01777, 0755 };
 
-	if (mount("workspace", "/mnt", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, data) != 0)
+	if (mount("workspace", "/home", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, data) != 0)
 		return plan_fail(j, STAGE_WORKSPACE, 0, errno);
-	int root = open("/mnt", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int root = open("/home", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return plan_fail(j, STAGE_WORKSPACE, 1, errno);
-	for (uint32_t i = 0; i < 3; i++) {
-		char src[32] = "/mnt/";
-
-		strcat(src, trees[i][0]);
-		if (mkdir(src, modes[i]) != 0 || chmod(src, modes[i]) != 0 ||
-		    mount(src, trees[i][1], NULL, MS_BIND, NULL) != 0)
+	for (uint32_t i = 0; i < 3; i++)
+		if (mkdir(trees[i], modes[i]) != 0 || chmod(trees[i], modes[i]) != 0 ||
+		    (places[i] && mount(trees[i], places[i], NULL, MS_BIND, NULL) != 0))
 			return plan_fail(j, STAGE_WORKSPACE, 2 + i, errno);
-	}
-	if (umount2("/mnt", MNT_DETACH) != 0)
-		return plan_fail(j, STAGE_WORKSPACE, 5, errno);
 	*ret_fd = root;
 	return 0;
 }
@@ -203,7 +198,8 @@ int root_build(struct job *j)
 	if (under < 0 || dup3(under, SCRATCH_FD, O_CLOEXEC) < 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 4, errno);
 	close(under);
-	if (mount("root", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV, "size=8m,nr_inodes=4096,mode=755"))
+	if (mount("root", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV,
+		  "size=8m,nr_inodes=4096,mode=755"))
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 2, errno);
 	if (chdir(SCRATCH) != 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 3, errno);

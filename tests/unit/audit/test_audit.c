@@ -125,6 +125,9 @@ TEST(paths_are_refused_with_their_reason)
 		ASSERT_STREQ(cordon_error_message(e), cases[i].want);
 	}
 	ASSERT(access("/tmp/elsewhere", F_OK) < 0);
+	ASSERT_EQ(file_save(path, 0400, "", 0, NULL), 0);
+	struct audit *a = NULL;
+	ASSERT_EQ(audit_open(&(struct audit_options){ .path = path }, &a, NULL), -CORDON_DENIED);
 }
 
 TEST(parents_are_made)

@@ -1,0 +1,155 @@
+/* cli/run.c - `cordon run`: code goes in, a truthful result comes out, nothing else does. */
+#include <cordon/cordon.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "cli/choice.h"
+#include "cli/verb.h"
+
+enum { MAX_CODE = 64 << 20 };
+
+static void pass_through(int stream, const char *bytes, size_t len, void *arg)
+{
+	(void)arg;
+	/* A reader that went away is no reason to stop: the result still counts. */
+	(void)file_write_all(stream, bytes, len);
+}
+
+/* The code: -e TEXT, or the file named first. */
+static int load_code(const struct cli *c, int argc, char **argv, struct buf *ret,
+		     struct cordon_error **reterr)
+{
+	const char *text = cli_value(c, "eval");
+
+	buf_init(ret, MAX_CODE);
+	if (text)
+		return buf_add_str(ret, text);
+	if (argc < 1)
+		return err_set(reterr, CORDON_INVALID, "name a file, or give the code with -e");
+	return file_load(argv[0], MAX_CODE, ret, reterr);
+}
+
+static const char *choose_guest(const struct cli *c, int argc, char **argv)
+{
+	static const struct {
+		const char *ending, *guest;
+	} endings[] = {
+		{ ".py", "python" }, { ".R", "r" },      { ".r", "r" },   { ".js", "node" },
+		{ ".mjs", "node" },  { ".cjs", "node" }, { ".sh", "sh" }, { ".bash", "sh" }
+	};
+	const char *guest = cli_value(c, "guest");
+
+	if (guest)
+		return guest;
+	for (size_t i = 0; argc > 0 && i < sizeof(endings) / sizeof(*endings); i++)
+		if (str_ends(argv[0], endings[i].ending))
+			return endings[i].guest;
+	return "python";
+}
+
+static void print_failure(const struct cli *c, struct cordon_result *r)
+{
+	const char *trace = cordon_result_traceback(r);
+
+	if (trace && trace[0])
+		fprintf(stderr, "%s%s", trace, str_ends(trace, "\n") ? "" : "\n");
+	else
+		cli_error(c, "%s: %s", cordon_result_error_kind(r), cordon_result_error(r));
+}
+
+static void print_denials(const struct cli *c, struct cordon_result *r)
+{
+	cleanup_free char *text = cordon_result_denials_text(r);
+
+	if (text && text[0])
+		fprintf(stderr, "%s%s%s", cli_style(c, STYLE_YELLOW), text,
+			cli_style(c, STYLE_PLAIN));
+}
+
+static int report(const struct cli *c, struct cordon_result *r)
+{
+	if (cli_has(c, "json")) {
+		puts(cordon_result_json(r));
+		return cordon_result_exit_status(r);
+	}
+	if (cordon_result_value_text(r))
+		puts(cordon_result_value_text(r));
+	fflush(stdout);
+	if (!cordon_result_success(r)) {
+		print_failure(c, r);
+		print_denials(c, r);
+	}
+	return cordon_result_exit_status(r);
+}
+
+static int run(struct cli *c, int argc, char **argv)
+{
+	cleanup_choice struct cordon_policy *policy = NULL;
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_buf struct buf code = { 0 };
+	struct cordon_result *result = NULL;
+	bool json = cli_has(c, "json");
+
+	if (choice_policy(c, NULL, &policy, &e) < 0)
+		return choice_fail(c, e);
+	if (load_code(c, argc, argv, &code, &e) < 0)
+		return choice_fail(c, e);
+	cleanup_close int in = isatty(0) || (argc > 0 && str_eq(argv[0], "-")) ? -1 : dup(0);
+	struct cordon_session_options session = { .guest = choose_guest(c, argc, argv),
+						  .policy = policy };
+	struct cordon_execute_options options = {
+		.code = buf_text(&code),
+		.code_len = code.len,
+		.context_json = cli_value(c, "context"),
+		.stdin_fd = in > 0 ? in : 0,
+		.output = json ? NULL : pass_through,
+		.discard_output = !json,
+		.args = (const char *const *)(argv + (cli_value(c, "eval") || argc == 0 ? 0 : 1)),
+	};
+	if (cordon_run(&session, &options, &result, &e) < 0)
+		return cordon_error_code(e) == CORDON_LIMIT ? choice_fail(c, e) : cli_fail(c, e);
+	int status = report(c, result);
+	cordon_result_free(result);
+	return status;
+}
+
+static const struct cli_option options[] = {
+	CHOICE_OPTIONS,
+	{ "eval", 'e', "CODE", "the code itself instead of a file", false },
+	{ "guest", 'g', "GUEST", "python, r, node, sh or pod; default: by the file's ending",
+	  false },
+	{ "context", 'c', "JSON", "an object whose members become variables", false },
+	{ "json", 'j', NULL, "print the whole result as one line of JSON", false },
+	{ 0 },
+};
+
+static const struct cli_example examples[] = {
+	{ "cordon run -e 'sum(range(10))'", "the value of the last expression is printed" },
+	{ "cordon run --level strict --json script.py",
+	  "a stricter wall, a machine-readable result" },
+	{ "cordon run --guest sh -e 'ls /' --timeout 5s", "a shell script" },
+	{ 0 },
+};
+
+const struct verb verb_run = {
+	.name = "run",
+	.summary = "run code in a sandbox",
+	.usage = "[OPTION...] FILE [ARG...] | -e CODE [ARG...]",
+	.options = options,
+	.run = run,
+	.about = "Runs the code in a fresh sandbox, streams what it prints, and prints the value "
+		 "of its "
+		 "last expression. Standard input is passed on when it is not a terminal.\n\n"
+		 "Exit status: 0 success, 1 the code failed, 2 usage or bad policy, 124 timeout, "
+		 "125 "
+		 "Cordon itself failed, 126 denied by policy, 137 killed for memory or CPU, "
+		 "otherwise "
+		 "the code's own.",
+	.max_operands = -1,
+	.options_first = true,
+	.examples = examples,
+};

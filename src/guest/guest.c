@@ -1,0 +1,86 @@
+/* guest/guest.c - see guest.h: the table of guests and what they have in common. */
+#include "guest/guest.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "guest/languages.h"
+#include "guest/view.h"
+
+static const struct {
+	enum guest_kind kind;
+	const char *name;
+	const char *endings[4];
+	bool can_fork;
+	int (*fill)(const struct guest_options *o, struct launch *l, struct cordon_error **reterr);
+} guests[] = {
+	{ GUEST_KIND_PYTHON, "python", { ".py" }, true, python_launch },
+	{ GUEST_KIND_R, "r", { ".R", ".r" }, true, r_launch },
+	{ GUEST_KIND_NODE, "node", { ".mjs", ".js", ".cjs" }, false, node_launch },
+	{ GUEST_KIND_SH, "sh", { ".sh", ".bash" }, false, sh_launch },
+	{ GUEST_KIND_POD, "pod", { NULL }, false, pod_launch },
+};
+
+enum guest_kind guest_from_name(const char *name)
+{
+	for (size_t i = 0; i < sizeof(guests) / sizeof(*guests); i++)
+		if (str_eq(guests[i].name, name))
+			return guests[i].kind;
+	if (str_eq(name, "python3"))
+		return GUEST_KIND_PYTHON;
+	if (str_eq(name, "R"))
+		return GUEST_KIND_R;
+	if (str_eq(name, "bash") || str_eq(name, "shell"))
+		return GUEST_KIND_SH;
+	if (str_eq(name, "js") || str_eq(name, "javascript"))
+		return GUEST_KIND_NODE;
+	return GUEST_KIND_NONE;
+}
+
+const char *guest_name(enum guest_kind kind)
+{
+	for (size_t i = 0; i < sizeof(guests) / sizeof(*guests); i++)
+		if (guests[i].kind == kind)
+			return guests[i].name;
+	return "none";
+}
+
+enum guest_kind guest_from_path(const char *path)
+{
+	for (size_t i = 0; i < sizeof(guests) / sizeof(*guests); i++)
+		for (size_t e = 0; e < 4 && guests[i].endings[e]; e++)
+			if (str_ends(path, guests[i].endings[e]))
+				return guests[i].kind;
+	return GUEST_KIND_NONE;
+}
+
+bool guest_can_fork(enum guest_kind kind)
+{
+	for (size_t i = 0; i < sizeof(guests) / sizeof(*guests); i++)
+		if (guests[i].kind == kind)
+			return guests[i].can_fork;
+	return false;
+}
+
+int guest_launch(const struct guest_options *o, struct launch *ret, struct cordon_error **reterr)
+{
+	cleanup_launch struct launch l = { 0 };
+	int r = -CORDON_INVALID;
+
+	l.is_template = o->mode == GUEST_TEMPLATE;
+	l.has_network = o->policy->network.allow_count > 0 || o->policy->network.block_count > 0;
+	if (view_environment(&l, o->policy) < 0)
+		return err_errno(reterr, ENOMEM, "the environment");
+	if (o->token && launch_env(&l, "CORDON_TOKEN", o->token) < 0)
+		return err_errno(reterr, ENOMEM, "the environment");
+	for (size_t i = 0; i < sizeof(guests) / sizeof(*guests); i++)
+		if (guests[i].kind == o->kind)
+			r = guests[i].fill(o, &l, reterr);
+	if (r == 0)
+		r = view_mounts(&l, o->policy, reterr);
+	if (r < 0)
+		return r;
+	*ret = l;
+	l = (struct launch){ 0 };
+	return 0;
+}

@@ -1,0 +1,164 @@
+/* guest/python.c - CPython 3.9 or newer: the machine's own, or the one the policy names. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "guest/languages.h"
+#include "guest/runtime.h"
+#include "guest/view.h"
+
+int language_command(struct launch *l, const char *executable, const char *const *argv)
+{
+	l->executable = str_dup(executable);
+	if (!l->executable)
+		return -CORDON_NOMEM;
+	for (; *argv; argv++)
+		if (strlist_add(&l->argv, *argv) < 0)
+			return -CORDON_NOMEM;
+	return 0;
+}
+
+/* The "home = /usr/bin" of a virtual environment's pyvenv.cfg, or "" when there is none. */
+static void venv_home(const char *prefix, char *ret, size_t size)
+{
+	char path[PATH_MAX + 16];
+	cleanup_buf struct buf text = { 0 };
+
+	ret[0] = '\0';
+	snprintf(path, sizeof(path), "%s/pyvenv.cfg", prefix);
+	buf_init(&text, 65536);
+	if (file_load(path, 65536, &text, NULL) < 0)
+		return;
+	const char *p = strstr(buf_text(&text), "home = ");
+	if (p)
+		sscanf(p + 7, "%4095[^\n]", ret);
+	(void)size;
+}
+
+/* The folder two levels up: /opt/py/bin/python3 -> /opt/py. */
+static bool prefix_of(const char *program, char *ret, size_t size)
+{
+	if (!str_copy(ret, size, program))
+		return false;
+	for (int i = 0; i < 2; i++) {
+		char *slash = strrchr(ret, '/');
+		if (!slash || slash == ret)
+			return false;
+		*slash = '\0';
+	}
+	return true;
+}
+
+/* An interpreter outside /usr brings its whole prefix. */
+static int bind_prefix(struct launch *l, const char *program, struct cordon_error **reterr)
+{
+	char prefix[PATH_MAX];
+
+	if (str_starts(program, "/usr/bin/"))
+		return 0;
+	if (!prefix_of(program, prefix, sizeof(prefix)))
+		return err_set(reterr, CORDON_INVALID, "'%s' has no installation prefix", program);
+	if (str_starts(prefix, "/usr") && (prefix[4] == '\0' || str_eq(prefix, "/usr/local")))
+		return 0;
+	if (launch_bind(l, prefix, NULL, BIND_EXEC) < 0)
+		return err_errno(reterr, ENOMEM, "the view");
+	return 0;
+}
+
+static int check_program(const char *path, char *real, struct cordon_error **reterr)
+{
+	char head[2] = { 0 };
+	struct stat st;
+
+	if (!realpath(path, real))
+		return err_errno(reterr, errno,
+				 "the Python interpreter '%s' (Debian package: python3)", path);
+	if (stat(real, &st) != 0 || !S_ISREG(st.st_mode) || access(real, X_OK) != 0)
+		return err_set(reterr, CORDON_INVALID, "'%s' is not an executable file", path);
+	FILE *f = fopen(real, "rbe");
+	size_t n = f ? fread(head, 1, 2, f) : 0;
+	if (f)
+		fclose(f);
+	if (n == 2 && memcmp(head, "#!", 2) == 0)
+		return err_set(
+			reterr, CORDON_INVALID,
+			"'%s' is a script that picks an interpreter; name the interpreter itself",
+			path);
+	return 0;
+}
+
+static int interpreter(struct launch *l, const char *path, struct cordon_error **reterr)
+{
+	char real[PATH_MAX], prefix[PATH_MAX], home[PATH_MAX] = "";
+	int r = check_program(path, real, reterr);
+
+	if (r < 0)
+		return r;
+	/* A virtual environment's interpreter is a link, and its prefix is where the link lies. */
+	if (prefix_of(path, prefix, sizeof(prefix)) && !str_starts(path, "/usr/"))
+		venv_home(prefix, home, sizeof(home));
+	if (home[0]) {
+		r = launch_bind(l, prefix, NULL, BIND_EXEC);
+		if (r < 0)
+			return err_errno(reterr, ENOMEM, "the view");
+	}
+	r = bind_prefix(l, real, reterr);
+	if (r == 0 && str_starts(real, "/usr/")) {
+		r = view_program(l, real, reterr);
+		if (r == 0 && !str_eq(path, real) && str_starts(path, "/usr/") &&
+		    launch_link(l, real, path) < 0)
+			r = err_errno(reterr, ENOMEM, "the view");
+	} else if (r == 0 && strlist_add(&l->exec_paths, real) < 0) {
+		r = err_errno(reterr, ENOMEM, "the view");
+	}
+	return r;
+}
+
+/* Debian keeps one library folder a version, named after the real file: python3.11. */
+static int bind_library(struct launch *l, const char *path)
+{
+	char real[PATH_MAX], dir[PATH_MAX + 32];
+
+	if (!realpath(path, real))
+		return 0;
+	const char *name = strrchr(real, '/') + 1;
+	snprintf(dir, sizeof(dir), "/usr/lib/%s", name);
+	if (launch_bind(l, dir, NULL, BIND_OPTIONAL) < 0)
+		return -CORDON_NOMEM;
+	snprintf(dir, sizeof(dir), "/usr/local/lib/%s", name);
+	if (launch_bind(l, dir, NULL, BIND_OPTIONAL) < 0)
+		return -CORDON_NOMEM;
+	if (launch_bind(l, "/usr/lib/python3", NULL, BIND_OPTIONAL) < 0)
+		return -CORDON_NOMEM;
+	return launch_bind(l, "/usr/share/matplotlib", NULL, BIND_OPTIONAL);
+}
+
+int python_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)
+{
+	const char *path = o->policy->python ? o->policy->python : "/usr/bin/python3";
+	const char *const argv[] = { "python3", "-I", "/run/cordon/cordon_guest.py",
+				     o->mode == GUEST_TEMPLATE   ? "--template"
+				     : o->mode == GUEST_VALIDATE ? "--validate"
+								 : NULL,
+				     NULL };
+
+	l->filter = LAUNCH_PYTHON;
+	int r = interpreter(l, path, reterr);
+	if (r < 0)
+		return r;
+	if (view_libraries(l) < 0 || view_data(l) < 0 || bind_library(l, path) < 0 ||
+	    launch_env(l, "PYTHONDONTWRITEBYTECODE", "1") < 0 || runtime_add(l, "python") < 0 ||
+	    language_command(l, path, argv) < 0)
+		return err_errno(reterr, ENOMEM, "the launch of Python");
+	if (o->mode == GUEST_TEMPLATE && runtime_add(l, "lib") < 0)
+		return err_set(reterr, CORDON_UNSUPPORTED, "this build has no runtime library");
+	if (!o->policy->commands.all)
+		return view_commands(l, &o->policy->commands, reterr);
+	return 0;
+}

@@ -1,0 +1,10 @@
+/* guest/runtime.h - the runtimes of guests/, embedded when the project was built. */
+#pragma once
+
+#include <stddef.h>
+
+#include "wall/launch.h"
+
+/* Puts every file of a runtime ("python", "r", "node", "sh", "lib") into /run/cordon.
+ * CORDON_NOT_FOUND: this build has none. */
+int runtime_add(struct launch *l, const char *runtime);

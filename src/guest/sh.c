@@ -1,0 +1,63 @@
+/* guest/sh.c - bash: for a session behind its agent, for one script by itself. */
+#include <errno.h>
+
+#include "guest/languages.h"
+#include "guest/runtime.h"
+#include "guest/view.h"
+
+/* All commands: all of /usr, programs included. A list: those programs and the shell. */
+static int commands(const struct guest_options *o, struct launch *l, const char *shell,
+		    struct cordon_error **reterr)
+{
+	const struct policy_list *list = &o->policy->commands;
+
+	if (list->all) {
+		if (launch_bind(l, "/usr", NULL, BIND_EXEC) < 0 ||
+		    launch_bind(l, "/etc/ld.so.cache", NULL, BIND_OPTIONAL) < 0 ||
+		    launch_bind(l, "/etc/alternatives", NULL, BIND_OPTIONAL) < 0)
+			return err_errno(reterr, ENOMEM, "the view");
+		return 0;
+	}
+	int r = view_program(l, shell, reterr);
+	if (r == 0)
+		r = view_commands(l, list, reterr);
+	if (r == 0 &&
+	    (view_libraries(l) < 0 || view_data(l) < 0 || launch_link(l, shell, "/usr/bin/sh") < 0))
+		r = err_errno(reterr, ENOMEM, "the view");
+	return r;
+}
+
+static int script(const struct guest_options *o, struct launch *l, const char *shell)
+{
+	const char *const argv[] = { "bash", "/run/cordon/code", NULL };
+
+	if (launch_file(l, "/run/cordon/code", o->code, o->code_len, 0444) < 0 ||
+	    language_command(l, shell, argv) < 0)
+		return -CORDON_NOMEM;
+	for (const char *const *a = o->args; a && *a; a++)
+		if (strlist_add(&l->argv, *a) < 0)
+			return -CORDON_NOMEM;
+	return 0;
+}
+
+int sh_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)
+{
+	static const char *const session[] = { "cordon-sh", NULL };
+	static const char *const validate[] = { "cordon-sh", "--validate", NULL };
+	const char *shell = o->policy->shell ? o->policy->shell : "/usr/bin/bash";
+
+	l->filter = LAUNCH_SH;
+	int r = commands(o, l, shell, reterr);
+	if (r < 0)
+		return r;
+	if (o->mode == GUEST_SCRIPT)
+		return script(o, l, shell) < 0 ? err_errno(reterr, ENOMEM, "the launch of bash")
+					       : 0;
+	if (runtime_add(l, "sh") < 0)
+		return err_set(reterr, CORDON_UNSUPPORTED, "this build has no shell agent");
+	if (strlist_add(&l->exec_paths, "/run/cordon/cordon-sh") < 0 ||
+	    language_command(l, "/run/cordon/cordon-sh",
+			     o->mode == GUEST_VALIDATE ? validate : session) < 0)
+		return err_errno(reterr, ENOMEM, "the launch of bash");
+	return 0;
+}

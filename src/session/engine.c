@@ -1,0 +1,215 @@
+/* session/engine.c - see engine.h. */
+#include "session/engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "session/template.h"
+
+enum { PIPE_BYTES = 1 << 20, TOKEN_DIGITS = 64 };
+
+static int open_pipe(int *ret_read, int *ret_write, bool host_reads)
+{
+	int p[2];
+
+	if (pipe2(p, O_CLOEXEC) != 0)
+		return -errno;
+	*ret_read = p[0];
+	*ret_write = p[1];
+	if (host_reads) /* fewer wake-ups for a guest that prints much; EPERM is no matter */
+		(void)fcntl(p[0], F_SETPIPE_SZ, PIPE_BYTES);
+	return file_set_nonblock(host_reads ? p[0] : p[1], true);
+}
+
+int engine_ends_open(struct engine_ends *ret, bool has_wire, struct cordon_error **reterr)
+{
+	struct engine_ends e = { -1, -1, -1, -1, -1, -1, -1, -1 };
+	int pair[2], r = open_pipe(&e.in, &e.host_in, false);
+
+	if (r == 0)
+		r = open_pipe(&e.host_out, &e.out, true);
+	if (r == 0)
+		r = open_pipe(&e.host_err, &e.err, true);
+	if (r == 0 && has_wire) {
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+			r = -errno;
+		} else {
+			e.host_wire = pair[0];
+			e.wire = pair[1];
+		}
+	}
+	if (r < 0) {
+		engine_ends_done(&e);
+		return err_errno(reterr, -r, "open the guest's pipes");
+	}
+	*ret = e;
+	return 0;
+}
+
+void engine_ends_done(struct engine_ends *e)
+{
+	close_fdp(&e->wire);
+	close_fdp(&e->in);
+	close_fdp(&e->out);
+	close_fdp(&e->err);
+	close_fdp(&e->host_wire);
+	close_fdp(&e->host_in);
+	close_fdp(&e->host_out);
+	close_fdp(&e->host_err);
+}
+
+int engine_adopt(struct engine *e, struct engine_ends *ends, const struct policy *p,
+		 const char *token, struct cordon_error **reterr)
+{
+	if (ends->host_wire >= 0) {
+		struct wire_options o = { .message_bytes = p->message_bytes,
+					  .rpc_bytes = p->rpc_bytes,
+					  .token = token };
+		int r = wire_new(ends->host_wire, &o, &e->wire, reterr);
+		if (r < 0)
+			return r;
+		ends->host_wire = -1;
+	}
+	e->stdin_fd = TAKE_FD(ends->host_in);
+	e->stdout_fd = TAKE_FD(ends->host_out);
+	e->stderr_fd = TAKE_FD(ends->host_err);
+	return 0;
+}
+
+static int start_cold(struct engine *e, const struct engine_options *o,
+		      struct cordon_error **reterr)
+{
+	char token[TOKEN_DIGITS + 1];
+	struct engine_ends ends;
+	cleanup_launch struct launch launch = { 0 };
+	struct guest_options guest = { .kind = o->kind,
+				       .mode = o->script ? GUEST_SCRIPT : GUEST_SESSION,
+				       .policy = o->policy,
+				       .token = o->script ? NULL : token,
+				       .code = o->script,
+				       .code_len = o->script_len,
+				       .args = o->args };
+
+	random_hex(token, TOKEN_DIGITS);
+	int r = guest_launch(&guest, &launch, reterr);
+	if (r < 0)
+		return r;
+	r = engine_ends_open(&ends, !o->script, reterr);
+	if (r < 0)
+		return r;
+	struct box_options box = { .policy = o->policy,
+				   .launch = &launch,
+				   .stdin_fd = ends.in,
+				   .stdout_fd = ends.out,
+				   .stderr_fd = ends.err,
+				   .wire_fd = ends.wire,
+				   .layers_off = o->layers_off };
+	r = box_start(&box, &e->box, reterr);
+	if (r == 0)
+		r = engine_adopt(e, &ends, o->policy, token, reterr);
+	engine_ends_done(&ends);
+	return r;
+}
+
+int engine_start(const struct engine_options *o, struct engine **ret, struct cordon_error **reterr)
+{
+	cleanup_engine struct engine *e = mem_alloc(sizeof(*e));
+
+	if (!e)
+		return err_errno(reterr, ENOMEM, "start a guest");
+	e->kind = o->kind;
+	e->stdin_fd = e->stdout_fd = e->stderr_fd = -1;
+	int r = o->template ? template_fork(o->template, e, reterr) : start_cold(e, o, reterr);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(e);
+	return 0;
+}
+
+struct engine *engine_free(struct engine *e)
+{
+	if (!e)
+		return NULL;
+	box_free(e->box);
+	wire_free(e->wire);
+	close_fdp(&e->stdin_fd);
+	close_fdp(&e->stdout_fd);
+	close_fdp(&e->stderr_fd);
+	free(e->assurance);
+	free(e);
+	return NULL;
+}
+
+/* The end of what the guest wrote to stderr: an interpreter that cannot start says why there. */
+static void last_words(struct engine *e, char *ret, size_t size)
+{
+	ssize_t n = read(e->stderr_fd, ret, size - 1);
+
+	ret[n > 0 ? n : 0] = '\0';
+	for (size_t len = strlen(ret); len > 0 && ret[len - 1] == '\n'; len--)
+		ret[len - 1] = '\0';
+}
+
+int engine_explain_death(struct engine *e, struct cordon_error **reterr)
+{
+	char words[600];
+
+	(void)box_wait_gone(e->box, deadline_after_ms(2000));
+	int r = box_failure(e->box, reterr);
+	if (r < 0)
+		return r;
+	last_words(e, words, sizeof(words));
+	int status = box_status(e->box)->wait_status;
+	if (WIFSIGNALED(status))
+		return err_set(reterr, CORDON_OS,
+			       "the %s guest was killed by %s while it started%s%s",
+			       guest_name(e->kind), strsignal(WTERMSIG(status)),
+			       words[0] ? ": " : "", words);
+	return err_set(reterr, CORDON_OS, "the %s guest ended with status %d while it started%s%s",
+		       guest_name(e->kind), WEXITSTATUS(status), words[0] ? ": " : "", words);
+}
+
+int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns deadline,
+		 struct cordon_error **reterr)
+{
+	struct wire_message m;
+
+	int r = box_wait_ready(e->box, deadline, reterr);
+	while (r == 0 && (r = wire_next(e->wire, &m, reterr)) == 0) {
+		struct pollfd p = { .fd = wire_fd(e->wire), .events = POLLIN };
+
+		if (wire_is_closed(e->wire))
+			return engine_explain_death(e, reterr);
+		if (poll(&p, 1, deadline_poll_ms(deadline)) == 0)
+			return err_set(reterr, CORDON_TIMEOUT, "the %s guest did not start in time",
+				       guest_name(e->kind));
+		r = wire_fill(e->wire, reterr);
+		r = r < 0 ? r : 0;
+	}
+	if (r < 0)
+		return r;
+	r = wire_send_line(e->wire, welcome, len, reterr);
+	e->is_ready = r >= 0;
+	return r < 0 ? r : 0;
+}
+
+const char *engine_assurance(struct engine *e, const struct policy *p)
+{
+	if (!e->assurance && box_status(e->box)->state >= STATE_RUNNING) {
+		cleanup_json json_t *j = box_assurance(e->box, p);
+
+		e->assurance = json_text(j, NULL);
+	}
+	return e->assurance;
+}

@@ -1,0 +1,63 @@
+/* session/engine.h - one running guest: a box, the wire to it, and its streams. A session has one
+ * at a time and gets a new one after a timeout, a crash or a restart. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "guest/guest.h"
+#include "policy/policy.h"
+#include "wall/box.h"
+#include "wire/wire.h"
+
+struct template;
+
+struct engine {
+	enum guest_kind kind;
+	struct box *box;
+	struct wire *wire; /* NULL: a script that speaks no wire */
+	int stdin_fd;      /* write end, non-blocking; -1: closed */
+	int stdout_fd, stderr_fd;
+	bool is_ready;
+	char *assurance; /* JSON text, made once the guest is sealed */
+	uint64_t peak_fd;
+};
+
+struct engine_options {
+	const struct policy *policy;
+	enum guest_kind kind;
+	struct template *template; /* NULL: a cold start */
+	const char *script;        /* sh: run this file's text and end; NULL: a session */
+	size_t script_len;
+	const char *const *args;
+	uint32_t layers_off; /* `doctor --prove` only */
+};
+
+enum { ENGINE_START_MS = 30000 };
+
+/* The guest is starting when this returns. */
+int engine_start(const struct engine_options *o, struct engine **ret, struct cordon_error **reterr);
+/* Waits for its hello and sends the welcome; afterwards it takes executions. */
+int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns deadline,
+		 struct cordon_error **reterr);
+struct engine *engine_free(struct engine *e);
+/* Names the reason when the guest ended before it said hello. */
+int engine_explain_death(struct engine *e, struct cordon_error **reterr);
+/* The assurance of this very guest as JSON text; owned by e. */
+const char *engine_assurance(struct engine *e, const struct policy *p);
+
+/* Pipes and the wire of a guest, the guest's ends first. */
+struct engine_ends {
+	int wire, in, out, err; /* the guest's; closed by engine_ends_done */
+	int host_wire, host_in, host_out, host_err;
+};
+int engine_ends_open(struct engine_ends *ret, bool has_wire, struct cordon_error **reterr);
+void engine_ends_done(struct engine_ends *e);
+/* Moves the host's ends into an engine. */
+int engine_adopt(struct engine *e, struct engine_ends *ends, const struct policy *p,
+		 const char *token, struct cordon_error **reterr);
+
+DEFINE_FREEP(struct engine *, engine_free)
+#define cleanup_engine CLEANUP(engine_freep)

@@ -1,0 +1,324 @@
+/* session/execution.c - one execution: a single poll loop over the wire, the streams, the
+ * supervisor, the caller's cancel and the clock. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "session/cputime.h"
+#include "session/result.h"
+#include "session/session.h"
+#include "session/stream.h"
+#include "session/verdict.h"
+
+enum { STDIN_CHUNK = 65536, CPU_CHECK_MS = 200, MAX_OUTPUTS = 64 };
+
+struct execution {
+	struct cordon_session *session;
+	struct engine *engine;
+	const struct cordon_execute_options *options;
+	struct cordon_result *result;
+	struct evidence evidence;
+	struct stream out, err;
+	uint64_t id, started_ns;
+	deadline_ns deadline;
+	bool is_over; /* a result came, or none will */
+	bool is_dead; /* the engine cannot go on */
+	/* stdin still to be fed. */
+	const char *in;
+	size_t in_left;
+	int in_fd; /* source to be pumped; -1: none */
+	char chunk[STDIN_CHUNK];
+};
+
+static char *copy_text(struct wire_text t)
+{
+	return t.data ? str_ndup(t.data, t.len) : NULL;
+}
+
+static void take_result(struct execution *x, const struct wire_message *m)
+{
+	struct cordon_result *r = x->result;
+	struct evidence *v = &x->evidence;
+
+	v->has_result = true;
+	v->ok = m->ok;
+	v->has_exit_code = m->has_exit_code;
+	v->exit_code = m->exit_code;
+	r->value_json = copy_text(m->value);
+	r->text = copy_text(m->text);
+	if (m->has_error) {
+		v->kind = copy_text(m->error.kind);
+		v->name = copy_text(m->error.name);
+		v->message = copy_text(m->error.message);
+		r->exception_name = copy_text(m->error.name);
+		r->exception_message = copy_text(m->error.message);
+		r->traceback = copy_text(m->error.traceback);
+		r->exception_line = m->error.line;
+	}
+	x->is_over = true;
+}
+
+static void take_output(struct execution *x, const struct wire_message *m)
+{
+	json_t *a = result_array(&x->result->outputs);
+
+	if (!a || json_array_size(a) >= MAX_OUTPUTS)
+		return;
+	json_t *o = json_object();
+	json_object_set_new(o, "mime", json_string_lossy(m->mime.data, m->mime.len));
+	json_object_set_new(o, "encoding", json_string(m->is_base64 ? "base64" : "text"));
+	json_object_set_new(o, "data", json_string_lossy(m->data.data, m->data.len));
+	json_object_set_new(o, "name",
+			    m->name.data ? json_string_lossy(m->name.data, m->name.len)
+					 : json_null());
+	json_array_append_new(a, o);
+}
+
+static void take_message(struct execution *x, const struct wire_message *m)
+{
+	switch (m->type) {
+	case WIRE_RESULT:
+		take_result(x, m);
+		break;
+	case WIRE_OUTPUT:
+		take_output(x, m);
+		break;
+	case WIRE_TOOL_CALL:
+		x->result->tool_calls++;
+		(void)wire_send_tool_error(x->engine->wire, m->id, m->call, "Unknown tool", NULL);
+		break;
+	default:
+		break;
+	}
+}
+
+static void break_off(struct execution *x, struct cordon_error *e)
+{
+	x->evidence.protocol = str_dup(cordon_error_message(e));
+	x->is_over = x->is_dead = true;
+	cordon_error_free(e);
+}
+
+static void serve_wire(struct execution *x, short revents)
+{
+	struct wire *w = x->engine->wire;
+	struct cordon_error *e = NULL;
+	struct wire_message m;
+	int r = 0;
+
+	if (revents & (POLLIN | POLLHUP | POLLERR))
+		r = wire_fill(w, &e);
+	if (r >= 0 && (revents & POLLOUT))
+		r = wire_flush(w, &e);
+	while (r >= 0 && !x->is_over && (r = wire_next(w, &m, &e)) > 0)
+		take_message(x, &m);
+	if (r < 0)
+		break_off(x, e);
+	else if (!x->is_over && wire_is_closed(w))
+		x->is_over = x->is_dead = true;
+}
+
+/* Feeds the guest's stdin as fast as it reads. */
+static void feed(struct execution *x, bool source_ready)
+{
+	int *to = &x->engine->stdin_fd;
+
+	if (*to < 0)
+		return;
+	if (x->in_left == 0 && x->in_fd >= 0 && source_ready) {
+		ssize_t n = read(x->in_fd, x->chunk, sizeof(x->chunk));
+		if (n <= 0 && !(n < 0 && (errno == EAGAIN || errno == EINTR)))
+			x->in_fd = -1;
+		x->in = x->chunk;
+		x->in_left = n > 0 ? (size_t)n : 0;
+	}
+	while (x->in_left > 0) {
+		ssize_t n = write(*to, x->in, x->in_left);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n < 0) {
+			x->in_left = 0;
+			x->in_fd = -1;
+			break;
+		}
+		x->in += n;
+		x->in_left -= (size_t)n;
+	}
+	if (x->in_left == 0 && x->in_fd < 0)
+		close_fdp(to);
+}
+
+static void check_clocks(struct execution *x)
+{
+	uint64_t limit_us = x->session->policy.cpu_seconds * 1000000;
+
+	if (deadline_is_over(x->deadline)) {
+		x->evidence.timed_out = true;
+		x->is_over = x->is_dead = true;
+	} else if ((clock_now_ns() - x->started_ns) / 1000 > limit_us / 4 &&
+		   cputime_of(x->engine->box) > x->evidence.before.cpu_us + limit_us) {
+		x->evidence.over_cpu = true;
+		x->is_over = x->is_dead = true;
+	}
+}
+
+/* When to look at the clocks again. CPU time can only be over after a while of wall time. */
+static int patience_ms(const struct execution *x)
+{
+	int left = deadline_poll_ms(x->deadline);
+	uint64_t quarter_ms = x->session->policy.cpu_seconds * 250;
+	uint64_t ran_ms = (clock_now_ns() - x->started_ns) / 1000000;
+	int cpu = ran_ms >= quarter_ms            ? CPU_CHECK_MS
+		  : quarter_ms - ran_ms > 3600000 ? 3600000
+						  : (int)(quarter_ms - ran_ms) + 1;
+
+	return left < 0 || left > cpu ? cpu : left;
+}
+
+enum { P_WIRE, P_OUT, P_ERR, P_BOX, P_CANCEL, P_STDIN, P_SOURCE, P_COUNT };
+
+static void wait_and_serve(struct execution *x)
+{
+	struct engine *e = x->engine;
+	struct pollfd p[P_COUNT] = {
+		[P_WIRE] = { .fd = e->wire ? wire_fd(e->wire) : -1,
+			     .events = e->wire ? wire_events(e->wire) : 0 },
+		[P_OUT] = { .fd = x->out.fd, .events = POLLIN },
+		[P_ERR] = { .fd = x->err.fd, .events = POLLIN },
+		[P_BOX] = { .fd = box_control_fd(e->box), .events = POLLIN },
+		[P_CANCEL] = { .fd = x->session->cancel_fd, .events = POLLIN },
+		[P_STDIN] = { .fd = x->in_left > 0 ? e->stdin_fd : -1, .events = POLLOUT },
+		[P_SOURCE] = { .fd = x->in_left == 0 ? x->in_fd : -1, .events = POLLIN },
+	};
+
+	if (poll(p, P_COUNT, patience_ms(x)) < 0)
+		return;
+	if (p[P_OUT].revents)
+		(void)stream_read(&x->out);
+	if (p[P_ERR].revents)
+		(void)stream_read(&x->err);
+	if (p[P_WIRE].revents)
+		serve_wire(x, p[P_WIRE].revents);
+	if (p[P_STDIN].revents || p[P_SOURCE].revents)
+		feed(x, p[P_SOURCE].revents != 0);
+	if (x->is_over)
+		return;
+	if (p[P_CANCEL].revents) {
+		x->evidence.cancelled = true;
+		x->is_over = x->is_dead = true;
+	} else if (p[P_BOX].revents && box_is_gone(e->box)) {
+		x->is_over = x->is_dead = true;
+		if (e->wire) /* a result may have come just before */
+			serve_wire(x, POLLIN);
+	} else {
+		check_clocks(x);
+	}
+}
+
+static void begin(struct execution *x)
+{
+	const struct policy *p = &x->session->policy;
+	const struct cordon_execute_options *o = x->options;
+	struct stream_options so = { .number = 1,
+				     .max_bytes = p->stdout_bytes,
+				     .max_lines = p->output_lines,
+				     .discard = o->discard_output,
+				     .fn = o->output,
+				     .arg = o->output_arg };
+	uint64_t timeout = o->timeout_ms ? o->timeout_ms : p->timeout_ms;
+
+	stream_begin(&x->out, x->engine->stdout_fd, &so);
+	so.number = 2;
+	so.max_bytes = p->stderr_bytes;
+	stream_begin(&x->err, x->engine->stderr_fd, &so);
+	evidence_begin(&x->evidence, x->engine);
+	x->evidence.before.cpu_us = cputime_of(x->engine->box);
+	x->evidence.timeout_ms = timeout;
+	x->started_ns = clock_now_ns();
+	x->deadline = timeout == UINT64_MAX ? 0 : deadline_after_ms(timeout);
+	x->in = o->stdin_bytes;
+	x->in_left = o->stdin_bytes ? o->stdin_len : 0;
+	x->in_fd = o->stdin_fd > 0 ? o->stdin_fd : -1;
+}
+
+static int send_code(struct execution *x, struct cordon_error **reterr)
+{
+	const struct cordon_execute_options *o = x->options;
+	cleanup_free char *env = x->session->env ? json_text(x->session->env, NULL) : NULL;
+	struct wire_execute message = { .id = x->id,
+					.code = o->code,
+					.code_len = o->code_len ? o->code_len : strlen(o->code),
+					.context_json = o->context_json,
+					.env_json = env };
+
+	wire_begin(x->engine->wire, x->id,
+		   o->tool_calls ? o->tool_calls : x->session->policy.tool_calls);
+	int r = wire_send_execute(x->engine->wire, &message, reterr);
+	return r < 0 ? r : 0;
+}
+
+/* What came before the end, the reasons, and the figures. */
+static void finish(struct execution *x)
+{
+	struct cordon_result *r = x->result;
+	uint64_t cpu_us, peak;
+
+	r->time_ms = (double)(clock_now_ns() - x->started_ns) / 1e6;
+	if (x->is_dead && !x->evidence.has_result && !x->evidence.protocol &&
+	    !x->evidence.timed_out && !x->evidence.cancelled && !x->evidence.over_cpu)
+		(void)box_wait_gone(x->engine->box,
+				    deadline_after_ms(5000)); /* it died by itself */
+	uint64_t cpu_now = cputime_of(x->engine->box);
+	if (x->is_dead)
+		box_kill(x->engine->box);
+	stream_drain(&x->out);
+	stream_drain(&x->err);
+	const char *assurance = engine_assurance(x->engine, &x->session->policy);
+	r->assurance = str_dup(assurance);
+	box_usage(x->engine->box, &cpu_us, &peak);
+	if (cpu_now > cpu_us)
+		cpu_us = cpu_now;
+	if (cpu_us > x->evidence.before.cpu_us)
+		r->cpu_ms = (double)(cpu_us - x->evidence.before.cpu_us) / 1e3;
+	r->memory_mb = (double)peak / (1024 * 1024);
+	verdict_reach(&x->evidence, x->engine, &x->session->policy, r);
+	r->out = x->out.kept;
+	r->err = x->err.kept;
+	r->out_truncated = x->out.is_truncated;
+	r->err_truncated = x->err.is_truncated;
+}
+
+int execution_run(struct cordon_session *s, const struct cordon_execute_options *o,
+		  struct cordon_result **ret, bool *ret_alive, struct cordon_error **reterr)
+{
+	cleanup_result struct cordon_result *result = result_new();
+	cleanup_free struct execution *x = mem_alloc(sizeof(*x));
+
+	if (!result || !x)
+		return err_errno(reterr, ENOMEM, "execute");
+	x->session = s;
+	x->engine = s->engine;
+	x->options = o;
+	x->result = result;
+	x->id = ++s->next_id;
+	begin(x);
+	int r = x->engine->wire ? send_code(x, reterr) : 0;
+	if (r < 0) {
+		evidence_done(&x->evidence);
+		return r;
+	}
+	feed(x, false);
+	while (!x->is_over)
+		wait_and_serve(x);
+	if (x->engine->wire)
+		wire_end(x->engine->wire);
+	finish(x);
+	evidence_done(&x->evidence);
+	*ret_alive = !x->is_dead && x->engine->wire;
+	*ret = TAKE_PTR(result);
+	return 0;
+}

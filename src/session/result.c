@@ -1,0 +1,214 @@
+/* session/result.c - see result.h. */
+#include "session/result.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+struct cordon_result *result_new(void)
+{
+	struct cordon_result *r = mem_alloc(sizeof(*r));
+
+	if (r)
+		buf_init(&r->json, SIZE_MAX / 2);
+	return r;
+}
+
+struct cordon_result *cordon_result_free(struct cordon_result *r)
+{
+	if (!r)
+		return NULL;
+	free(r->value_json);
+	free(r->text);
+	buf_done(&r->out);
+	buf_done(&r->err);
+	free(r->error);
+	free(r->exception_name);
+	free(r->exception_message);
+	free(r->traceback);
+	json_decref(r->outputs);
+	json_decref(r->denials);
+	json_decref(r->warnings);
+	free(r->assurance);
+	buf_done(&r->json);
+	free(r);
+	return NULL;
+}
+
+int result_fail(struct cordon_result *r, const char *kind, const char *fmt, ...)
+{
+	va_list ap;
+
+	r->success = false;
+	if (r->kind)
+		return 0;
+	r->kind = kind;
+	va_start(ap, fmt);
+	int n = vasprintf(&r->error, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		r->error = NULL;
+	return n < 0 ? -CORDON_NOMEM : 0;
+}
+
+json_t *result_array(json_t **array)
+{
+	if (!*array)
+		*array = json_array();
+	return *array;
+}
+
+int result_warn(struct cordon_result *r, const char *text)
+{
+	json_t *a = result_array(&r->warnings);
+
+	return a && json_array_append_new(a, json_string(text)) == 0 ? 0 : -CORDON_NOMEM;
+}
+
+static void add_string(struct buf *b, const char *key, const char *text, size_t len)
+{
+	cleanup_json json_t *j = text ? json_string_lossy(text, len) : json_null();
+	size_t json_len = 0;
+	cleanup_free char *rendered = json_text(j, &json_len);
+
+	(void)buf_printf(b, ", \"%s\": ", key);
+	(void)buf_add_str(b, rendered ? rendered : "null");
+}
+
+static void add_array(struct buf *b, const char *key, const json_t *array)
+{
+	cleanup_free char *text = array ? json_text(array, NULL) : NULL;
+
+	(void)buf_printf(b, ", \"%s\": %s", key, text ? text : "[]");
+}
+
+static void add_exception(struct buf *b, const struct cordon_result *r)
+{
+	(void)buf_add_str(b, ", \"exception\": {\"type\": \"exception\"");
+	add_string(b, "name", r->exception_name, strlen(r->exception_name));
+	if (r->exception_message)
+		add_string(b, "message", r->exception_message, strlen(r->exception_message));
+	if (r->traceback)
+		add_string(b, "traceback", r->traceback, strlen(r->traceback));
+	if (r->exception_line > 0)
+		(void)buf_printf(b, ", \"line\": %lld", (long long)r->exception_line);
+	(void)buf_add_char(b, '}');
+}
+
+const char *cordon_result_json(struct cordon_result *r)
+{
+	struct buf *b = &r->json;
+
+	if (b->len > 0)
+		return buf_text(b);
+	(void)buf_printf(b, "{\"success\": %s, \"result\": ", r->success ? "true" : "false");
+	(void)buf_add_str(b, r->value_json ? r->value_json : "null");
+	if (r->text)
+		add_string(b, "result_text", r->text, strlen(r->text));
+	add_string(b, "stdout", buf_text(&r->out), r->out.len);
+	add_string(b, "stderr", buf_text(&r->err), r->err.len);
+	add_string(b, "error", r->error, r->error ? strlen(r->error) : 0);
+	add_string(b, "error_kind", r->kind, r->kind ? strlen(r->kind) : 0);
+	if (r->exception_name)
+		add_exception(b, r);
+	(void)buf_printf(
+		b,
+		", \"exit_code\": %d, \"execution_time_ms\": %.3f, \"cpu_time_ms\": %.3f, "
+		"\"memory_used_mb\": %.2f, \"truncated\": {\"stdout\": %s, \"stderr\": %s}",
+		r->exit_code, r->time_ms, r->cpu_ms, r->memory_mb,
+		r->out_truncated ? "true" : "false", r->err_truncated ? "true" : "false");
+	add_array(b, "outputs", r->outputs);
+	(void)buf_printf(b, ", \"tool_calls\": %llu", (unsigned long long)r->tool_calls);
+	add_array(b, "denials", r->denials);
+	add_array(b, "warnings", r->warnings);
+	(void)buf_printf(b,
+			 ", \"restarted\": %s, \"assurance\": ", r->restarted ? "true" : "false");
+	(void)buf_add_str(b, r->assurance ? r->assurance : "null");
+	(void)buf_add_char(b, '}');
+	return buf_text(b);
+}
+
+bool cordon_result_success(const struct cordon_result *r)
+{
+	return r->success;
+}
+
+const char *cordon_result_value_json(struct cordon_result *r)
+{
+	return r->value_json ? r->value_json : "null";
+}
+
+const char *cordon_result_value_text(const struct cordon_result *r)
+{
+	return r->text;
+}
+
+const char *cordon_result_stdout(const struct cordon_result *r, size_t *ret_len)
+{
+	if (ret_len)
+		*ret_len = r->out.len;
+	return buf_text(&r->out);
+}
+
+const char *cordon_result_stderr(const struct cordon_result *r, size_t *ret_len)
+{
+	if (ret_len)
+		*ret_len = r->err.len;
+	return buf_text(&r->err);
+}
+
+const char *cordon_result_error(const struct cordon_result *r)
+{
+	return r->error;
+}
+
+const char *cordon_result_error_kind(const struct cordon_result *r)
+{
+	return r->kind;
+}
+
+int cordon_result_exit_status(const struct cordon_result *r)
+{
+	static const struct {
+		const char *kind;
+		int status;
+	} table[] = { { "timeout", 124 }, { "cpu", 137 },       { "memory", 137 },
+		      { "denied", 126 },  { "cancelled", 125 }, { "protocol", 125 },
+		      { "internal", 125 } };
+
+	if (r->success)
+		return r->exit_code;
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		if (str_eq(table[i].kind, r->kind))
+			return table[i].status;
+	return r->exit_code ? r->exit_code : 1;
+}
+
+const char *cordon_result_traceback(const struct cordon_result *r)
+{
+	return r->traceback;
+}
+
+char *cordon_result_denials_text(const struct cordon_result *r)
+{
+	struct buf b;
+	size_t i;
+	json_t *d;
+
+	buf_init(&b, 65536);
+	json_array_foreach(r->denials, i, d)
+	{
+		const char *op = json_string_value(json_object_get(d, "operation"));
+		const char *target = json_string_value(json_object_get(d, "target"));
+		const char *layer = json_string_value(json_object_get(d, "layer"));
+		const char *remedy = json_string_value(json_object_get(d, "remedy"));
+
+		(void)buf_printf(&b, "denied: %s%s%s (%s); to allow it: %s\n", op ? op : "?",
+				 target ? " " : "", target ? target : "", layer ? layer : "?",
+				 remedy ? remedy : "none");
+	}
+	return b.len ? buf_take(&b) : str_dup("");
+}

@@ -1,0 +1,37 @@
+/* session/result.h - the result of one execution, in pieces; rendered as JSON when asked for. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "cordon/session.h"
+
+struct cordon_result {
+	bool success;
+	char *value_json; /* NULL: none */
+	char *text;
+	struct buf out, err;
+	bool out_truncated, err_truncated;
+	char *error;      /* NULL on success */
+	const char *kind; /* NULL on success; a string constant */
+	char *exception_name, *exception_message, *traceback;
+	int64_t exception_line;
+	int exit_code;
+	double time_ms, cpu_ms, memory_mb;
+	json_t *outputs, *denials, *warnings; /* arrays; NULL: empty */
+	uint64_t tool_calls;
+	bool restarted;
+	char *assurance; /* JSON text */
+	struct buf json; /* filled by cordon_result_json */
+};
+
+struct cordon_result *result_new(void); /* NULL: out of memory */
+/* Sets error and kind; the first one stands. */
+int result_fail(struct cordon_result *r, const char *kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
+int result_warn(struct cordon_result *r, const char *text);
+json_t *result_array(json_t **array); /* makes it when missing; borrowed */
+
+DEFINE_FREEP(struct cordon_result *, cordon_result_free)
+#define cleanup_result CLEANUP(cordon_result_freep)

@@ -1,0 +1,340 @@
+/* session/session.c - opening, executing, restarting and closing sessions. */
+#include "session/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "policy/public.h"
+#include "session/result.h"
+#include "session/template.h"
+#include "session/welcome.h"
+
+static int open_workspace(struct cordon_session *s, struct cordon_error **reterr)
+{
+	struct box *b = s->engine->box;
+	struct workspace_options o = { .root_fd = box_workspace_fd(b),
+				       .owner_uid = box_uid(b),
+				       .owner_gid = box_uid(b),
+				       .max_bytes = s->policy.fs_bytes,
+				       .max_files = s->policy.file_count };
+
+	return workspace_open(&o, &s->workspace, reterr);
+}
+
+int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
+{
+	cleanup_engine struct engine *e = NULL;
+	struct template *t = NULL;
+	size_t len;
+	cleanup_free char *welcome = welcome_line(&s->policy, NULL, s->env, &len);
+
+	if (!welcome)
+		return err_errno(reterr, ENOMEM, "greet the guest");
+	int r = 0;
+	if (!s->is_cold && guest_can_fork(s->kind))
+		r = template_get(s->kind, &s->policy, &t, reterr);
+	if (r < 0)
+		return r;
+	struct engine_options o = { .policy = &s->policy, .kind = s->kind, .template = t };
+	r = engine_start(&o, &e, reterr);
+	if (r == 0)
+		r = engine_greet(e, welcome, len, deadline_after_ms(ENGINE_START_MS), reterr);
+	template_put(t);
+	if (r < 0)
+		return r;
+	s->engine = TAKE_PTR(e);
+	return open_workspace(s, reterr);
+}
+
+void session_drop_engine(struct cordon_session *s)
+{
+	s->workspace = workspace_close(s->workspace);
+	s->engine = engine_free(s->engine);
+}
+
+static int init_session(struct cordon_session *s, const struct cordon_session_options *o,
+			struct cordon_error **reterr)
+{
+	s->cancel_fd = -1;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->idle, NULL);
+	strcpy(s->id, "sess_");
+	random_hex(s->id + 5, 32);
+	s->kind = guest_from_name(o->guest ? o->guest : "python");
+	if (s->kind == GUEST_KIND_NONE)
+		return err_set(reterr, CORDON_INVALID,
+			       "unknown guest '%s'; there are: python, r, node, sh, pod", o->guest);
+	int r = o->policy ? policy_copy(&s->policy, &o->policy->p, reterr)
+			  : policy_init_level(&s->policy, LEVEL_STANDARD, reterr);
+	if (r == 0)
+		r = policy_check(&s->policy, reterr);
+	if (r < 0)
+		return r;
+	s->is_cold = o->cold;
+	s->pre_execute = o->pre_execute;
+	s->pre_execute_arg = o->pre_execute_arg;
+	s->approval = o->approval;
+	s->approval_arg = o->approval_arg;
+	s->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->cancel_fd < 0)
+		return err_errno(reterr, errno, "make the cancel event");
+	return 0;
+}
+
+static struct cordon_session *destroy(struct cordon_session *s)
+{
+	session_drop_engine(s);
+	close_fdp(&s->cancel_fd);
+	json_decref(s->env);
+	audit_close(s->audit);
+	policy_done(&s->policy);
+	pthread_cond_destroy(&s->idle);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+	return NULL;
+}
+
+static int add_env(struct cordon_session *s, const char *const *env, struct cordon_error **reterr)
+{
+	for (; env && *env; env++) {
+		const char *eq = strchr(*env, '=');
+		cleanup_free char *name = eq ? str_ndup(*env, (size_t)(eq - *env)) : NULL;
+
+		if (!name)
+			return err_set(reterr, CORDON_INVALID, "'%s' is not NAME=value", *env);
+		int r = cordon_session_setenv(s, name, eq + 1, reterr);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int cordon_session_open(const struct cordon_session_options *opts, struct cordon_session **ret,
+			struct cordon_error **reterr)
+{
+	struct cordon_session *s = mem_alloc(sizeof(*s));
+
+	if (!s)
+		return err_errno(reterr, ENOMEM, "open a session");
+	int r = init_session(s, opts, reterr);
+	if (r == 0)
+		r = add_env(s, opts->env, reterr);
+	if (r == 0)
+		r = session_start_engine(s, reterr);
+	if (r < 0) {
+		destroy(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+struct cordon_session *cordon_session_close(struct cordon_session *s)
+{
+	uint64_t one = 1;
+
+	if (!s)
+		return NULL;
+	pthread_mutex_lock(&s->lock);
+	s->is_closed = true;
+	while (s->is_busy) {
+		if (write(s->cancel_fd, &one, sizeof(one)) < 0)
+			break;
+		pthread_cond_wait(&s->idle, &s->lock);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return destroy(s);
+}
+
+static int become_busy(struct cordon_session *s, const char *what, struct cordon_error **reterr)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->is_closed)
+		r = err_set(reterr, CORDON_STATE, "Session is not running.");
+	else if (s->is_busy)
+		r = err_set(reterr, CORDON_STATE, "%s", what);
+	else
+		s->is_busy = true;
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+static void become_idle(struct cordon_session *s)
+{
+	uint64_t ignored;
+
+	pthread_mutex_lock(&s->lock);
+	s->is_busy = false;
+	/* A cancel that came too late must not hit the next execution. */
+	if (read(s->cancel_fd, &ignored, sizeof(ignored)) < 0)
+		ignored = 0;
+	pthread_cond_broadcast(&s->idle);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Refusals before anything runs, in the order users rely on; a result, or 0 to go on. */
+static int refuse(struct cordon_session *s, const struct cordon_execute_options *o,
+		  struct cordon_error **reterr)
+{
+	size_t len = o->code_len ? o->code_len : strlen(o->code);
+	uint64_t max = s->kind == GUEST_KIND_SH || s->kind == GUEST_KIND_POD
+			       ? s->policy.command_bytes
+			       : s->policy.code_bytes;
+
+	if (s->executions >= s->policy.max_executions)
+		return err_set(reterr, CORDON_LIMIT,
+			       "Maximum executions (%llu) reached for this session.",
+			       (unsigned long long)s->policy.max_executions);
+	if (s->pre_execute && !s->pre_execute(o->code, len, s->pre_execute_arg))
+		return err_set(reterr, CORDON_DENIED, "Execution blocked by pre_execute_hook.");
+	if (len > max)
+		return err_set(reterr, CORDON_LIMIT, "Code too long (%zu chars, max %llu).", len,
+			       (unsigned long long)max);
+	if (memchr(o->code, '\0', len))
+		return err_set(reterr, CORDON_INVALID, "the code contains a NUL byte");
+	if (!str_is_utf8(o->code, len))
+		return err_set(reterr, CORDON_INVALID, "the code is not valid UTF-8");
+	return 0;
+}
+
+int cordon_session_execute(struct cordon_session *s, const struct cordon_execute_options *opts,
+			   struct cordon_result **ret, struct cordon_error **reterr)
+{
+	bool alive = false;
+	int r = become_busy(s,
+			    "a session does not support concurrent execute() calls; wait for the "
+			    "current execution to complete.",
+			    reterr);
+
+	if (r < 0)
+		return r;
+	r = refuse(s, opts, reterr);
+	if (r == 0 && !s->engine)
+		r = session_start_engine(s, reterr);
+	if (r == 0)
+		r = execution_run(s, opts, ret, &alive, reterr);
+	if (r == 0 && !str_eq(cordon_result_error_kind(*ret), "syntax"))
+		s->executions++; /* rejected code is not counted */
+	if (r == 0 && !alive) {
+		session_drop_engine(s);
+		(*ret)->restarted = true;
+		if (!s->is_closed)
+			r = session_start_engine(s, reterr);
+	}
+	become_idle(s);
+	return r;
+}
+
+/* A shell script needs no agent: bash runs it and its status is the result. */
+static int start_script(struct cordon_session *s, const struct cordon_execute_options *o,
+			struct cordon_error **reterr)
+{
+	struct engine_options e = { .policy = &s->policy,
+				    .kind = s->kind,
+				    .script = o->code,
+				    .script_len = o->code_len ? o->code_len : strlen(o->code),
+				    .args = o->args };
+
+	return engine_start(&e, &s->engine, reterr);
+}
+
+int cordon_run(const struct cordon_session_options *session,
+	       const struct cordon_execute_options *opts, struct cordon_result **ret,
+	       struct cordon_error **reterr)
+{
+	struct cordon_session *s = mem_alloc(sizeof(*s));
+	bool alive;
+
+	if (!s)
+		return err_errno(reterr, ENOMEM, "run");
+	int r = init_session(s, session, reterr);
+	s->is_cold = true;
+	if (r == 0)
+		r = add_env(s, session->env, reterr);
+	if (r == 0)
+		r = refuse(s, opts, reterr);
+	if (r == 0)
+		r = s->kind == GUEST_KIND_SH && !opts->context_json
+			    ? start_script(s, opts, reterr)
+			    : session_start_engine(s, reterr);
+	if (r == 0)
+		r = execution_run(s, opts, ret, &alive, reterr);
+	destroy(s);
+	return r;
+}
+
+int cordon_session_cancel(struct cordon_session *s, struct cordon_error **reterr)
+{
+	uint64_t one = 1;
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->is_busy && write(s->cancel_fd, &one, sizeof(one)) < 0)
+		r = err_errno(reterr, errno, "cancel");
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+int cordon_session_restart(struct cordon_session *s, struct cordon_error **reterr)
+{
+	int r = become_busy(s, "Cannot restart while an execution is in progress.", reterr);
+
+	if (r < 0)
+		return r;
+	session_drop_engine(s);
+	r = session_start_engine(s, reterr);
+	become_idle(s);
+	return r;
+}
+
+bool cordon_session_is_alive(const struct cordon_session *s)
+{
+	return s && !s->is_closed && s->engine && !box_is_gone(s->engine->box);
+}
+
+const char *cordon_session_id(const struct cordon_session *s)
+{
+	return s->id;
+}
+
+int cordon_session_setenv(struct cordon_session *s, const char *name, const char *value,
+			  struct cordon_error **reterr)
+{
+	bool good = name[0] && !(name[0] >= '0' && name[0] <= '9');
+
+	for (const char *p = name; *p; p++)
+		good = good && ((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_' ||
+				(*p >= '0' && *p <= '9'));
+	if (!good)
+		return err_set(reterr, CORDON_INVALID, "Invalid environment variable name: '%s'",
+			       name);
+	if (!s->env)
+		s->env = json_object();
+	if (json_object_set_new(s->env, name,
+				value ? json_string_lossy(value, strlen(value)) : json_null()) != 0)
+		return err_errno(reterr, ENOMEM, "set an environment variable");
+	return 0;
+}
+
+char *cordon_session_describe(const struct cordon_session *s)
+{
+	cleanup_json json_t *o = json_object();
+	bool alive = cordon_session_is_alive(s);
+
+	json_object_set_new(o, "id", json_string(s->id));
+	json_object_set_new(o, "guest", json_string(guest_name(s->kind)));
+	json_object_set_new(o, "state", json_string(alive ? "running" : "stopped"));
+	json_object_set_new(o, "pid", alive ? json_integer(box_pid(s->engine->box)) : json_null());
+	json_object_set_new(o, "tools", json_integer(0));
+	json_object_set_new(o, "executions", json_integer((json_int_t)s->executions));
+	json_object_set_new(o, "policy", policy_to_json(&s->policy));
+	return json_text(o, NULL);
+}

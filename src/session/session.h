@@ -1,0 +1,47 @@
+/* session/session.h - the inside of a session, shared by the files of this room. */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "audit/audit.h"
+#include "base/json.h"
+#include "cordon/session.h"
+#include "files/workspace.h"
+#include "policy/policy.h"
+#include "session/engine.h"
+
+enum { SESSION_ID_BYTES = 40 };
+
+struct cordon_session {
+	char id[SESSION_ID_BYTES];
+	enum guest_kind kind;
+	struct policy policy; /* its own copy */
+	struct cordon_tools *tools;
+	json_t *env; /* changes for later executions; NAME: value or null */
+	cordon_pre_execute_fn pre_execute;
+	void *pre_execute_arg;
+	cordon_approval_fn approval;
+	void *approval_arg;
+	struct audit *audit;
+	bool is_cold;
+
+	pthread_mutex_t lock; /* of the fields below */
+	pthread_cond_t idle;  /* signalled when an execution has ended */
+	bool is_busy, is_closed;
+	int cancel_fd; /* eventfd: readable when the running execution must end */
+	struct engine *engine;
+	struct workspace *workspace;
+	uint64_t executions, next_id;
+};
+
+/* A fresh engine in place of the old one, greeted and ready. The caller holds the session busy. */
+int session_start_engine(struct cordon_session *s, struct cordon_error **reterr);
+void session_drop_engine(struct cordon_session *s);
+
+/* One execution on the session's engine; the caller holds the session busy. *ret_alive: the engine
+ * can go on. */
+struct cordon_result;
+int execution_run(struct cordon_session *s, const struct cordon_execute_options *o,
+		  struct cordon_result **ret, bool *ret_alive, struct cordon_error **reterr);

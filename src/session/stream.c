@@ -1,0 +1,87 @@
+/* session/stream.c - see stream.h. The host's memory stays flat whatever the guest prints. */
+#include "session/stream.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNK = 256 * 1024, DRAIN_ROUNDS = 64 };
+
+void stream_begin(struct stream *s, int fd, const struct stream_options *o)
+{
+	*s = (struct stream){ .fd = fd,
+			      .number = o->number,
+			      .max_lines = o->max_lines,
+			      .max_bytes = o->max_bytes,
+			      .keeps = !o->discard,
+			      .fn = o->fn,
+			      .arg = o->arg };
+	buf_init(&s->kept, o->max_bytes);
+}
+
+/* How many of the bytes still belong to the first max_lines lines. */
+static size_t within_lines(struct stream *s, const char *bytes, size_t len)
+{
+	const char *p = bytes, *end = bytes + len;
+
+	if (s->max_lines == UINT64_MAX)
+		return len;
+	while (s->lines < s->max_lines && p < end) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		if (!nl)
+			return len;
+		s->lines++;
+		p = nl + 1;
+	}
+	return (size_t)(p - bytes);
+}
+
+static void keep(struct stream *s, const char *bytes, size_t len)
+{
+	size_t take = within_lines(s, bytes, len);
+
+	if (take < len)
+		s->is_truncated = true;
+	if (take > 0 && buf_add(&s->kept, bytes, take) < 0)
+		s->is_truncated = true;
+}
+
+static void take(struct stream *s, const char *bytes, size_t len)
+{
+	size_t room = (size_t)(s->max_bytes - s->seen);
+
+	if (len > room) {
+		s->is_truncated = true;
+		len = room;
+	}
+	s->seen += len;
+	if (s->keeps)
+		keep(s, bytes, len);
+	/* The callback sees what is within the byte limit, also past the line limit. */
+	if (s->fn && len > 0)
+		s->fn(s->number, bytes, len, s->arg);
+}
+
+int stream_read(struct stream *s)
+{
+	char bytes[CHUNK];
+
+	if (s->fd < 0)
+		return -1;
+	ssize_t n = read(s->fd, bytes, sizeof(bytes));
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	if (n == 0) {
+		s->fd = -1;
+		return -1;
+	}
+	take(s, bytes, (size_t)n);
+	return 1;
+}
+
+void stream_drain(struct stream *s)
+{
+	/* Bounded: a child that goes on printing must not hold the answer back. */
+	for (int i = 0; i < DRAIN_ROUNDS && stream_read(s) > 0; i++)
+		;
+}

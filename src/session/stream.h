@@ -1,0 +1,36 @@
+/* session/stream.h - one output stream of the guest: kept up to a limit, drained for ever. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "cordon/session.h"
+
+struct stream {
+	int fd;     /* read end, non-blocking; -1 after its end */
+	int number; /* 1 or 2, for the callback */
+	struct buf kept;
+	uint64_t max_lines, lines;
+	uint64_t max_bytes, seen;
+	bool is_truncated;
+	bool keeps; /* false: only the callback sees the bytes */
+	cordon_output_fn fn;
+	void *arg;
+};
+
+struct stream_options {
+	int number;
+	uint64_t max_bytes, max_lines;
+	bool discard;
+	cordon_output_fn fn;
+	void *arg;
+};
+
+/* For one execution; fd stays the caller's. */
+void stream_begin(struct stream *s, int fd, const struct stream_options *o);
+/* Reads what is there, a bounded amount at a time. 1: more may be there, 0: nothing now, -1: end.
+ */
+int stream_read(struct stream *s);
+/* Everything that has arrived so far. */
+void stream_drain(struct stream *s);

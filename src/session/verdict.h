@@ -1,0 +1,28 @@
+/* session/verdict.h - why an execution ended, from the supervisor's own evidence. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policy/policy.h"
+#include "session/engine.h"
+#include "session/result.h"
+
+struct evidence {
+	bool timed_out, cancelled, over_cpu;
+	uint64_t timeout_ms;
+	char *protocol;  /* what the guest broke, or NULL */
+	bool has_result; /* the guest sent one; the fields below are its word */
+	bool ok, has_exit_code;
+	int exit_code;
+	char *kind, *name, *message;
+	/* Counters before the execution. */
+	struct cgroup_counts before;
+	uint32_t denials_before[STATUS_DENIALS];
+};
+
+void evidence_begin(struct evidence *v, struct engine *e);
+void evidence_done(struct evidence *v);
+/* Fills success, error, kind, exit_code and denials of r. */
+void verdict_reach(const struct evidence *v, struct engine *e, const struct policy *p,
+		   struct cordon_result *r);

@@ -1,0 +1,358 @@
+/* tools/arguments.c - holding one call's arguments against the tool's schema. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "tools/schema.h"
+#include "tools/valuetype.h"
+
+enum { PLACE_BYTES = 160, LIST_BYTES = 400 };
+
+/* Where a value stands, for messages: a.b[3]. Cut when it is long, never wrong. */
+struct place {
+	const char *tool;
+	char path[PLACE_BYTES];
+};
+
+static int wrong(const struct place *at, struct cordon_error **reterr, const char *fmt, ...)
+	PRINTF_LIKE(3, 4);
+static int wrong(const struct place *at, struct cordon_error **reterr, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	cleanup_free char *what = str_vprintf(fmt, ap);
+	va_end(ap);
+	if (!what)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	return err_set(reterr, CORDON_INVALID, "Tool '%s': argument '%s' %s", at->tool, at->path,
+		       what);
+}
+
+static int check_value(const json_t *schema, struct place *at, const json_t *value,
+		       struct cordon_error **reterr);
+
+/* "numeric" or "string or null" */
+static void list_types(const json_t *type, char ret[static LIST_BYTES])
+{
+	size_t len = 0;
+
+	ret[0] = '\0';
+	if (json_is_string(type))
+		(void)snprintf(ret, LIST_BYTES, "%s", json_string_value(type));
+	for (size_t i = 0; i < json_array_size(type) && len < LIST_BYTES; i++)
+		len += (size_t)snprintf(ret + len, LIST_BYTES - len, "%s%s", i ? " or " : "",
+					json_string_value(json_array_get(type, i)));
+}
+
+static int check_type(const json_t *type, const struct place *at, const json_t *value,
+		      struct cordon_error **reterr)
+{
+	char names[LIST_BYTES];
+	const char *first = json_string_value(type);
+
+	if (first && valuetype_fits(first, value))
+		return 0;
+	for (size_t i = 0; i < json_array_size(type); i++) {
+		first = json_string_value(json_array_get(type, i));
+		if (valuetype_fits(first, value))
+			return 0;
+	}
+	list_types(type, names);
+	return wrong(at, reterr, "must be %s, got %s", names, valuetype_name(first, value));
+}
+
+static bool is_one_of(const json_t *list, const json_t *value)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach((json_t *)list, i, entry)
+	{
+		if (json_equal(entry, value) ||
+		    (json_is_number(entry) && json_is_number(value) &&
+		     json_number_value(entry) == json_number_value(value)))
+			return true;
+	}
+	return false;
+}
+
+static int check_enum(const json_t *schema, const struct place *at, const json_t *value,
+		      struct cordon_error **reterr)
+{
+	const json_t *list = json_object_get(schema, "enum");
+	const json_t *fixed = json_object_get(schema, "const");
+
+	if (list && !is_one_of(list, value)) {
+		cleanup_free char *text = json_text(list, NULL);
+		return wrong(at, reterr, "must be one of %.200s", text ? text : "a list");
+	}
+	if (fixed && !json_equal((json_t *)fixed, (json_t *)value)) {
+		cleanup_free char *text = json_text(fixed, NULL);
+		return wrong(at, reterr, "must be %.200s", text ? text : "a fixed value");
+	}
+	return 0;
+}
+
+/* The number that a value or an element of a vector stands for; false when it is none. */
+static bool number_of(const json_t *value, double *ret)
+{
+	const char *text = json_string_value(value);
+
+	if (json_is_number(value)) {
+		*ret = json_number_value(value);
+		return true;
+	}
+	if (json_is_object(value)) {
+		const char *tag = valuetype_tag(value);
+		if (str_eq(tag, "int") || str_eq(tag, "float") || str_eq(tag, "decimal"))
+			return number_of(json_object_get(value, "v"), ret) ||
+			       ((text = json_string_value(json_object_get(value, "v"))) &&
+				(*ret = strtod(text, NULL), true));
+	}
+	return false;
+}
+
+static int check_range(const json_t *schema, const struct place *at, const json_t *value,
+		       struct cordon_error **reterr)
+{
+	const json_t *min = json_object_get(schema, "minimum");
+	const json_t *max = json_object_get(schema, "maximum");
+	const json_t *above = json_object_get(schema, "exclusiveMinimum");
+	const json_t *below = json_object_get(schema, "exclusiveMaximum");
+	double n;
+
+	if (!(min || max || above || below) || !number_of(value, &n))
+		return 0;
+	if (min && !(n >= json_number_value(min)))
+		return wrong(at, reterr, "must be at least %.17g", json_number_value(min));
+	if (max && !(n <= json_number_value(max)))
+		return wrong(at, reterr, "must be at most %.17g", json_number_value(max));
+	if (above && !(n > json_number_value(above)))
+		return wrong(at, reterr, "must be more than %.17g", json_number_value(above));
+	if (below && !(n < json_number_value(below)))
+		return wrong(at, reterr, "must be less than %.17g", json_number_value(below));
+	return 0;
+}
+
+static uint64_t count_chars(const char *text, size_t len)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		n += (text[i] & 0xc0) != 0x80;
+	return n;
+}
+
+static int check_count(const json_t *schema, const char *min_key, const char *max_key,
+		       const struct place *at, uint64_t n, const char *unit,
+		       struct cordon_error **reterr)
+{
+	const json_t *min = json_object_get(schema, min_key);
+	const json_t *max = json_object_get(schema, max_key);
+
+	if (min && n < (uint64_t)json_integer_value(min))
+		return wrong(at, reterr, "must have at least %" JSON_INTEGER_FORMAT " %s",
+			     json_integer_value(min), unit);
+	if (max && n > (uint64_t)json_integer_value(max))
+		return wrong(at, reterr, "must have at most %" JSON_INTEGER_FORMAT " %s",
+			     json_integer_value(max), unit);
+	return 0;
+}
+
+/* Steps into a member or an element for the time of one check. */
+static int check_inside(const json_t *schema, struct place *at, const char *name, size_t index,
+			const json_t *value, struct cordon_error **reterr)
+{
+	size_t len = strlen(at->path);
+
+	if (name)
+		(void)snprintf(at->path + len, PLACE_BYTES - len, "%s%.64s", len ? "." : "", name);
+	else
+		(void)snprintf(at->path + len, PLACE_BYTES - len, "[%zu]", index);
+	int r = check_value(schema, at, value, reterr);
+	at->path[len] = '\0';
+	return r;
+}
+
+/* A vector, a tuple or a set has its elements inside. */
+static const json_t *elements_of(const json_t *value)
+{
+	if (json_is_array(value))
+		return value;
+	const json_t *inside = valuetype_tag(value) ? json_object_get(value, "v") : NULL;
+	return json_is_array(inside) ? inside : NULL;
+}
+
+static int check_elements(const json_t *schema, struct place *at, const json_t *value,
+			  struct cordon_error **reterr)
+{
+	const json_t *items = json_object_get(schema, "items");
+	const json_t *elements = elements_of(value);
+	json_t *element;
+	size_t i;
+
+	if (!elements)
+		return 0;
+	int r = check_count(schema, "minItems", "maxItems", at, json_array_size(elements), "items",
+			    reterr);
+	if (r < 0)
+		return r;
+	json_array_foreach((json_t *)elements, i, element)
+	{
+		r = items ? check_inside(items, at, NULL, i, element, reterr)
+			  : check_range(schema, at, element, reterr);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int check_required(const json_t *schema, const struct place *at, const json_t *value,
+			  struct cordon_error **reterr)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach(json_object_get(schema, "required"), i, entry)
+	{
+		if (!json_object_get(value, json_string_value(entry)))
+			return wrong(at, reterr, "lacks '%.64s'", json_string_value(entry));
+	}
+	return 0;
+}
+
+static int check_members(const json_t *schema, struct place *at, const json_t *value,
+			 struct cordon_error **reterr)
+{
+	const json_t *properties = json_object_get(schema, "properties");
+	const json_t *more = json_object_get(schema, "additionalProperties");
+	const char *name;
+	json_t *member;
+	int r = check_required(schema, at, value, reterr);
+
+	json_object_foreach((json_t *)value, name, member)
+	{
+		const json_t *own = json_object_get(properties, name);
+		if (r < 0)
+			break;
+		if (own)
+			r = check_inside(own, at, name, 0, member, reterr);
+		else if (json_is_object(more))
+			r = check_inside(more, at, name, 0, member, reterr);
+		else if (json_is_false(more))
+			r = wrong(at, reterr, "must not have '%.64s'", name);
+	}
+	return r;
+}
+
+static int check_value(const json_t *schema, struct place *at, const json_t *value,
+		       struct cordon_error **reterr)
+{
+	const json_t *type = json_object_get(schema, "type");
+	int r = type ? check_type(type, at, value, reterr) : 0;
+
+	if (r >= 0)
+		r = check_enum(schema, at, value, reterr);
+	if (r >= 0)
+		r = check_range(schema, at, value, reterr);
+	if (r >= 0 && json_is_string(value))
+		r = check_count(schema, "minLength", "maxLength", at,
+				count_chars(json_string_value(value), json_string_length(value)),
+				"characters", reterr);
+	if (r >= 0)
+		r = check_elements(schema, at, value, reterr);
+	if (r >= 0 && json_is_object(value) && !valuetype_tag(value))
+		r = check_members(schema, at, value, reterr);
+	return r;
+}
+
+/* Adds 'name' to a comma list that is cut when it becomes too long. */
+static void add_name(struct buf *list, const char *name)
+{
+	if (list->len < LIST_BYTES)
+		(void)buf_printf(list, "%s'%.64s'", list->len ? ", " : "", name);
+}
+
+static int check_names(const json_t *schema, const char *tool, const json_t *args,
+		       struct cordon_error **reterr)
+{
+	const json_t *properties = json_object_get(schema, "properties");
+	const json_t *more = json_object_get(schema, "additionalProperties");
+	cleanup_buf struct buf extra, missing;
+	const char *name;
+	json_t *entry;
+	size_t i;
+
+	buf_init(&extra, 1024);
+	buf_init(&missing, 1024);
+	json_object_foreach((json_t *)args, name, entry)
+	{
+		if (!json_object_get(properties, name) && !json_is_true(more) &&
+		    !json_is_object(more))
+			add_name(&extra, name);
+	}
+	if (extra.len > 0)
+		return err_set(reterr, CORDON_INVALID, "Unexpected arguments for tool '%s': %s",
+			       tool, extra.data);
+	json_array_foreach(json_object_get(schema, "required"), i, entry)
+	{
+		if (!json_object_get(args, json_string_value(entry)))
+			add_name(&missing, json_string_value(entry));
+	}
+	if (missing.len > 0)
+		return err_set(reterr, CORDON_INVALID, "Missing arguments for tool '%s': %s", tool,
+			       missing.data);
+	return 0;
+}
+
+static bool is_optional_null(const json_t *schema, const char *name, const json_t *value)
+{
+	json_t *entry;
+	size_t i;
+
+	if (!json_is_null(value))
+		return false;
+	json_array_foreach(json_object_get(schema, "required"), i, entry)
+	{
+		if (str_eq(json_string_value(entry), name))
+			return false;
+	}
+	return true;
+}
+
+int schema_check(const json_t *schema, const char *tool, const json_t *args,
+		 struct cordon_error **reterr)
+{
+	const json_t *properties = json_object_get(schema, "properties");
+	const json_t *more = json_object_get(schema, "additionalProperties");
+	struct place at = { .tool = tool };
+	const char *name;
+	json_t *value;
+	int r = check_names(schema, tool, args, reterr);
+
+	json_object_foreach((json_t *)args, name, value)
+	{
+		const json_t *own = json_object_get(properties, name);
+		if (r < 0)
+			break;
+		if (!own && json_is_object(more))
+			own = more;
+		if (own && !is_optional_null(schema, name, value))
+			r = check_inside(own, &at, name, 0, value, reterr);
+	}
+	return r;
+}
+
+char *schema_refusal(const json_t *schema, const char *tool, const char *args, size_t len)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_json json_t *parsed = NULL;
+
+	if (json_parse(args, len, 0, &parsed, &e) < 0 || !json_is_object(parsed))
+		return str_printf("Tool '%s': its arguments are no JSON object", tool);
+	if (schema_check(schema, tool, parsed, &e) < 0)
+		return str_dup(cordon_error_message(e));
+	return NULL;
+}

@@ -1,0 +1,192 @@
+/* tools/call.c - a call's life between two threads. */
+#include "tools/call.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "tools/command.h"
+#include "tools/registry.h"
+#include "wire/scan.h"
+
+struct callbox *callbox_new(void)
+{
+	struct callbox *b = mem_alloc(sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (b->wake_fd < 0) {
+		free(b);
+		return NULL;
+	}
+	atomic_init(&b->refs, 1);
+	pthread_mutex_init(&b->lock, NULL);
+	return b;
+}
+
+struct callbox *callbox_ref(struct callbox *b)
+{
+	atomic_fetch_add(&b->refs, 1);
+	return b;
+}
+
+struct callbox *callbox_unref(struct callbox *b)
+{
+	if (!b || atomic_fetch_sub(&b->refs, 1) > 1)
+		return NULL;
+	close_fdp(&b->wake_fd);
+	pthread_mutex_destroy(&b->lock);
+	free(b);
+	return NULL;
+}
+
+struct cordon_call *call_new(const struct call_new *n)
+{
+	size_t session_len = strlen(n->session) + 1, total;
+
+	if (!size_add(sizeof(struct cordon_call) + session_len, n->args_len, &total) ||
+	    !size_add(total, 1, &total))
+		return NULL;
+	struct cordon_call *c = mem_alloc(total);
+	if (!c)
+		return NULL;
+	char *text = (char *)(c + 1);
+	c->session = memcpy(text, n->session, session_len);
+	c->args = memcpy(text + session_len, n->args, n->args_len);
+	c->args_len = n->args_len;
+	atomic_init(&c->refs, 1);
+	c->box = callbox_ref(n->box);
+	c->registry = cordon_tools_ref(n->registry);
+	c->tool = n->tool;
+	c->number = n->number;
+	c->result_max = n->result_max;
+	return c;
+}
+
+struct cordon_call *call_unref(struct cordon_call *c)
+{
+	if (!c || atomic_fetch_sub(&c->refs, 1) > 1)
+		return NULL;
+	(void)command_run_free(c->run);
+	free(c->answer);
+	free(c->reason);
+	callbox_unref(c->box);
+	cordon_tools_unref(c->registry);
+	free(c);
+	return NULL;
+}
+
+bool call_run(struct cordon_call *c)
+{
+	bool is_done = true, drops = true;
+
+	c->started_ns = clock_now_ns();
+	atomic_fetch_add(&c->refs, 1); /* the handler's */
+	enum cordon_answer a = c->tool->fn(c, c->tool->arg);
+	pthread_mutex_lock(&c->box->lock);
+	if (a == CORDON_ANSWER_PENDING) {
+		c->is_pending = true;
+		is_done = drops = c->is_claimed; /* another thread was faster */
+	}
+	pthread_mutex_unlock(&c->box->lock);
+	if (drops)
+		call_unref(c);
+	return is_done;
+}
+
+/* Stores the first answer and wakes the desk. Takes text. */
+static void answer(struct cordon_call *c, bool is_error, char *text, size_t len)
+{
+	static const uint64_t one = 1;
+	bool drops = false;
+
+	pthread_mutex_lock(&c->box->lock);
+	if (!c->is_claimed) {
+		c->is_claimed = true;
+		drops = c->is_pending;
+		if (!c->is_abandoned && !c->is_answered) {
+			c->is_answered = true;
+			c->is_error = is_error;
+			c->answer = TAKE_PTR(text);
+			c->answer_len = len;
+			if (c->is_pending)
+				(void)!write(c->box->wake_fd, &one, sizeof(one));
+		}
+	}
+	pthread_mutex_unlock(&c->box->lock);
+	free(text);
+	if (drops)
+		call_unref(c);
+}
+
+void call_settle(struct cordon_call *c, bool is_error, char *text)
+{
+	pthread_mutex_lock(&c->box->lock);
+	if (!c->is_answered && text) {
+		c->is_answered = true;
+		c->is_error = is_error;
+		c->answer_len = strlen(text);
+		c->answer = TAKE_PTR(text);
+	}
+	pthread_mutex_unlock(&c->box->lock);
+	free(text);
+}
+
+void call_abandon(struct cordon_call *c)
+{
+	pthread_mutex_lock(&c->box->lock);
+	c->is_abandoned = true;
+	pthread_mutex_unlock(&c->box->lock);
+}
+
+const char *cordon_call_session(const struct cordon_call *c)
+{
+	return c->session;
+}
+
+const char *cordon_call_tool(const struct cordon_call *c)
+{
+	return c->tool->name;
+}
+
+const char *cordon_call_args(const struct cordon_call *c)
+{
+	return c->args;
+}
+
+int cordon_call_value(struct cordon_call *c, const char *json, struct cordon_error **reterr)
+{
+	if (!json)
+		return err_set(reterr, CORDON_INVALID, "a tool's value must be JSON text");
+	size_t len = strlen(json);
+	if (len > c->result_max) {
+		char *text = str_printf("result too large (%zu bytes, max %llu)", len,
+					(unsigned long long)c->result_max);
+		if (!text)
+			return err_set(reterr, CORDON_NOMEM, "out of memory");
+		answer(c, true, text, strlen(text));
+		return err_set(reterr, CORDON_LIMIT, "the result of a tool is too large");
+	}
+	char *copy = str_ndup(json, len);
+	if (!copy)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	const char *why = scan_value(copy, len);
+	if (why) {
+		free(copy);
+		return err_set(reterr, CORDON_INVALID, "a tool's value must be JSON text: %s", why);
+	}
+	answer(c, false, copy, len);
+	return 0;
+}
+
+int cordon_call_error(struct cordon_call *c, const char *message, struct cordon_error **reterr)
+{
+	char *copy = str_dup(message ? message : "Unknown error");
+
+	if (!copy)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	answer(c, true, copy, strlen(copy));
+	return 0;
+}

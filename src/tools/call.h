@@ -1,0 +1,82 @@
+/* tools/call.h - one call that is being handled, and the box into which answers are put.
+ *
+ * A call has two owners: the desk, which wants the answer, and, once its handler said "pending",
+ * the handler. Either may leave first: a desk that gave up (timeout, end of the execution) abandons
+ * the call, and an answer that comes later finds nobody; it can never reach another call. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cordon/tools.h"
+
+struct tool;
+struct command_run;
+
+/* Shared by a desk and its calls: what other threads touch. */
+struct callbox {
+	atomic_uint refs;
+	pthread_mutex_t lock; /* guards every call's fields marked (lock) */
+	int wake_fd;          /* eventfd: something was answered or resolved */
+};
+
+enum { CALL_ID_HEX = 32 };
+
+enum call_stage {
+	CALL_APPROVAL, /* waits for somebody to decide */
+	CALL_RUNNING,  /* its handler or command was started */
+};
+
+struct cordon_call {
+	atomic_uint refs;
+	struct callbox *box;
+	struct cordon_tools *registry;
+	const struct tool *tool;
+	uint64_t number; /* the guest's, within its execution */
+	uint64_t result_max;
+	/* The desk's own. */
+	enum call_stage stage;
+	int cause; /* enum desk_cause: why it is answered as it is */
+	uint64_t started_ns;
+	deadline_ns deadline;
+	struct command_run *run;
+	struct cordon_call *prev, *next;
+	/* (lock) */
+	bool is_pending;   /* the handler said so: its reference goes with its answer */
+	bool is_claimed;   /* the handler has answered */
+	bool is_abandoned; /* nobody waits any more */
+	bool is_answered, is_error;
+	char *answer;
+	size_t answer_len;
+	bool is_resolved, is_allowed; /* the approval */
+	char *reason;
+	char approval_id[CALL_ID_HEX + 1];
+	/* Never changes; the texts follow the struct. */
+	const char *session, *args;
+	size_t args_len;
+};
+
+struct callbox *callbox_new(void);
+struct callbox *callbox_ref(struct callbox *b);
+struct callbox *callbox_unref(struct callbox *b);
+
+struct call_new {
+	struct callbox *box;
+	struct cordon_tools *registry;
+	const struct tool *tool;
+	uint64_t number, result_max;
+	const char *session, *args;
+	size_t args_len;
+};
+struct cordon_call *call_new(const struct call_new *n); /* NULL: out of memory */
+struct cordon_call *call_unref(struct cordon_call *c);
+/* Runs the tool's function. True: it is answered now; false: it is pending. */
+bool call_run(struct cordon_call *c);
+/* An answer from the desk itself (a command's, a resolution's, a refusal). Takes text. */
+void call_settle(struct cordon_call *c, bool is_error, char *text);
+/* From here on answers are ignored. */
+void call_abandon(struct cordon_call *c);

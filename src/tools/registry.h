@@ -1,0 +1,45 @@
+/* tools/registry.h - the inside of struct cordon_tools. Tools are added, never changed or removed,
+ * so a found tool is good for as long as its registry is. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/json.h"
+#include "cordon/tools.h"
+#include "policy/policy.h"
+
+struct command;
+
+struct tool {
+	char *name, *description, *category,
+		*python_package; /* description "", others may be NULL */
+	json_t *schema;
+	cordon_tool_fn fn;
+	void *arg;
+	struct command *host; /* runs this host command instead of fn; NULL: no */
+	uint64_t max_calls, timeout_ms,
+		result_bytes; /* 0: no limit of its own, for timeout_ms 30000 */
+	bool approval, command;
+	size_t index; /* counts from 0 in the order of registration */
+};
+
+struct cordon_tools {
+	atomic_uint refs;
+	pthread_rwlock_t lock;
+	struct tool **items;
+	size_t count;
+};
+
+/* NULL when there is none. */
+const struct tool *registry_find(struct cordon_tools *t, const char *name);
+/* The tool with this index, or NULL past the last. */
+const struct tool *registry_at(struct cordon_tools *t, size_t index);
+/* As cordon_tools_add, with a host command that the tool takes over on success. */
+int registry_add(struct cordon_tools *t, const struct cordon_tool *tool, struct command *host,
+		 struct cordon_error **reterr);
+/* One tool as docs/wire.md's welcome and cordon_tools_json show it. NULL: out of memory. */
+json_t *registry_describe(const struct tool *tool);
+/* All of them, or those that the policy (NULL: none) lets a session call; a new reference. */
+json_t *registry_list(struct cordon_tools *t, const struct policy *policy);
+bool registry_is_allowed(const struct policy *policy, const char *tool);

@@ -1,0 +1,270 @@
+/* tools/schema.c - compiling a tool's schema and saying what arguments it describes. */
+#include "tools/schema.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "tools/valuetype.h"
+
+enum { NAME_MAX_CHARS = 128, SCHEMA_MAX_BYTES = 1 << 20 };
+
+static const char *const keywords[] = {
+	"type",        "enum",      "const",    "required",         "properties",
+	"items",       "minimum",   "maximum",  "exclusiveMinimum", "exclusiveMaximum",
+	"minLength",   "maxLength", "minItems", "maxItems",         "additionalProperties",
+	"description", "title",     "default",  "examples",         "$schema",
+	"$id",         "$comment",  "format",   "deprecated",
+};
+
+bool schema_is_name(const char *name)
+{
+	size_t len = name ? strlen(name) : 0;
+
+	if (len == 0 || len > NAME_MAX_CHARS)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		char c = name[i];
+		bool is_letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.';
+		bool is_later = (c >= '0' && c <= '9') || c == '_';
+		if (!is_letter && !(i > 0 && is_later))
+			return false;
+	}
+	return true;
+}
+
+static int refuse(struct cordon_error **reterr, const char *tool, const char *where,
+		  const char *what)
+{
+	return err_set(reterr, CORDON_INVALID, "Tool '%s': schema%s%s: %s", tool,
+		       *where ? " of " : "", where, what);
+}
+
+static int check_type(const char *tool, const char *where, const json_t *type,
+		      struct cordon_error **reterr)
+{
+	const char *name = json_string_value(type);
+
+	if (!name)
+		return refuse(reterr, tool, where, "type must be a name or a list of names");
+	if (valuetype_is_known(name))
+		return 0;
+	const char *nearest = valuetype_nearest(name);
+	return err_set(reterr, CORDON_INVALID, "Tool '%s': '%s' has the unknown type '%.64s'%s%s%s",
+		       tool, where, name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+		       nearest ? "'?" : "");
+}
+
+static int check_types(const char *tool, const char *where, const json_t *type,
+		       struct cordon_error **reterr)
+{
+	if (!type)
+		return 0;
+	if (!json_is_array(type))
+		return check_type(tool, where, type, reterr);
+	if (json_array_size(type) == 0)
+		return refuse(reterr, tool, where, "type must not be an empty list");
+	for (size_t i = 0; i < json_array_size(type); i++) {
+		int r = check_type(tool, where, json_array_get(type, i), reterr);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Keywords whose values are numbers, counts, lists or names. */
+static int check_values(const char *tool, const char *where, const json_t *schema,
+			struct cordon_error **reterr)
+{
+	static const char *const numbers[] = { "minimum", "maximum", "exclusiveMinimum",
+					       "exclusiveMaximum" };
+	static const char *const counts[] = { "minLength", "maxLength", "minItems", "maxItems" };
+
+	for (size_t i = 0; i < 4; i++) {
+		const json_t *n = json_object_get(schema, numbers[i]);
+		const json_t *c = json_object_get(schema, counts[i]);
+		if (n && !json_is_number(n))
+			return refuse(reterr, tool, where, "limits must be numbers");
+		if (c && (!json_is_integer(c) || json_integer_value(c) < 0))
+			return refuse(reterr, tool, where, "lengths must be counts");
+	}
+	const json_t *list = json_object_get(schema, "enum");
+	if (list && json_array_size(list) == 0)
+		return refuse(reterr, tool, where, "enum must be a list of values");
+	return 0;
+}
+
+static int check_schema(const char *tool, const char *where, const json_t *schema,
+			struct cordon_error **reterr);
+
+static int check_properties(const char *tool, const char *where, const json_t *schema,
+			    struct cordon_error **reterr)
+{
+	json_t *properties = json_object_get(schema, "properties");
+	json_t *required = json_object_get(schema, "required"), *entry;
+	const char *name;
+	size_t i;
+
+	if (properties && !json_is_object(properties))
+		return refuse(reterr, tool, where, "properties must be an object");
+	json_object_foreach(properties, name, entry)
+	{
+		int r = check_schema(tool, name, entry, reterr);
+		if (r < 0)
+			return r;
+	}
+	if (required && !json_is_array(required))
+		return refuse(reterr, tool, where, "required must be a list of names");
+	json_array_foreach(required, i, entry)
+	{
+		if (!json_is_string(entry))
+			return refuse(reterr, tool, where, "required must be a list of names");
+	}
+	return 0;
+}
+
+static int check_schema(const char *tool, const char *where, const json_t *schema,
+			struct cordon_error **reterr)
+{
+	const json_t *more = json_object_get(schema, "additionalProperties");
+	const json_t *items = json_object_get(schema, "items");
+
+	if (!json_is_object(schema))
+		return refuse(reterr, tool, where, "must be an object");
+	int r = json_check_keys(schema, where, keywords, sizeof(keywords) / sizeof(*keywords),
+				reterr);
+	if (r < 0)
+		return err_wrap(reterr, r, "Tool '%s': unsupported schema keyword", tool);
+	r = check_types(tool, where, json_object_get(schema, "type"), reterr);
+	if (r >= 0)
+		r = check_values(tool, where, schema, reterr);
+	if (r >= 0)
+		r = check_properties(tool, where, schema, reterr);
+	if (r >= 0 && items)
+		r = check_schema(tool, where, items, reterr);
+	if (r >= 0 && more && !json_is_boolean(more))
+		r = check_schema(tool, where, more, reterr);
+	return r;
+}
+
+static bool is_full_form(const json_t *args)
+{
+	return str_eq(json_string_value(json_object_get(args, "type")), "object") ||
+	       json_is_object(json_object_get(args, "properties")) ||
+	       json_object_get(args, "$schema");
+}
+
+/* One argument of the short form becomes a schema; "required" moves to the list. */
+static json_t *expand_one(const json_t *entry, bool *ret_required)
+{
+	*ret_required = true;
+	if (json_is_object(entry)) {
+		json_t *copy = json_deep_copy(entry);
+		json_t *required = json_object_get(copy, "required");
+		if (json_is_boolean(required)) {
+			*ret_required = json_is_true(required);
+			(void)json_object_del(copy, "required");
+		}
+		return copy;
+	}
+	const char *type = json_string_value(entry);
+	if (json_is_null(entry) || (type && !*type))
+		return json_object(); /* any type */
+	return json_pack("{s:O}", "type", entry);
+}
+
+static json_t *expand(const json_t *args)
+{
+	cleanup_json json_t *properties = json_object(), *required = json_array();
+	const char *name;
+	json_t *entry;
+
+	json_object_foreach((json_t *)args, name, entry)
+	{
+		bool is_required;
+		json_t *one = expand_one(entry, &is_required);
+		if (!one || json_object_set_new(properties, name, one) < 0)
+			return NULL;
+		if (is_required && json_array_append_new(required, json_string(name)) < 0)
+			return NULL;
+	}
+	return json_pack("{s:s,s:O,s:O}", "type", "object", "properties", properties, "required",
+			 required);
+}
+
+static int check_names(const char *tool, const json_t *schema, struct cordon_error **reterr)
+{
+	json_t *properties = json_object_get(schema, "properties"), *entry;
+	const char *name;
+	size_t i;
+
+	json_object_foreach(properties, name, entry)
+	{
+		if (!schema_is_name(name))
+			return err_set(reterr, CORDON_INVALID,
+				       "Argument name of tool '%s' must be a valid identifier, "
+				       "not \"%.64s\"",
+				       tool, name);
+	}
+	json_array_foreach(json_object_get(schema, "required"), i, entry)
+	{
+		if (!json_object_get(properties, json_string_value(entry)))
+			return err_set(reterr, CORDON_INVALID,
+				       "Tool '%s': the required argument '%.64s' is not described",
+				       tool, json_string_value(entry));
+	}
+	return 0;
+}
+
+int schema_compile(const char *tool, const char *args_json, json_t **ret,
+		   struct cordon_error **reterr)
+{
+	cleanup_json json_t *args = NULL, *schema = NULL;
+	const char *text = args_json ? args_json : "{}";
+	int r = json_parse(text, strlen(text), SCHEMA_MAX_BYTES, &args, reterr);
+
+	if (r < 0)
+		return err_wrap(reterr, r, "Tool '%s': the description of its arguments", tool);
+	if (!json_is_object(args) && !(json_is_array(args) && json_array_size(args) == 0))
+		return refuse(reterr, tool, "", "must be an object");
+	schema = is_full_form(args) ? json_incref(args) : expand(args);
+	if (!schema)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	r = check_schema(tool, "", schema, reterr);
+	if (r >= 0)
+		r = check_names(tool, schema, reterr);
+	if (r >= 0)
+		*ret = TAKE_PTR(schema);
+	return r;
+}
+
+static bool is_required(const json_t *schema, const char *name)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach(json_object_get(schema, "required"), i, entry)
+	{
+		if (str_eq(json_string_value(entry), name))
+			return true;
+	}
+	return false;
+}
+
+json_t *schema_summary(const json_t *schema)
+{
+	cleanup_json json_t *summary = json_object();
+	const char *name;
+	json_t *entry;
+
+	json_object_foreach(json_object_get(schema, "properties"), name, entry)
+	{
+		json_t *type = json_object_get(entry, "type");
+		json_t *one = type ? json_pack("{s:O,s:b}", "type", type, "required",
+					       is_required(schema, name))
+				   : json_pack("{s:n,s:b}", "type", "required",
+					       is_required(schema, name));
+		if (!one || json_object_set_new(summary, name, one) < 0)
+			return NULL;
+	}
+	return TAKE_PTR(summary);
+}

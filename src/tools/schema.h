@@ -1,0 +1,26 @@
+/* tools/schema.h - what arguments a tool takes: a subset of JSON Schema, or a short form.
+ *
+ * Short form: {"a": "number", "b": {"type": "string", "required": false}, "c": null} (c: any type).
+ * Types: JSON's names (number integer string boolean array object null) and R's (numeric character
+ * logical list data.frame), where R's also take vectors (docs/values.md). A keyword that is not
+ * implemented is refused by name when the tool is registered, never ignored. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/json.h"
+
+/* Makes one checked schema (a new reference) from either form. args_json NULL: no arguments. */
+int schema_compile(const char *tool, const char *args_json, json_t **ret,
+		   struct cordon_error **reterr);
+/* Checks the arguments of one call. The error's message (CORDON_INVALID) is for the guest. */
+int schema_check(const json_t *schema, const char *tool, const json_t *args,
+		 struct cordon_error **reterr);
+/* The same for a text: NULL when all is well, otherwise the message, to be freed. */
+char *schema_refusal(const json_t *schema, const char *tool, const char *args, size_t len);
+/* {name: {"type": ..., "required": bool}}, what the guest's wrappers are made of. NULL: no memory.
+ */
+json_t *schema_summary(const json_t *schema);
+/* ^[A-Za-z.][A-Za-z0-9_.]*$, at most 128 characters. */
+bool schema_is_name(const char *name);

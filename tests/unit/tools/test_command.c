@@ -1,0 +1,217 @@
+/* unit/tools/test_command.c - host commands as tools. */
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "unit/tools/bench.h"
+
+static struct bench b;
+
+static void setup(const char *tools_json)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	bench_init(&b, tools_new(), NULL);
+	if (cordon_tools_add_json(b.tools, tools_json, &e) < 0)
+		test_fail(__FILE__, __LINE__, "%s", cordon_error_message(e));
+	bench_open(&b, NULL, NULL, NULL);
+}
+
+static void run(const char *tool, const char *args, enum desk_cause cause, const char *want)
+{
+	struct desk_answer a;
+	static uint64_t number;
+	int r = call(&b, ++number, tool, args, &a);
+	if (r == 0)
+		r = wait_next(&b, 10000, &a);
+	ASSERT_EQ(r, 1);
+	expect(&a, number, cause, want);
+}
+
+#define SH(name, script)                                                                           \
+	"{\"name\":\"" name "\",\"args\":{\"a\":null},\"command\":[\"/bin/sh\",\"-c\",\"" script   \
+	"\"]}"
+
+TEST(json_in_json_out)
+{
+	setup("[" SH("echo", "cat") "," SH("none", "true") "," SH("two", "echo ' 2 '; echo") "," SH(
+		"broken",
+		"echo hello") "," SH("fail",
+				     "echo oops >&2; exit 3") "," SH("quiet",
+								     "exit 4") "," SH("killed",
+										      "kill -9 $$") "]");
+	run("echo", "{\"a\":[1,\"x\"]}", DESK_VALUE, "{\"a\":[1,\"x\"]}");
+	run("none", "{\"a\":1}", DESK_VALUE, "null");
+	run("two", "{\"a\":1}", DESK_VALUE, " 2");
+	run("broken", "{\"a\":1}", DESK_FAILED, "the command's output is not JSON");
+	run("fail", "{\"a\":1}", DESK_FAILED, "oops");
+	run("quiet", "{\"a\":1}", DESK_FAILED, "the command failed with status 4");
+	run("killed", "{\"a\":1}", DESK_FAILED, "the command was ended by signal 9");
+	run("echo", "{}", DESK_BAD_ARGS, "Missing arguments for tool 'echo': 'a'");
+	bench_done(&b);
+}
+
+TEST(plain_commands)
+{
+	setup("{\"tools\":[{\"name\":\"up\",\"argv\":true,\"command\":[\"/bin/sh\",\"-c\","
+	      "\"echo $# $1; tr a-z A-Z; echo bad >&2; exit 5\",\"x\"]}]}");
+	run("up", "{\"args\":[\"one two\",3],\"stdin\":\"hello\\n\"}", DESK_VALUE,
+	    "{\"stdout\":\"2 one two\\nHELLO\\n\",\"stderr\":\"bad\\n\",\"exit_code\":5}");
+	run("up", "{}", DESK_VALUE, "{\"stdout\":\"0\\n\",\"stderr\":\"bad\\n\",\"exit_code\":5}");
+	run("up", "{\"args\":[\"a\\u0000b\"]}", DESK_FAILED,
+	    "Tool 'up': an argument has a NUL character");
+	bench_done(&b);
+}
+
+TEST(a_slow_command_dies_with_its_group)
+{
+	char path[] = "/tmp/cordon-command-XXXXXX", json[400];
+	close(mkstemp(path));
+	snprintf(json, sizeof(json),
+		 "[{\"name\":\"slow\",\"timeout_ms\":200,\"command\":[\"/bin/sh\",\"-c\","
+		 "\"sleep 100 & echo $! > %s; wait\"]},"
+		 "{\"name\":\"leaver\",\"command\":[\"/bin/sh\",\"-c\","
+		 "\"sleep 100 & echo $! > %s; echo 1\"]}]",
+		 path, path);
+	setup(json);
+	for (int i = 0; i < 2; i++) {
+		if (i == 0)
+			run("slow", "{}", DESK_TIMEOUT, "Tool 'slow' timed out after 0.2 seconds");
+		else
+			run("leaver", "{}", DESK_VALUE, "1");
+		cleanup_buf struct buf text = { 0 };
+		ASSERT_EQ(file_load(path, 100, &text, NULL), 0);
+		int pid = atoi(text.data);
+		ASSERT(pid > 1);
+		char proc[64];
+		snprintf(proc, sizeof(proc), "/proc/%d/exe", pid);
+		for (int tries = 0; tries < 200 && access(proc, F_OK) == 0; tries++)
+			usleep(10000);
+		ASSERT(access(proc, F_OK) < 0); /* gone, or a zombie of init */
+	}
+	unlink(path);
+	bench_done(&b);
+}
+
+TEST(output_is_bounded)
+{
+	setup("[{\"name\":\"yes\",\"result_bytes\":1000,\"command\":[\"yes\"]},"
+	      "{\"name\":\"noise\",\"command\":[\"/bin/sh\",\"-c\","
+	      "\"head -c 10000000 /dev/zero >&2; echo 1\"]}]");
+	run("yes", "{}", DESK_FAILED, "result too large (more than 1000 bytes)");
+	run("noise", "{}", DESK_VALUE, "1");
+	bench_done(&b);
+}
+
+TEST(the_environment_is_small)
+{
+	ASSERT_EQ(setenv("SECRET_KEY", "s3cret", 1) + setenv("PASSED", "yes", 1), 0);
+	setup("[{\"name\":\"env\",\"argv\":true,\"command\":[\"env\"],\"env\":{\"EXTRA\":\"1\"},"
+	      "\"env_pass\":[\"PASSED\",\"ABSENT\"]},"
+	      "{\"name\":\"fds\",\"argv\":true,\"command\":[\"/bin/sh\",\"-c\",\"ls "
+	      "/proc/$$/fd\"]}]");
+	struct desk_answer a;
+	ASSERT_EQ(call(&b, 1, "env", "{}", &a), 0);
+	ASSERT_EQ(wait_next(&b, 5000, &a), 1);
+	ASSERT(strstr(a.text, "EXTRA=1\\n") && strstr(a.text, "PASSED=yes\\n"));
+	ASSERT(strstr(a.text, "CORDON_TOOL=env\\n") && strstr(a.text, "CORDON_SESSION=sess_1\\n"));
+	ASSERT(!strstr(a.text, "SECRET") && !strstr(a.text, "ABSENT"));
+	run("fds", "{}", DESK_VALUE,
+	    "{\"stdout\":\"0\\n1\\n2\\n\",\"stderr\":\"\",\"exit_code\":0}");
+	bench_done(&b);
+}
+
+TEST(ending_the_execution_ends_the_command)
+{
+	struct desk_answer a;
+	setup("[" SH("slow", "sleep 100; echo 1") "]");
+	ASSERT_EQ(call(&b, 1, "slow", "{\"a\":1}", &a), 0);
+	desk_end(b.desk);
+	ASSERT_EQ(desk_next(b.desk, &a, NULL), 0);
+	ASSERT_EQ(call(&b, 2, "slow", "{\"a\":1}", &a), 0);
+	bench_done(&b); /* also without a word */
+}
+
+TEST(many_commands_at_once)
+{
+	struct desk_answer a;
+	uint64_t sum = 0;
+	setup("[" SH("echo", "cat") "]");
+	for (uint64_t i = 1; i <= 20; i++) {
+		char args[40];
+		snprintf(args, sizeof(args), "{\"a\":%d}", (int)i);
+		ASSERT_EQ(call(&b, i, "echo", args, &a), 0);
+	}
+	for (int i = 0; i < 20; i++) {
+		char want[40];
+		ASSERT_EQ(wait_next(&b, 10000, &a), 1);
+		snprintf(want, sizeof(want), "{\"a\":%d}", (int)a.call);
+		ASSERT_STREQ(a.text, want);
+		sum += a.call;
+	}
+	ASSERT_EQ(sum, 210);
+	bench_done(&b);
+}
+
+TEST(what_cannot_start_is_told)
+{
+	setup("[{\"name\":\"gone\",\"command\":[\"/nonexistent/program\"]}]");
+	run("gone", "{}", DESK_FAILED,
+	    "start the command of tool 'gone': No such file or directory");
+	bench_done(&b);
+}
+
+TEST(files_and_their_directory)
+{
+	char dir[] = "/tmp/cordon-tools-XXXXXX", path[64], script[64];
+	ASSERT(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/tools.json", dir);
+	snprintf(script, sizeof(script), "%s/add", dir);
+	const char *text =
+		"[{\"name\":\"add\",\"args\":{\"a\":\"number\"},\"command\":[\"./add\"]}]";
+	const char *code = "#!/bin/sh\ncat >/dev/null; pwd | sed 's/.*/\"&\"/'\n";
+	ASSERT_EQ(file_save(path, 0600, text, strlen(text), NULL), 0);
+	ASSERT_EQ(file_save(script, 0700, code, strlen(code), NULL), 0);
+	bench_init(&b, tools_new(), NULL);
+	ASSERT_EQ(cordon_tools_add_file(b.tools, path, NULL), 0);
+	bench_open(&b, NULL, NULL, NULL);
+	char want[80];
+	snprintf(want, sizeof(want), "\"%s\"", dir);
+	run("add", "{\"a\":1}", DESK_VALUE, want);
+	ASSERT_EQ(unlink(path) + unlink(script) + rmdir(dir), 0);
+	bench_done(&b);
+}
+
+TEST(bad_descriptions_are_refused)
+{
+	static const struct {
+		const char *json, *want;
+	} bad[] = {
+		{ "{}", "tools must be a list" },
+		{ "5", "tools must be a list" },
+		{ "[1]", "/tools/0 must be an object" },
+		{ "[{\"name\":\"x\"}]", "/tools/0/command must be a list" },
+		{ "[{\"name\":\"x\",\"command\":\"ls\"}]", "/tools/0/command must be an array" },
+		{ "[{\"name\":\"x\",\"command\":[]}]", "/tools/0/command must be a list" },
+		{ "[{\"name\":\"x\",\"command\":[1]}]",
+		  "/tools/0/command must be a list of strings" },
+		{ "[{\"name\":\"my x\",\"command\":[\"ls\"]}]", "valid identifier" },
+		{ "[{\"name\":\"x\",\"command\":[\"ls\"],\"timeout\":5}]",
+		  "did you mean 'timeout_ms'" },
+		{ "[{\"name\":\"x\",\"command\":[\"ls\"],\"timeout_ms\":-5}]",
+		  "/timeout_ms must be" },
+		{ "[{\"name\":\"x\",\"command\":[\"ls\"],\"env\":{\"A=B\":\"c\"}}]",
+		  "/env must be" },
+		{ "[{\"name\":\"x\",\"command\":[\"ls\"],\"args\":{\"a\":\"numbr\"}}]",
+		  "unknown type" },
+		{ "[{\"name\":\"x\",\"command\":[\"ls\"]},{\"name\":\"x\",\"command\":[\"ls\"]}]",
+		  "Duplicate tool names: \"x\"" },
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		cleanup_error struct cordon_error *e = NULL;
+		struct cordon_tools *t = tools_new();
+		ASSERT(cordon_tools_add_json(t, bad[i].json, &e) < 0);
+		if (!strstr(cordon_error_message(e), bad[i].want))
+			test_fail(__FILE__, __LINE__, "%s: %s", bad[i].json,
+				  cordon_error_message(e));
+		cordon_tools_unref(t);
+	}
+}
