@@ -40,7 +40,8 @@ struct request {
 	char *stack;
 };
 
-/* Ours to return to the caller of the template's runtime, for which nothing has happened but time. */
+/* Ours to return to the caller of the template's runtime, for which nothing has happened but time.
+ */
 _Noreturn static void session_main(struct request *q, int report)
 {
 	struct job *j = &q->job;
@@ -76,7 +77,8 @@ static int build(struct request *q)
 		return -1;
 	if (unshare(CLONE_NEWCGROUP) != 0)
 		return plan_fail(j, STAGE_NAMESPACES, 1, errno);
-	if (identity_map(j, j->plan->inside_uid, j->plan->inside_gid) < 0 || identity_hostname(j) < 0)
+	if (identity_map(j, j->plan->inside_uid, j->plan->inside_gid) < 0 ||
+	    identity_hostname(j) < 0)
 		return -1;
 	if ((j->plan->flags & PLANF_LOOPBACK) && identity_loopback_up(j) < 0)
 		return -1;

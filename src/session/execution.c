@@ -78,6 +78,47 @@ static void take_output(struct execution *x, const struct wire_message *m)
 	json_array_append_new(a, o);
 }
 
+static void break_off(struct execution *x, struct cordon_error *e)
+{
+	x->evidence.protocol = str_dup(cordon_error_message(e));
+	x->is_over = x->is_dead = true;
+	cordon_error_free(e);
+}
+
+/* r as the desk returned it: 1 an answer, 0 none yet, negative: Cordon's own failure. */
+static void send_answer(struct execution *x, int r, const struct desk_answer *a,
+			struct cordon_error *e)
+{
+	struct wire *w = x->engine->wire;
+
+	if (r > 0)
+		r = a->is_error ? wire_send_tool_error(w, x->id, a->call, a->text, &e)
+				: wire_send_tool_value(w, x->id, a->call, a->text, a->len, &e);
+	if (r < 0)
+		break_off(x, e);
+}
+
+static void call_tool(struct execution *x, const struct wire_message *m)
+{
+	struct cordon_error *e = NULL;
+	struct desk_answer a;
+	int r = desk_dispatch(x->session->desk, m->call, m->tool.data, m->args.data, m->args.len,
+			      &a, &e);
+
+	send_answer(x, r, &a, e);
+}
+
+/* Handlers, commands and approvals that have come to an end. */
+static void serve_desk(struct execution *x)
+{
+	struct cordon_error *e = NULL;
+	struct desk_answer a;
+	int r;
+
+	while (!x->is_over && (r = desk_next(x->session->desk, &a, &e)) != 0)
+		send_answer(x, r, &a, e);
+}
+
 static void take_message(struct execution *x, const struct wire_message *m)
 {
 	switch (m->type) {
@@ -88,19 +129,11 @@ static void take_message(struct execution *x, const struct wire_message *m)
 		take_output(x, m);
 		break;
 	case WIRE_TOOL_CALL:
-		x->result->tool_calls++;
-		(void)wire_send_tool_error(x->engine->wire, m->id, m->call, "Unknown tool", NULL);
+		call_tool(x, m);
 		break;
 	default:
 		break;
 	}
-}
-
-static void break_off(struct execution *x, struct cordon_error *e)
-{
-	x->evidence.protocol = str_dup(cordon_error_message(e));
-	x->is_over = x->is_dead = true;
-	cordon_error_free(e);
 }
 
 static void serve_wire(struct execution *x, short revents)
@@ -152,11 +185,19 @@ static void feed(struct execution *x, bool source_ready)
 		close_fdp(to);
 }
 
+/* The clock stands still while somebody decides about an approval. */
+static deadline_ns deadline_of(const struct execution *x)
+{
+	if (x->deadline == 0 || desk_is_waiting(x->session->desk))
+		return 0;
+	return x->deadline + desk_waited_ns(x->session->desk);
+}
+
 static void check_clocks(struct execution *x)
 {
 	uint64_t limit_us = x->session->policy.cpu_seconds * 1000000;
 
-	if (deadline_is_over(x->deadline)) {
+	if (deadline_is_over(deadline_of(x))) {
 		x->evidence.timed_out = true;
 		x->is_over = x->is_dead = true;
 	} else if ((clock_now_ns() - x->started_ns) / 1000 > limit_us / 4 &&
@@ -169,7 +210,7 @@ static void check_clocks(struct execution *x)
 /* When to look at the clocks again. CPU time can only be over after a while of wall time. */
 static int patience_ms(const struct execution *x)
 {
-	int left = deadline_poll_ms(x->deadline);
+	int left = deadline_poll_ms(deadline_of(x));
 	uint64_t quarter_ms = x->session->policy.cpu_seconds * 250;
 	uint64_t ran_ms = (clock_now_ns() - x->started_ns) / 1000000;
 	int cpu = ran_ms >= quarter_ms            ? CPU_CHECK_MS
@@ -179,7 +220,7 @@ static int patience_ms(const struct execution *x)
 	return left < 0 || left > cpu ? cpu : left;
 }
 
-enum { P_WIRE, P_OUT, P_ERR, P_BOX, P_CANCEL, P_STDIN, P_SOURCE, P_COUNT };
+enum { P_WIRE, P_OUT, P_ERR, P_BOX, P_CANCEL, P_STDIN, P_SOURCE, P_DESK, P_COUNT };
 
 static void wait_and_serve(struct execution *x)
 {
@@ -193,6 +234,7 @@ static void wait_and_serve(struct execution *x)
 		[P_CANCEL] = { .fd = x->session->cancel_fd, .events = POLLIN },
 		[P_STDIN] = { .fd = x->in_left > 0 ? e->stdin_fd : -1, .events = POLLOUT },
 		[P_SOURCE] = { .fd = x->in_left == 0 ? x->in_fd : -1, .events = POLLIN },
+		[P_DESK] = { .fd = desk_fd(x->session->desk), .events = POLLIN },
 	};
 
 	if (poll(p, P_COUNT, patience_ms(x)) < 0)
@@ -203,6 +245,8 @@ static void wait_and_serve(struct execution *x)
 		(void)stream_read(&x->err);
 	if (p[P_WIRE].revents)
 		serve_wire(x, p[P_WIRE].revents);
+	if (p[P_DESK].revents)
+		serve_desk(x);
 	if (p[P_STDIN].revents || p[P_SOURCE].revents)
 		feed(x, p[P_SOURCE].revents != 0);
 	if (x->is_over)
@@ -255,8 +299,10 @@ static int send_code(struct execution *x, struct cordon_error **reterr)
 					.context_json = o->context_json,
 					.env_json = env };
 
-	wire_begin(x->engine->wire, x->id,
-		   o->tool_calls ? o->tool_calls : x->session->policy.tool_calls);
+	uint64_t calls = o->tool_calls ? o->tool_calls : x->session->policy.tool_calls;
+
+	desk_begin(x->session->desk, calls);
+	wire_begin(x->engine->wire, x->id, calls);
 	int r = wire_send_execute(x->engine->wire, &message, reterr);
 	return r < 0 ? r : 0;
 }
@@ -314,6 +360,8 @@ int execution_run(struct cordon_session *s, const struct cordon_execute_options 
 	feed(x, false);
 	while (!x->is_over)
 		wait_and_serve(x);
+	result->tool_calls = desk_get_calls(s->desk);
+	desk_end(s->desk);
 	if (x->engine->wire)
 		wire_end(x->engine->wire);
 	finish(x);

@@ -1,5 +1,5 @@
-/* session/pool.c - sessions made ahead of time. One thread of its own makes and buries them, so that
- * taking one costs a lock; a session is handed out once and then replaced by a clean one. */
+/* session/pool.c - sessions made ahead of time. One thread of its own makes and buries them, so
+ * that taking one costs a lock; a session is handed out once and then replaced by a clean one. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -59,7 +59,8 @@ static void bury_one(struct cordon_pool *p)
 
 static bool wants_more(const struct cordon_pool *p)
 {
-	return !p->is_closed && p->idle_count < p->size && p->idle_count + p->busy_count < p->max_size;
+	return !p->is_closed && p->idle_count < p->size &&
+	       p->idle_count + p->busy_count < p->max_size;
 }
 
 static void wait_until(struct cordon_pool *p, uint64_t ms)
@@ -219,15 +220,17 @@ int cordon_pool_acquire(struct cordon_pool *p, uint64_t wait_ms, struct cordon_s
 		s = take_idle(p);
 		if (s)
 			break;
-		/* All members were found dead just now: theirs are on the way, whoever waits or not. */
-		bool comes = had_dead || p->is_making ||
-			     (p->busy_count < p->max_size && wants_more(p));
+		/* All members were found dead just now: theirs are on the way, whoever waits or
+		 * not. */
+		bool comes =
+			had_dead || p->is_making || (p->busy_count < p->max_size && wants_more(p));
 		if (!comes && deadline_is_over(deadline)) {
 			r = err_set(reterr, CORDON_LIMIT, "All sessions are busy.");
 			break;
 		}
 		if (comes && p->last_error && deadline_is_over(deadline)) {
-			r = err_set(reterr, cordon_error_code(p->last_error), "no session could be made: %s",
+			r = err_set(reterr, cordon_error_code(p->last_error),
+				    "no session could be made: %s",
 				    cordon_error_message(p->last_error));
 			break;
 		}

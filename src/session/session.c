@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "policy/public.h"
+#include "session/journal.h"
 #include "session/result.h"
 #include "session/template.h"
 #include "session/welcome.h"
@@ -32,7 +33,8 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 	cleanup_engine struct engine *e = NULL;
 	struct template *t = NULL;
 	size_t len;
-	cleanup_free char *welcome = welcome_line(&s->policy, NULL, s->env, &len);
+	cleanup_free char *tools = desk_describe(s->desk);
+	cleanup_free char *welcome = tools ? welcome_line(&s->policy, tools, s->env, &len) : NULL;
 
 	if (!welcome)
 		return err_errno(reterr, ENOMEM, "greet the guest");
@@ -50,6 +52,19 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 		return r;
 	s->engine = TAKE_PTR(e);
 	return open_workspace(s, reterr);
+}
+
+/* The files stay: the new guest finds what the old one left. */
+static int replace_engine(struct cordon_session *s, struct cordon_error **reterr)
+{
+	struct workspace *old = TAKE_PTR(s->workspace);
+
+	session_drop_engine(s);
+	int r = session_start_engine(s, reterr);
+	if (r == 0 && old)
+		r = snapshot_fork(old, s->workspace, reterr);
+	workspace_close(old);
+	return r;
 }
 
 void session_drop_engine(struct cordon_session *s)
@@ -77,6 +92,7 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 	if (r < 0)
 		return r;
 	s->is_cold = o->cold;
+	s->tools = o->tools ? cordon_tools_ref(o->tools) : NULL;
 	s->pre_execute = o->pre_execute;
 	s->pre_execute_arg = o->pre_execute_arg;
 	s->approval = o->approval;
@@ -84,12 +100,25 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 	s->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->cancel_fd < 0)
 		return err_errno(reterr, errno, "make the cancel event");
-	return 0;
+	r = journal_begin(s, o, reterr);
+	if (r < 0)
+		return r;
+	struct desk_options desk = { .tools = o->tools,
+				     .policy = &s->policy,
+				     .session = s->id,
+				     .audit = s->audit,
+				     .approval = o->approval,
+				     .approval_arg = o->approval_arg };
+	return desk_new(&desk, &s->desk, reterr);
 }
 
 static struct cordon_session *destroy(struct cordon_session *s)
 {
 	session_drop_engine(s);
+	desk_free(s->desk);
+	if (s->tools)
+		cordon_tools_unref(s->tools);
+	snapshots_free(s->snapshots);
 	close_fdp(&s->cancel_fd);
 	json_decref(s->env);
 	audit_close(s->audit);
@@ -127,6 +156,8 @@ int cordon_session_open(const struct cordon_session_options *opts, struct cordon
 		r = add_env(s, opts->env, reterr);
 	if (r == 0)
 		r = session_start_engine(s, reterr);
+	if (r == 0)
+		r = journal_session(s, "session_start", reterr);
 	if (r < 0) {
 		destroy(s);
 		return r;
@@ -149,10 +180,11 @@ struct cordon_session *cordon_session_close(struct cordon_session *s)
 		pthread_cond_wait(&s->idle, &s->lock);
 	}
 	pthread_mutex_unlock(&s->lock);
+	(void)journal_session(s, "session_close", NULL);
 	return destroy(s);
 }
 
-static int become_busy(struct cordon_session *s, const char *what, struct cordon_error **reterr)
+int session_hold(struct cordon_session *s, const char *busy_text, struct cordon_error **reterr)
 {
 	int r = 0;
 
@@ -160,14 +192,14 @@ static int become_busy(struct cordon_session *s, const char *what, struct cordon
 	if (s->is_closed)
 		r = err_set(reterr, CORDON_STATE, "Session is not running.");
 	else if (s->is_busy)
-		r = err_set(reterr, CORDON_STATE, "%s", what);
+		r = err_set(reterr, CORDON_STATE, "%s", busy_text);
 	else
 		s->is_busy = true;
 	pthread_mutex_unlock(&s->lock);
 	return r;
 }
 
-static void become_idle(struct cordon_session *s)
+void session_let_go(struct cordon_session *s)
 {
 	uint64_t ignored;
 
@@ -209,10 +241,10 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 			   struct cordon_result **ret, struct cordon_error **reterr)
 {
 	bool alive = false;
-	int r = become_busy(s,
-			    "a session does not support concurrent execute() calls; wait for the "
-			    "current execution to complete.",
-			    reterr);
+	int r = session_hold(s,
+			     "a session does not support concurrent execute() calls; wait for the "
+			     "current execution to complete.",
+			     reterr);
 
 	if (r < 0)
 		return r;
@@ -220,16 +252,18 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 	if (r == 0 && !s->engine)
 		r = session_start_engine(s, reterr);
 	if (r == 0)
+		r = journal_code(s, opts, reterr);
+	if (r == 0)
 		r = execution_run(s, opts, ret, &alive, reterr);
+	if (r == 0)
+		r = journal_result(s, opts, *ret, reterr);
 	if (r == 0 && !str_eq(cordon_result_error_kind(*ret), "syntax"))
 		s->executions++; /* rejected code is not counted */
 	if (r == 0 && !alive) {
-		session_drop_engine(s);
 		(*ret)->restarted = true;
-		if (!s->is_closed)
-			r = session_start_engine(s, reterr);
+		r = s->is_closed ? 0 : replace_engine(s, reterr);
 	}
-	become_idle(s);
+	session_let_go(s);
 	return r;
 }
 
@@ -266,7 +300,14 @@ int cordon_run(const struct cordon_session_options *session,
 			    ? start_script(s, opts, reterr)
 			    : session_start_engine(s, reterr);
 	if (r == 0)
+		r = journal_session(s, "session_start", reterr);
+	if (r == 0)
+		r = journal_code(s, opts, reterr);
+	if (r == 0)
 		r = execution_run(s, opts, ret, &alive, reterr);
+	if (r == 0)
+		r = journal_result(s, opts, *ret, reterr);
+	(void)journal_session(s, "session_close", NULL);
 	destroy(s);
 	return r;
 }
@@ -285,13 +326,14 @@ int cordon_session_cancel(struct cordon_session *s, struct cordon_error **reterr
 
 int cordon_session_restart(struct cordon_session *s, struct cordon_error **reterr)
 {
-	int r = become_busy(s, "Cannot restart while an execution is in progress.", reterr);
+	int r = session_hold(s, "Cannot restart while an execution is in progress.", reterr);
 
 	if (r < 0)
 		return r;
-	session_drop_engine(s);
-	r = session_start_engine(s, reterr);
-	become_idle(s);
+	r = replace_engine(s, reterr);
+	if (r == 0)
+		r = journal_session(s, "session_restart", reterr);
+	session_let_go(s);
 	return r;
 }
 
@@ -333,8 +375,17 @@ char *cordon_session_describe(const struct cordon_session *s)
 	json_object_set_new(o, "guest", json_string(guest_name(s->kind)));
 	json_object_set_new(o, "state", json_string(alive ? "running" : "stopped"));
 	json_object_set_new(o, "pid", alive ? json_integer(box_pid(s->engine->box)) : json_null());
-	json_object_set_new(o, "tools", json_integer(0));
+	cleanup_free char *tools = desk_describe(s->desk);
+	json_t *list = NULL;
+	if (tools && json_parse(tools, strlen(tools), 0, &list, NULL) == 0)
+		json_object_set_new(o, "tools", list);
 	json_object_set_new(o, "executions", json_integer((json_int_t)s->executions));
 	json_object_set_new(o, "policy", policy_to_json(&s->policy));
 	return json_text(o, NULL);
+}
+
+int cordon_session_resolve(struct cordon_session *s, const char *approval_id, bool allow,
+			   const char *value_json, const char *reason, struct cordon_error **reterr)
+{
+	return desk_resolve(s->desk, approval_id, allow, value_json, reason, reterr);
 }

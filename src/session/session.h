@@ -8,9 +8,11 @@
 #include "audit/audit.h"
 #include "base/json.h"
 #include "cordon/session.h"
+#include "files/snapshot.h"
 #include "files/workspace.h"
 #include "policy/policy.h"
 #include "session/engine.h"
+#include "tools/desk.h"
 
 enum { SESSION_ID_BYTES = 40 };
 
@@ -25,6 +27,7 @@ struct cordon_session {
 	cordon_approval_fn approval;
 	void *approval_arg;
 	struct audit *audit;
+	struct desk *desk; /* where its tool calls are handled */
 	bool is_cold;
 
 	pthread_mutex_t lock; /* of the fields below */
@@ -33,12 +36,17 @@ struct cordon_session {
 	int cancel_fd; /* eventfd: readable when the running execution must end */
 	struct engine *engine;
 	struct workspace *workspace;
+	struct snapshots *snapshots; /* NULL before the first one */
 	uint64_t executions, next_id;
 };
 
 /* A fresh engine in place of the old one, greeted and ready. The caller holds the session busy. */
 int session_start_engine(struct cordon_session *s, struct cordon_error **reterr);
 void session_drop_engine(struct cordon_session *s);
+
+/* Holds the session for one piece of work, or says that it is closed or busy (with these words). */
+int session_hold(struct cordon_session *s, const char *busy_text, struct cordon_error **reterr);
+void session_let_go(struct cordon_session *s);
 
 /* One execution on the session's engine; the caller holds the session busy. *ret_alive: the engine
  * can go on. */

@@ -1,6 +1,7 @@
-/* session/template.c - see template.h. Templates are shared by all sessions of this process with the
- * same guest and policy, so the list of them is the one global of the library; a lock guards it.
- * Sessions of one template share its address layout and hash seed: it is replaced by count and age. */
+/* session/template.c - see template.h. Templates are shared by all sessions of this process with
+ * the same guest and policy, so the list of them is the one global of the library; a lock guards
+ * it. Sessions of one template share its address layout and hash seed: it is replaced by count and
+ * age. */
 #include "session/template.h"
 
 #include <errno.h>
@@ -18,7 +19,8 @@
 
 enum { MAX_FORKS = 1000, MAX_AGE_S = 600, MAX_IDLE = 16, TOKEN_DIGITS = 64, SPAWN_FDS = 9 };
 
-struct template {
+struct template
+{
 	enum guest_kind kind;
 	uint8_t hash[32];
 	struct policy policy;
@@ -52,10 +54,9 @@ static struct template *destroy(struct template *t)
 static int start_box(struct template *t, const char *token, struct cordon_error **reterr)
 {
 	cleanup_launch struct launch launch = { 0 };
-	struct guest_options guest = { .kind = t->kind,
-				       .mode = GUEST_TEMPLATE,
-				       .policy = &t->policy,
-				       .token = token };
+	struct guest_options guest = {
+		.kind = t->kind, .mode = GUEST_TEMPLATE, .policy = &t->policy, .token = token
+	};
 	int pair[2];
 
 	int r = guest_launch(&guest, &launch, reterr);
@@ -95,7 +96,8 @@ static int greet(struct template *t, struct cordon_error **reterr)
 			return err_set(reterr, CORDON_OS, "the %s template ended while it started",
 				       guest_name(t->kind));
 		if (poll(&p, 1, deadline_poll_ms(deadline)) == 0)
-			return err_set(reterr, CORDON_TIMEOUT, "the %s template did not start in time",
+			return err_set(reterr, CORDON_TIMEOUT,
+				       "the %s template did not start in time",
 				       guest_name(t->kind));
 		r = wire_fill(t->wire, reterr);
 		r = r < 0 ? r : 0;
@@ -252,7 +254,8 @@ static int send_request(struct template *t, const char *token, const int fds[SPA
 		if (n == len)
 			return 0;
 		if (n >= 0)
-			return -EIO; /* a line of 100 bytes is never split by a socket that has room */
+			return -EIO; /* a line of 100 bytes is never split by a socket that has room
+				      */
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
 		struct pollfd p = { .fd = wire_fd(t->wire), .events = POLLOUT };
@@ -275,7 +278,7 @@ int template_fork(struct template *t, struct engine *e, struct cordon_error **re
 		engine_ends_done(&ends);
 		return r;
 	}
-	int fds[SPAWN_FDS] = { ends.wire, ends.in, ends.out, ends.err, seat.control_fd,
+	int fds[SPAWN_FDS] = { ends.wire,      ends.in,    ends.out,   ends.err,  seat.control_fd,
 			       seat.status_fd, t->null_fd, t->null_fd, t->null_fd };
 	for (int i = 0; i < MACHINE_CONTROLLERS; i++)
 		if (seat.cgroup_fds[i] >= 0)

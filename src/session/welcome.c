@@ -1,6 +1,8 @@
 /* session/welcome.c - see welcome.h. */
 #include "session/welcome.h"
 
+#include <string.h>
+
 static json_t *modules_json(const struct policy_list *l)
 {
 	if (l->all)
@@ -20,8 +22,9 @@ static json_t *list_json(const struct strlist *l)
 	return a;
 }
 
-char *welcome_line(const struct policy *p, json_t *tools, json_t *env, size_t *ret_len)
+char *welcome_line(const struct policy *p, const char *tools, json_t *env, size_t *ret_len)
 {
+	json_t *list = NULL;
 	cleanup_json json_t *options = json_object();
 	cleanup_json json_t *line = json_object();
 
@@ -29,7 +32,9 @@ char *welcome_line(const struct policy *p, json_t *tools, json_t *env, size_t *r
 			    json_string(p->result_name ? p->result_name : "result"));
 	json_object_set_new(options, "modules", modules_json(&p->modules));
 	json_object_set_new(options, "preload", list_json(&p->preload));
-	json_object_set_new(options, "tools", tools ? json_incref(tools) : json_array());
+	if (tools && json_parse(tools, strlen(tools), 0, &list, NULL) < 0)
+		return NULL;
+	json_object_set_new(options, "tools", list ? list : json_array());
 	json_object_set_new(options, "message_bytes", json_integer((json_int_t)p->message_bytes));
 	json_object_set_new(options, "rpc_bytes", json_integer((json_int_t)p->rpc_bytes));
 	json_object_set_new(options, "env", env ? json_incref(env) : json_object());

@@ -6,5 +6,6 @@
 #include "base/json.h"
 #include "policy/policy.h"
 
-/* tools: array of tool descriptions or NULL; env: object or NULL. To be freed; NULL: no memory. */
-char *welcome_line(const struct policy *p, json_t *tools, json_t *env, size_t *ret_len);
+/* tools: JSON text of an array of descriptions or NULL; env: object or NULL. To be freed; NULL: no
+ * memory. */
+char *welcome_line(const struct policy *p, const char *tools, json_t *env, size_t *ret_len);

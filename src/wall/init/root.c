@@ -143,9 +143,9 @@ static int apply_op(const struct job *j, const struct plan_op *op)
 	}
 }
 
-/* The tmpfs lies over /home and its tree `user` is /home/user; the others are bound to their places.
- * It is never unmounted, which would wait for an RCU grace period. The guest sees its root as /home,
- * where no Landlock rule lets it make anything. */
+/* The tmpfs lies over /home and its tree `user` is /home/user; the others are bound to their
+ * places. It is never unmounted, which would wait for an RCU grace period. The guest sees its root
+ * as /home, where no Landlock rule lets it make anything. */
 int root_workspace(struct job *j, const char *data, int *ret_fd)
 {
 	static const char *const trees[] = { "/home/user", "/home/tmp", "/home/workspace" };

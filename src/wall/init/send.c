@@ -1,4 +1,5 @@
-/* wall/init/send.c - descriptors over sockets; part of reaper.h, apart because libguest needs it too. */
+/* wall/init/send.c - descriptors over sockets; part of reaper.h, apart because libguest needs it
+ * too. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -1,0 +1,252 @@
+/* session/files.c - the public files API: a session's workspace from the host's side. It works
+ * while the guest runs, is stuck or is gone; snapshots and restores hold the session. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cordon/files.h"
+#include "files/export.h"
+#include "policy/public.h"
+#include "session/session.h"
+
+#define BUSY_TEXT "the session is executing; wait for the current execution to complete."
+
+static int workspace_of(struct cordon_session *s, struct workspace **ret,
+			struct cordon_error **reterr)
+{
+	if (s->is_closed || !s->workspace)
+		return err_set(reterr, CORDON_STATE, "Session is not running.");
+	*ret = s->workspace;
+	return 0;
+}
+
+int cordon_file_read(struct cordon_session *s, const char *path, char **ret, size_t *ret_len,
+		     struct cordon_error **reterr)
+{
+	struct workspace *ws;
+	int r = workspace_of(s, &ws, reterr);
+
+	return r < 0 ? r : workspace_read(ws, path, 0, ret, ret_len, reterr);
+}
+
+int cordon_file_read_at(struct cordon_session *s, const char *path, uint64_t offset, void *bytes,
+			size_t len, size_t *ret_len, struct cordon_error **reterr)
+{
+	struct workspace *ws;
+	int r = workspace_of(s, &ws, reterr);
+
+	return r < 0 ? r : workspace_read_at(ws, path, offset, bytes, len, ret_len, reterr);
+}
+
+int cordon_file_write(struct cordon_session *s, const char *path, const void *bytes, size_t len,
+		      struct cordon_error **reterr)
+{
+	struct workspace *ws;
+	int r = workspace_of(s, &ws, reterr);
+
+	return r < 0 ? r : workspace_write(ws, path, bytes, len, reterr);
+}
+
+int cordon_file_append(struct cordon_session *s, const char *path, const void *bytes, size_t len,
+		       struct cordon_error **reterr)
+{
+	struct workspace *ws;
+	int r = workspace_of(s, &ws, reterr);
+
+	return r < 0 ? r : workspace_append(ws, path, bytes, len, reterr);
+}
+
+int cordon_file_stat(struct cordon_session *s, const char *path, struct cordon_file_info *ret,
+		     struct cordon_error **reterr)
+{
+	struct workspace *ws;
+	int r = workspace_of(s, &ws, reterr);
+
+	return r < 0 ? r : workspace_stat(ws, path, ret, reterr);
+}
+
+int cordon_file_list(struct cordon_session *s, const char *path, cordon_file_list_fn fn, void *arg,
+		     struct cordon_error **reterr)
+{
+	struct workspace *ws;
+	int r = workspace_of(s, &ws, reterr);
+
+	return r < 0 ? r : workspace_list(ws, path, fn, arg, reterr);
+}
+
+int cordon_file_mkdir(struct cordon_session *s, const char *path, bool parents,
+		      struct cordon_error **reterr)
+{
+	struct workspace *ws;
+	int r = workspace_of(s, &ws, reterr);
+
+	return r < 0 ? r : workspace_mkdir(ws, path, parents, reterr);
+}
+
+int cordon_file_move(struct cordon_session *s, const char *from, const char *to,
+		     struct cordon_error **reterr)
+{
+	struct workspace *ws;
+	int r = workspace_of(s, &ws, reterr);
+
+	return r < 0 ? r : workspace_move(ws, from, to, reterr);
+}
+
+int cordon_file_remove(struct cordon_session *s, const char *path, bool recursive,
+		       struct cordon_error **reterr)
+{
+	struct workspace *ws;
+	int r = workspace_of(s, &ws, reterr);
+
+	return r < 0 ? r : workspace_remove(ws, path, recursive, reterr);
+}
+
+/* What goes along with a snapshot or an export besides the files: {"env": {...}}. */
+static char *state_text(const struct cordon_session *s)
+{
+	cleanup_json json_t *o = json_object();
+
+	json_object_set_new(o, "env", s->env ? json_incref(s->env) : json_object());
+	return json_text(o, NULL);
+}
+
+/* Variables that were set since then must go: null unsets them in the guest. */
+static void take_state(struct cordon_session *s, const char *text)
+{
+	cleanup_json json_t *o = NULL;
+	const char *name;
+	json_t *value;
+
+	if (!text || json_parse(text, strlen(text), 0, &o, NULL) < 0)
+		return;
+	json_t *env = json_object_get(o, "env");
+	if (!json_is_object(env))
+		return;
+	json_t *next = json_deep_copy(env);
+	json_object_foreach(s->env, name, value) if (!json_object_get(next, name))
+		json_object_set_new(next, name, json_null());
+	json_decref(s->env);
+	s->env = next;
+}
+
+static int hold_workspace(struct cordon_session *s, struct workspace **ret,
+			  struct cordon_error **reterr)
+{
+	int r = session_hold(s, BUSY_TEXT, reterr);
+
+	if (r < 0)
+		return r;
+	r = workspace_of(s, ret, reterr);
+	if (r < 0)
+		session_let_go(s);
+	return r;
+}
+
+int cordon_snapshot_create(struct cordon_session *s, const char *name, struct cordon_error **reterr)
+{
+	struct workspace *ws;
+	int r = hold_workspace(s, &ws, reterr);
+
+	if (r < 0)
+		return r;
+	cleanup_free char *state = state_text(s);
+	if (!s->snapshots)
+		r = snapshots_new(&(struct snapshots_options){ 0 }, &s->snapshots, reterr);
+	if (r == 0)
+		r = snapshots_create(s->snapshots, ws, name, state, NULL, reterr);
+	session_let_go(s);
+	return r;
+}
+
+int cordon_snapshot_restore(struct cordon_session *s, const char *name,
+			    struct cordon_error **reterr)
+{
+	cleanup_free char *state = NULL;
+	struct workspace *ws;
+	int r = hold_workspace(s, &ws, reterr);
+
+	if (r < 0)
+		return r;
+	r = s->snapshots ? snapshots_restore(s->snapshots, ws, name, &state, reterr)
+			 : err_set(reterr, CORDON_NOT_FOUND, "no such snapshot: %s", name);
+	if (r == 0)
+		take_state(s, state);
+	session_let_go(s);
+	return r;
+}
+
+int cordon_snapshot_remove(struct cordon_session *s, const char *name, struct cordon_error **reterr)
+{
+	return s->snapshots ? snapshots_remove(s->snapshots, name, reterr)
+			    : err_set(reterr, CORDON_NOT_FOUND, "no such snapshot: %s", name);
+}
+
+char *cordon_snapshot_list(struct cordon_session *s)
+{
+	return s->snapshots ? snapshots_list(s->snapshots) : str_dup("[]");
+}
+
+int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,
+			struct cordon_error **reterr)
+{
+	struct cordon_session *child = NULL;
+	struct workspace *ws;
+	int r = hold_workspace(s, &ws, reterr);
+
+	if (r < 0)
+		return r;
+	struct cordon_policy policy;
+	r = policy_copy(&policy.p, &s->policy, reterr);
+	if (r == 0) {
+		struct cordon_session_options o = { .guest = guest_name(s->kind),
+						    .policy = &policy,
+						    .tools = s->tools,
+						    .pre_execute = s->pre_execute,
+						    .pre_execute_arg = s->pre_execute_arg,
+						    .approval = s->approval,
+						    .approval_arg = s->approval_arg,
+						    .cold = s->is_cold };
+		r = cordon_session_open(&o, &child, reterr);
+		policy_done(&policy.p);
+	}
+	if (r == 0)
+		r = snapshot_fork(ws, child->workspace, reterr);
+	if (r == 0 && s->env)
+		child->env = json_deep_copy(s->env);
+	session_let_go(s);
+	if (r < 0) {
+		cordon_session_close(child);
+		return r;
+	}
+	*ret = child;
+	return 0;
+}
+
+int cordon_files_export(struct cordon_session *s, int fd, struct cordon_error **reterr)
+{
+	struct workspace *ws;
+	int r = hold_workspace(s, &ws, reterr);
+
+	if (r < 0)
+		return r;
+	cleanup_free char *state = state_text(s);
+	r = export_write(ws, state, fd, reterr);
+	session_let_go(s);
+	return r;
+}
+
+int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json,
+			struct cordon_error **reterr)
+{
+	cleanup_free char *state = NULL;
+	struct workspace *ws;
+	int r = hold_workspace(s, &ws, reterr);
+
+	if (r < 0)
+		return r;
+	r = export_read(ws, fd, 0, ret_report_json, &state, reterr);
+	if (r == 0)
+		take_state(s, state);
+	session_let_go(s);
+	return r;
+}
