@@ -1,0 +1,547 @@
+# cordon_guest.R - the R runtime inside a session: speaks docs/wire.md on descriptor 3 and runs the code
+# in the global environment. JSON, the wire and forking are in cordon_r.so beside this file.
+#
+#   R --vanilla --no-echo -f cordon_guest.R                    one session
+#   R --vanilla --no-echo -f cordon_guest.R --args --template  warms up, then a session per spawn request
+#   R --vanilla --no-echo -f cordon_guest.R --args --validate  checks the code on stdin, runs nothing
+#
+# Nothing here is a boundary: the code can reach all of it if it tries.
+local({
+
+here <- local({
+	file <- grep("^--file=", commandArgs(FALSE), value = TRUE)
+	args <- commandArgs(FALSE)
+	path <- if (length(file)) sub("^--file=", "", file[1]) else args[which(args == "-f")[1] + 1]
+	normalizePath(dirname(path))
+})
+library_path <- function(env, name) {
+	path <- Sys.getenv(env)
+	if (nzchar(path)) path else file.path(here, name)
+}
+
+# --vanilla reads no Renviron, which is where Debian keeps its library directories.
+.libPaths(c("/usr/local/lib/R/site-library", "/usr/lib/R/site-library", .libPaths()))
+
+# ---- validation
+
+watched <- c("system", "system2", "shell", ".Internal", "Sys.setenv", ".Call", ".C", ".Fortran", ".External",
+	".External2", "dyn.load", "pipe", "processx::run", "callr::r", "socketConnection", "url", "do.call",
+	"eval", "download.file", "install.packages", "library.dynam", "unlink", "file.remove", "setwd", "quit", "q")
+
+advice <- function(parsed) {
+	data <- utils::getParseData(parsed)
+	calls <- data[data$token == "SYMBOL_FUNCTION_CALL", ]
+	found <- character()
+	for (i in seq_len(nrow(calls))) {
+		name <- calls$text[i]
+		package <- data$text[data$parent == calls$parent[i] & data$token == "SYMBOL_PACKAGE"]
+		both <- if (length(package)) paste0(package[1], "::", name)
+		hit <- c(intersect(both, watched), if (length(package) == 0 ||
+			package[1] %in% c("base", "utils")) intersect(name, watched))
+		found <- c(found, hit[1][length(hit) > 0])
+	}
+	sprintf("Code contains call to `%s()` which may be restricted by the sandbox", unique(found))
+}
+
+parse_place <- function(message) {
+	m <- regmatches(message, regexec("^<[^>]*>:([0-9]+):([0-9]+): ", message))[[1]]
+	list(line = if (length(m)) as.integer(m[2]), column = if (length(m)) as.integer(m[3]),
+		text = sub("^<[^>]*>:[0-9]+:[0-9]+: ", "", strsplit(message, "\n")[[1]][1]))
+}
+
+validate <- function() {
+	con <- file("stdin", "rb")
+	bytes <- raw()
+	while (length(part <- readBin(con, "raw", 65536L))) bytes <- c(bytes, part)
+	close(con)
+	said <- list(valid = TRUE, error = NULL, line = NULL, column = NULL, warnings = list())
+	if (any(bytes == 0)) {
+		said$valid <- FALSE
+		said$error <- "the code contains a NUL"
+	} else {
+		code <- rawToChar(bytes)
+		Encoding(code) <- "UTF-8"
+		tryCatch({
+			parsed <- parse(text = code, keep.source = TRUE)
+			said$warnings <- as.list(advice(parsed))
+		}, error = function(e) {
+			place <- parse_place(conditionMessage(e))
+			said$valid <<- FALSE
+			said$error <<- paste("syntax error:", place$text)
+			said["line"] <<- list(place$line)
+			said["column"] <<- list(place$column)
+		})
+	}
+	field <- function(x) if (is.null(x)) "null" else
+		.Call(wire_encode, x, function(x) "", 1e6)
+	cat(sprintf('{"valid":%s,"error":%s,"line":%s,"column":%s,"warnings":%s}\n', field(said$valid),
+		field(said$error), field(said$line), field(said$column), field(said$warnings)))
+}
+
+dll <- dyn.load(library_path("CORDON_R_LIB", "cordon_r.so"))
+for (routine in c("wire_token", "wire_send", "wire_next", "wire_call", "wire_encode", "wire_output",
+	"wire_flush", "wire_quote", "wire_text", "wire_address", "wire_interrupts", "wire_idle", "fork_serve"))
+	assign(routine, getNativeSymbolInfo(routine, dll))
+
+if ("--validate" %in% commandArgs(TRUE)) {
+	validate()
+	return(invisible())
+}
+
+# ---- state of the session
+
+token <- .Call(wire_token)
+options <- list()
+message_bytes <- 2^20
+rpc_bytes <- 2^23
+result_name <- "result"
+id <- "0"
+calls <- 0
+running <- FALSE
+main <- globalenv()
+
+# What a value looks like when it is printed, with a bound; plots and conditions included.
+printed <- function(x) {
+	old <- base::options(max.print = 5000L, width = 80L)
+	on.exit(base::options(old))
+	text <- paste(utils::capture.output(print(x)), collapse = "\n")
+	if (nchar(text, "bytes") > 65536) paste0(substr(text, 1, 60000), "...") else enc2utf8(text)
+}
+
+text_of <- function(x) {
+	text <- .Call(wire_text, x)
+	if (is.null(text)) tryCatch(printed(x), error = function(e) NULL) else text
+}
+
+# ---- rich outputs
+
+emit <- function(mime, data, name = NULL) {
+	if (!.Call(wire_output, id, mime, data, name, rpc_bytes))
+		cat("cordon: an output of type ", mime, " was left out: too large\n", sep = "", file = stderr())
+}
+
+# Code that plots without opening a device gets one of ours: pages in files, sent when the code ends.
+plot_files <- NULL
+plot_devices <- integer()
+plot_kind <- NULL
+plot_number <- 0L
+new_device <- function(...) {
+	if (is.null(plot_kind))
+		plot_kind <<- if (isTRUE(capabilities("cairo"))) "png" else "pdf"
+	if (is.null(plot_files)) plot_files <<- tempfile("plot")
+	plot_number <<- plot_number + 1L
+	base <- sprintf("%s-%03d-", plot_files, plot_number)
+	if (plot_kind == "png")
+		grDevices::png(paste0(base, "%03d.png"), width = 960, height = 720, res = 120, type = "cairo")
+	else
+		grDevices::pdf(paste0(base, "%03d.pdf"), onefile = FALSE)
+	plot_devices <<- c(plot_devices, grDevices::dev.cur())
+}
+
+send_plots <- function() {
+	if (is.null(plot_files)) return()
+	for (d in plot_devices) if (d %in% grDevices::dev.list()) grDevices::dev.off(d)
+	files <- sort(Sys.glob(paste0(plot_files, "-*")))
+	mime <- if (plot_kind == "png") "image/png" else "application/pdf"
+	for (i in seq_along(files)) {
+		emit(mime, readBin(files[i], "raw", file.size(files[i])), paste("plot", i))
+		unlink(files[i])
+	}
+	plot_devices <<- integer()
+	plot_files <<- NULL
+	plot_number <<- 0L
+}
+
+html_escape <- function(x) {
+	x <- gsub("&", "&amp;", x, fixed = TRUE)
+	gsub(">", "&gt;", gsub("<", "&lt;", x, fixed = TRUE), fixed = TRUE)
+}
+
+send_frame <- function(x) {
+	shown <- utils::head(as.data.frame(x), 60L)
+	cells <- vapply(shown, function(col) html_escape(format(col)), character(nrow(shown)))
+	cells <- matrix(cells, nrow = nrow(shown))
+	row <- function(tag, v) paste0("<tr>", paste0("<", tag, ">", v, "</", tag, ">", collapse = ""), "</tr>")
+	body <- vapply(seq_len(nrow(shown)), function(i)
+		sub("<td>([^<]*)</td>", "<th>\\1</th>", row("td", c(html_escape(rownames(shown)[i]), cells[i, ]))), "")
+	emit("text/html", paste0("<table><thead>", row("th", c("", html_escape(names(shown)))),
+		"</thead><tbody>", paste(body, collapse = ""), "</tbody></table>",
+		if (nrow(x) > 60L) sprintf("<p>%d rows x %d columns</p>", nrow(x), ncol(x)) else ""))
+	x <- utils::head(as.data.frame(x), 1000L)
+	value <- function(v) if (is.list(v)) lapply(v, function(e) printed(e)) else
+		lapply(if (is.factor(v) || !is.null(attr(v, "class"))) as.character(v) else v,
+			function(e) if (is.na(e)) NULL else e)
+	columns <- lapply(x, value)
+	data <- lapply(seq_len(nrow(x)), function(i) unname(lapply(columns, `[[`, i)))
+	json <- .Call(wire_encode, list(columns = as.list(names(x)), index = as.list(rownames(x)), data = data),
+		printed, rpc_bytes)
+	if (is.character(json)) emit("application/json", json)
+}
+
+# ---- tools
+
+words <- c(number = "numeric", numeric = "numeric", double = "numeric", string = "character",
+	character = "character", boolean = "logical", logical = "logical", integer = "integer",
+	array = "list", list = "list", object = "list", data.frame = "data.frame")
+is_whole <- function(x) is.integer(x) || is.numeric(x) && all(is.finite(x)) && all(x == trunc(x))
+checks <- list(numeric = is.numeric, character = is.character, logical = is.logical, integer = is_whole,
+	list = function(x) is.list(x) || is.atomic(x) && !is.null(x), data.frame = is.data.frame)
+
+tool_error <- function(message, call = NULL)
+	structure(class = c("ToolError", "error", "condition"), list(message = message, call = call))
+
+call_tool <- function(name, args) {
+	if (!running) stop(tool_error("tools can only be called while an execution runs"))
+	calls <<- calls + 1
+	answer <- .Call(wire_call, name, args, list(id, calls, message_bytes, printed))
+	if (identical(names(answer), "error")) stop(tool_error(answer[[1]]))
+	answer[[1]]
+}
+
+make_tool <- function(spec) {
+	name <- spec$name
+	declared <- spec$args
+	arg_names <- names(declared)
+	if (isTRUE(spec$command) && all(arg_names %in% c("args", "stdin")))
+		return(eval(bquote(function(..., stdin = "")
+			.(call_tool)(.(name), list(args = lapply(list(...), as.character), stdin = stdin)))))
+	kinds <- vapply(declared, function(d) {
+		type <- if (is.list(d)) d$type else d
+		type <- if (length(type)) type[[1]] else ""
+		if (is.character(type) && type %in% names(words)) words[[type]] else ""
+	}, "")
+	optional <- vapply(declared, function(d) is.list(d) && identical(d$required, FALSE), NA)
+	tests <- lapply(kinds, function(kind) checks[[kind]])
+	run <- compiler::cmpfun(function(args) {
+		if (any(optional)) args <- args[!(optional & vapply(args, is.null, NA))]
+		for (n in names(args)) {
+			test <- tests[[n]]
+			if (!is.null(test) && !test(args[[n]]))
+				stop(tool_error(sprintf("Tool '%s': argument '%s' must be %s, got %s", name, n,
+					kinds[[n]], class(args[[n]])[1])))
+			# A whole number where an integer is wanted travels as one.
+			if (kinds[[n]] == "integer" && is.double(args[[n]]) && all(abs(args[[n]]) < 2^31))
+				storage.mode(args[[n]]) <- "integer"
+		}
+		call_tool(name, args)
+	})
+	absent <- function(n) stop(tool_error(sprintf("Tool '%s': argument '%s' is missing", name, n)))
+	formals <- rep(list(quote(expr = )), length(declared))
+	formals[optional] <- list(NULL)
+	names(formals) <- arg_names
+	asks <- lapply(arg_names[!optional], function(n) bquote(if (missing(.(as.name(n)))) .(absent)(.(n))))
+	given <- lapply(arg_names, as.name)
+	names(given) <- arg_names
+	body <- as.call(c(quote(`{`), asks, as.call(list(run, as.call(c(list(list), given))))))
+	compiler::cmpfun(as.function(c(formals, body), envir = baseenv()))
+}
+
+document <- function(spec) {
+	lines <- if (length(spec$description)) spec$description else "A tool of the host."
+	for (n in names(spec$args)) {
+		d <- spec$args[[n]]
+		type <- if (is.list(d)) d$type else d
+		lines <- c(lines, sprintf("  %s: %s%s", n, if (length(type)) type[[1]] else "any",
+			if (is.list(d) && identical(d$required, FALSE)) ", optional" else ""))
+	}
+	lines
+}
+
+install_tools <- function(specs) {
+	env <- new.env(parent = emptyenv())
+	docs <- list()
+	for (spec in specs) {
+		docs[[spec$name]] <- document(spec)
+		fn <- make_tool(spec)
+		comment(fn) <- docs[[spec$name]]
+		assign(spec$name, fn, envir = env)
+	}
+	env$call_tool <- function(name, ...) call_tool(name, list(...))
+	env$help <- function(topic, ...) {
+		name <- if (missing(topic)) "" else as.character(substitute(topic))[1]
+		if (!is.null(docs[[name]])) cat(docs[[name]], sep = "\n")
+		else eval.parent(as.call(c(quote(utils::help), as.list(match.call())[-1])))
+	}
+	lockEnvironment(env, bindings = TRUE)
+	attached <- attach(env, name = "cordon:tools", warn.conflicts = FALSE)
+	lockEnvironment(attached, bindings = TRUE)
+}
+
+# ---- one execution
+
+quit_now <- function(save = "default", status = 0, runLast = TRUE) {
+	if (running) signalCondition(structure(class = c("cordon_quit", "condition"),
+		list(message = "quit", call = NULL, status = status)))
+	.Internal(quit("no", as.integer(status), FALSE))
+}
+
+replace_quit <- function() {
+	base <- baseenv()
+	for (name in c("quit", "q")) {
+		unlockBinding(name, base)
+		assign(name, quit_now, envir = base)
+		lockBinding(name, base)
+	}
+}
+
+# Whether the code assigns the variable anywhere: then it wins, even with the same value as before.
+assigns <- function(e, name) {
+	if (is.call(e)) {
+		f <- e[[1]]
+		if (is.name(f) && as.character(f) %in% c("<-", "=", "<<-", "for") && length(e) >= 2) {
+			target <- e[[2]]
+			while (is.call(target) && length(target) >= 2) target <- target[[2]]
+			if (identical(as.character(target), name)) return(TRUE)
+		}
+		if (is.name(f) && identical(as.character(f), "assign") && length(e) >= 2 &&
+			identical(e[[2]], name)) return(TRUE)
+	}
+	if (is.call(e) || is.expression(e) || is.pairlist(e))
+		for (i in seq_along(e)) {
+			part <- e[[i]]
+			if (!missing(part) && (is.call(part) || is.pairlist(part)) && assigns(part, name)) return(TRUE)
+		}
+	FALSE
+}
+
+top_call <- quote(eval(exprs[[i]], main))
+
+frames_of <- function(calls) {
+	# From the first frame of the code (after our own) to the one that signalled.
+	start <- 0L
+	for (i in seq_along(calls)) if (identical(calls[[i]], top_call)) start <- i
+	calls <- calls[-seq_len(start)]
+	names <- vapply(calls, function(x) paste(deparse(x[[1]], nlines = 1L), collapse = ""), "")
+	calls[!names %in% c(".handleSimpleError", "h", "withCallingHandlers", "signalCondition") &
+		!grepl("^\\(?(function|<)", names)]
+}
+
+describe <- function(e, calls, exprs, at) {
+	message <- tryCatch(paste(conditionMessage(e), collapse = "\n"), error = function(x) "")
+	name <- class(e)[1]
+	kind <- if (inherits(e, "ToolError")) "tool" else
+		if (grepl("^cannot allocate (memory|vector|buffer)|memory exhausted", message)) "memory" else "exception"
+	call <- tryCatch(conditionCall(e), error = function(x) NULL)
+	if (identical(call, top_call)) call <- NULL
+	shown <- tryCatch(vapply(frames_of(calls), function(x) deparse(x, width.cutoff = 80L, nlines = 1L)[1], ""),
+		error = function(x) character())
+	head <- if (is.null(call)) paste0("Error: ", message) else
+		paste0("Error in ", deparse(call, nlines = 1L)[1], " : ", message)
+	if (length(shown) > 50) shown <- c(shown[1:20], "...", utils::tail(shown, 29))
+	text <- paste(c(head, if (length(shown)) c("Traceback:", paste0("  ", seq_along(shown), ": ", shown))),
+		collapse = "\n")
+	line <- tryCatch(line_of(calls, exprs, at), error = function(x) NULL)
+	cut <- function(t, n) if (nchar(t, "bytes") > n) paste0(substr(t, 1, n), "...") else t
+	error_fields(kind, name, cut(message, 16000), cut(text, 30000), line)
+}
+
+line_of <- function(calls, exprs, at) {
+	refs <- attr(exprs, "srcref")
+	best <- if (length(refs) >= at && at > 0) refs[[at]][1] else if (is.null(refs)) 1L
+	for (call in calls) {
+		ref <- attr(call, "srcref")
+		if (!is.null(ref) && identical(attr(ref, "srcfile"), attr(exprs, "srcfile"))) best <- ref[1]
+	}
+	best
+}
+
+error_fields <- function(kind, name, message, traceback = NULL, line = NULL) {
+	q <- function(x) .Call(wire_quote, enc2utf8(x))
+	paste0(',"error":{"kind":', q(kind), ',"name":', q(name), ',"message":', q(message),
+		if (!is.null(traceback)) paste0(',"traceback":', q(traceback)),
+		if (!is.null(line)) paste0(',"line":', as.integer(line)), "}")
+}
+
+value_fields <- function(value, visible) {
+	json <- .Call(wire_encode, value, printed, rpc_bytes)
+	if (is.list(json))
+		return(paste0('"ok":false', error_fields("value", "ValueError",
+			paste("The result cannot cross:", json[[1]]))))
+	text <- if (visible && !is.null(value)) text_of(value)
+	paste0('"ok":true,"value":', json, if (!is.null(text))
+		paste0(',"text":', .Call(wire_quote, text)))
+}
+
+change_env <- function(env) for (name in names(env))
+	if (is.null(env[[name]])) Sys.unsetenv(name) else
+		do.call(Sys.setenv, stats::setNames(list(as.character(env[[name]])), name))
+
+# Where the execution is, for whoever describes its failure.
+stage <- "idle"
+exprs <- NULL
+at <- 0L
+trace <- list()
+got <- NULL
+has <- FALSE
+
+evaluate <- function(m) {
+	stage <<- "parse"
+	trace <<- list()
+	has <<- FALSE
+	at <<- 0L
+	if (!is.null(m$env)) change_env(m$env)
+	for (name in names(m$context)) assign(name, m$context[[name]], envir = main)
+	# Source references cost as much as a small execution, and one line needs none.
+	exprs <<- parse(text = m$code, keep.source = grepl("\n|function|\\\\\\(", m$code))
+	stores <- grepl(result_name, m$code, fixed = TRUE) && assigns(exprs, result_name)
+	before <- .Call(wire_address, result_name, main)
+	stage <<- "run"
+	running <<- TRUE
+	.Call(wire_interrupts, TRUE)
+	withCallingHandlers(for (i in seq_along(exprs)) {
+		at <<- i
+		got <<- withVisible(eval(exprs[[i]], main))
+		has <<- TRUE
+	}, error = function(e) trace <<- sys.calls())
+	.Call(wire_interrupts, FALSE)
+	stage <<- "show"
+	if (has && got$visible && is.object(got$value) || !is.null(plot_files)) finish(has && got$visible)
+	wins <- .Call(wire_address, result_name, main)
+	wins <- wins != 0 && (stores || wins != before)
+	.Call(wire_interrupts, TRUE)
+	fields <- if (wins) value_fields(get(result_name, envir = main), TRUE)
+		else if (has) value_fields(got$value, got$visible)
+		else '"ok":true'
+	.Call(wire_interrupts, FALSE)
+	fields
+}
+
+# Plots and tables. What fails here is said on stderr and costs nothing else.
+finish <- function(visible) tryCatch({
+	.Call(wire_interrupts, TRUE)
+	if (visible) {
+		if (inherits(got$value, c("ggplot", "trellis", "recordedplot", "grob", "gtable"))) print(got$value)
+		if (is.data.frame(got$value)) send_frame(got$value)
+	}
+	send_plots()
+	.Call(wire_interrupts, FALSE)
+}, error = function(e) {
+	.Call(wire_interrupts, FALSE)
+	cat("cordon: no rich output: ", conditionMessage(e), "\n", sep = "", file = stderr())
+})
+
+failed <- function(e) {
+	.Call(wire_interrupts, FALSE)
+	message <- tryCatch(conditionMessage(e), error = function(x) "")
+	if (stage == "parse") {
+		place <- parse_place(message)
+		return(paste0('"ok":false', error_fields(if (is.null(place$line)) "exception" else "syntax",
+			"SyntaxError", place$text, message, place$line)))
+	}
+	if (stage == "run") finish(FALSE)
+	paste0('"ok":false', describe(e, trace, exprs, at))
+}
+
+interrupted <- function(e) {
+	.Call(wire_interrupts, FALSE)
+	send_plots()
+	paste0('"ok":false', error_fields("interrupted", "interrupt", "The execution was interrupted"))
+}
+
+quitted <- function(e) {
+	.Call(wire_interrupts, FALSE)
+	finish(FALSE)
+	stored <- grepl(result_name, paste(deparse(exprs), collapse = "\n"), fixed = TRUE) &&
+		assigns(exprs, result_name) && exists(result_name, envir = main, inherits = FALSE)
+	exited(e$status, stored)
+}
+
+exited <- function(status, wins) {
+	status <- suppressWarnings(as.integer(status)[1])
+	if (is.na(status)) status <- 1L
+	status <- status %% 256L
+	if (status == 0L && wins)
+		return(sub('"ok":true', '"ok":true,"exit_code":0', value_fields(get(result_name, envir = main), TRUE)))
+	paste0('"ok":', if (status == 0L) "true" else "false", ',"exit_code":', status,
+		if (status != 0L) error_fields("exception", "quit",
+			paste("the code asked to exit with status", status)))
+}
+
+execute <- function(m) {
+	id <<- m$id
+	calls <<- 0
+	fields <- tryCatch(evaluate(m), error = failed, interrupt = interrupted, cordon_quit = quitted)
+	running <<- FALSE
+	.Call(wire_flush)
+	line <- paste0('{"type":"result","id":', id, ",", fields, "}")
+	if (nchar(line, "bytes") >= rpc_bytes)
+		line <- paste0('{"type":"result","id":', id, ',"ok":false', error_fields("value", "ValueError",
+			sprintf("The result is too large (%.0f bytes, max %.0f)", nchar(line, "bytes"), rpc_bytes)), "}")
+	.Call(wire_send, line)
+}
+
+# ---- starting
+
+hello <- function(template = FALSE) {
+	version <- paste(R.version$major, R.version$minor, sep = ".")
+	.Call(wire_send, sprintf('{"type":"hello","version":1,"token":"%s","guest":"r","language":"%s"%s}', token,
+		version, if (template) ',"template":true' else ""))
+	m <- .Call(wire_next)
+	if (is.null(m) || !identical(m$type, "welcome")) quit_now(status = 0)
+	options <<- m$options
+}
+
+prepare <- function() {
+	if (length(options$result_name)) result_name <<- options$result_name
+	if (length(options$message_bytes)) message_bytes <<- as.double(options$message_bytes)
+	if (length(options$rpc_bytes)) rpc_bytes <<- as.double(options$rpc_bytes)
+	change_env(options$env)
+	base::options(device = new_device, warn = 1L, keep.source = TRUE, browserNLdisabled = TRUE)
+	replace_quit()
+	install_tools(options$tools)
+}
+
+# One execution that touches what every execution touches; its result goes nowhere.
+warm <- function() {
+	for (code in c("1+1", "x <- c(a=1,b=2); mean(x)", "f <- function() stop('x'); f()",
+		"data.frame(a=1:2)$a", "list(a='b')"))
+		tryCatch(evaluate(list(code = code, context = NULL, env = NULL)), error = failed,
+			interrupt = interrupted, cordon_quit = quitted)
+	running <<- FALSE
+	text_of(list(1))
+	rm(list = intersect(c("x", "f"), ls(main)), envir = main)
+}
+
+seed <- function() {
+	bytes <- readBin("/dev/urandom", "integer", 1L)
+	set.seed(if (is.na(bytes)) 1L else bytes)
+	tempdir(check = TRUE)
+}
+
+template <- function() {
+	hello(TRUE)
+	for (package in options$preload)
+		tryCatch(suppressMessages(library(package, character.only = TRUE)), error = function(e)
+			cat("cordon: preload of ", package, " failed: ", conditionMessage(e), "\n", sep = "",
+				file = stderr()))
+	base::options(warn = 1L, keep.source = TRUE)
+	emit_kept <- emit
+	emit <<- function(...) NULL
+	warm()
+	emit <<- emit_kept
+	gc()
+	token <<- .Call(fork_serve, library_path("CORDON_LIBGUEST", "libguest.so"))
+	seed()
+	hello()
+	if (.Call(wire_idle)) {
+		emit <<- function(...) NULL
+		warm()
+		emit <<- emit_kept
+	}
+}
+
+serve <- function() {
+	.Call(wire_interrupts, FALSE)
+	if ("--template" %in% commandArgs(TRUE)) template() else hello()
+	prepare()
+	repeat {
+		m <- .Call(wire_next)
+		if (is.null(m) || identical(m$type, "exit")) break
+		if (identical(m$type, "execute")) execute(m)
+	}
+	.Call(wire_flush)
+	quit_now(status = 0)
+}
+serve()
+
+})

@@ -1,0 +1,27 @@
+/* guests/r/cordon_r.c - the routines that R code may call by .Call. */
+#include "cordon_r.h"
+
+#include <R_ext/Rdynload.h>
+#include <fcntl.h>
+
+#define ROUTINE(name, args)                                                                        \
+	{                                                                                          \
+#name, (DL_FUNC)(void *)name, args                                                 \
+	}
+
+static const R_CallMethodDef routines[] = {
+	ROUTINE(wire_token, 0),   ROUTINE(wire_send, 1),       ROUTINE(wire_next, 0),
+	ROUTINE(wire_call, 3),    ROUTINE(wire_encode, 3),     ROUTINE(wire_output, 5),
+	ROUTINE(wire_flush, 0),   ROUTINE(wire_quote, 1),      ROUTINE(wire_text, 1),
+	ROUTINE(wire_address, 2), ROUTINE(wire_interrupts, 1), ROUTINE(wire_idle, 0),
+	ROUTINE(fork_serve, 1),   { NULL, NULL, 0 },
+};
+
+__attribute__((visibility("default"))) void R_init_cordon_r(DllInfo *dll);
+
+void R_init_cordon_r(DllInfo *dll)
+{
+	R_registerRoutines(dll, NULL, routines, NULL, NULL);
+	R_useDynamicSymbols(dll, FALSE);
+	fcntl(R_WIRE, F_SETFD, FD_CLOEXEC);
+}

@@ -1,0 +1,59 @@
+/* guests/r/cordon_r.h - what the R runtime does in C: JSON, the wire, tool calls, forking. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* R's headers define short names of their own without this. */
+#define R_NO_REMAP
+#define STRICT_R_HEADERS
+#include <R.h>
+#include <Rinternals.h>
+
+#include "../sh/json.h"
+
+#define R_WIRE 3
+
+/* Values to JSON and back (docs/values.md). */
+
+/* Appends the form of v; NULL, or what is wrong with it. text is an R function that prints a value
+ * that has no data form. limit: bytes of *b. */
+const char *encode_value(struct bytes *b, SEXP v, SEXP text, size_t limit);
+/* Any JSON that was checked. The result is protected by nobody. */
+SEXP decode_value(struct json v);
+SEXP decode_string(struct json v); /* a CHARSXP */
+/* Base64 both ways. */
+void base64_encode(struct bytes *b, const unsigned char *data, size_t len);
+size_t base64_decode(struct json v, unsigned char *ret); /* ret may be NULL: the size alone */
+
+/* Instants: seconds since 1970, UTC. */
+void instant_date(struct bytes *b, double days);
+void instant_datetime(struct bytes *b, double seconds);
+bool instant_parse_date(struct json v, double *ret_days);
+bool instant_parse_datetime(struct json v, double *ret_seconds);
+
+/* The wire. */
+SEXP wire_token(void);                            /* takes it out of the environment */
+SEXP wire_send(SEXP text);                        /* one line */
+SEXP wire_next(void);                             /* the next message as a list; NULL at the end */
+SEXP wire_call(SEXP name, SEXP args, SEXP state); /* a tool: list(value) or list(error=) */
+SEXP wire_encode(SEXP v, SEXP text, SEXP limit);  /* JSON; or a list(why) */
+SEXP wire_output(SEXP id, SEXP mime, SEXP data, SEXP name, SEXP limit);
+SEXP wire_flush(void);
+SEXP wire_interrupts(SEXP allowed); /* whether SIGINT may stop R code now; forgets an old one */
+SEXP wire_address(SEXP name, SEXP env);
+SEXP wire_quote(SEXP text); /* as a JSON string */
+SEXP wire_text(SEXP v);     /* how a plain number or word prints; NULL: ask R */
+SEXP wire_idle(void);
+
+/* For a template: the next line, and the descriptors that came and nobody took yet. */
+#define WIRE_FDS 8
+struct wire_fds {
+	int fd[2 * WIRE_FDS];
+	size_t count;
+};
+struct json wire_line(struct wire_fds **ret_fds);
+void wire_renew(void); /* in the session that was forked: nothing of the template's wire is left */
+
+/* A template's wait: returns the token in each new session. */
+SEXP fork_serve(SEXP library);

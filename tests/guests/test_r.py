@@ -1,0 +1,405 @@
+# test_r.py - guests/r.
+import base64
+import json
+import math
+import os
+import struct
+import time
+
+from driver import BUILD, Gone, Guest, Template, TOP, forklib, validate
+
+RUNTIME = os.path.join(TOP, "guests/r/cordon_guest.R")
+R_HOME = os.environ.get("CORDON_TEST_R_HOME") or "/usr/lib/R"
+ARGV = [R_HOME + "/bin/exec/R", "--vanilla", "--no-echo", "-f", RUNTIME]
+ENV = {"R_HOME": R_HOME, "R_SHARE_DIR": "/usr/share/R/share", "LD_LIBRARY_PATH": R_HOME + "/lib", "TZ": "UTC",
+       "CORDON_R_LIB": os.environ.get("CORDON_R_LIB") or os.path.join(BUILD, "guests/r/cordon_r.so")}
+ADD = {"name": "add", "description": "Adds two numbers.",
+       "args": {"a": {"type": "numeric", "required": True},
+                "b": {"type": "numeric", "required": True}}}
+_shared = []
+
+
+def guest(**k):
+    return Guest(ARGV, env=ENV, **k)
+
+
+def shared():
+    if not _shared:
+        _shared.append(guest())
+    return _shared[0]
+
+
+def reset():
+    while _shared:
+        _shared.pop().close()
+
+
+def vec(t, v, **k):
+    return dict({"$": "vec", "t": t, "v": v}, **k)
+
+
+def test_hello():
+    g = shared()
+    assert g.hello["guest"] == "r" and g.hello["language"].startswith("4."), g.hello
+
+
+def test_value_and_visibility():
+    g = shared()
+    r = g.run("1 + 1")
+    assert r["value"] == 2 and r["text"] == "[1] 2"
+    assert g.run("x <- 10\ny <- 20\nx + y")["value"] == 30
+    r = g.run("invisible(5)")
+    assert r["value"] == 5 and "text" not in r
+    r = g.run("x <- 7")
+    assert r["value"] == 7 and "text" not in r
+    r = g.run("NULL")
+    assert r["ok"] and r["value"] is None and "text" not in r
+    assert "value" not in g.run("") and "value" not in g.run("# nothing")
+    r = g.run("cat('hi\\n')")
+    assert r["ok"] and r["value"] is None and r.stdout == "hi\n"
+    for code in ("100000", "0.1+0.2", "1e-300", "123456789", "pi", "TRUE", "3L", "'a\"b'", "1e5+0.1", "NA", "-Inf"):
+        r = g.run("capture.output(print(%s))" % code)["value"]
+        assert g.run(code)["text"] == r, (code, r)
+    assert "Levels: a b" in g.run("factor(c('a', 'b'))")["text"]
+
+
+def test_state_persists():
+    g = shared()
+    g.run("x <- 10; f <- function(n) n * x")
+    assert g.value("f(2)") == 20
+    g.run("library(stats); set.seed(1); v <- rnorm(3)")
+    assert len(g.value("v")["v"]) == 3
+
+
+def test_result_variable():
+    with guest() as g:
+        assert g.value("result <- 5; 6") == 5
+        assert g.value("1 + 1") == 2
+        assert g.value("result + 1") == 6
+        assert g.value("result <- 5; 'other'") == 5
+        assert g.value("result[2] <- 9; 0") == vec("float", [5.0, 9.0])
+        assert g.value("assign('result', 'a'); 0") == "a"
+        assert g.value("f <- function() result <<- 'b'; f(); 0") == "b"
+
+
+def test_output_streams():
+    g = shared()
+    r = g.run("cat('out'); message('err'); write('raw', stdout()); print('ä☃😀'); system('echo child')")
+    assert r.stdout == "outraw\n[1] \"ä☃😀\"\nchild\n" and r.stderr == "err\n", (r.stdout, r.stderr)
+    r = g.run("warning('careful'); 5")
+    assert r["value"] == 5 and "careful" in r.stderr
+    g.start("cat('first\\n'); Sys.sleep(0.4); cat('second\\n')")
+    start = time.monotonic()
+    while not g.out[g.pipes[1][0]]:
+        g.pump(5)
+    first = time.monotonic() - start
+    assert g.finish().stdout == "first\nsecond\n" and time.monotonic() - start - first > 0.3
+
+
+def test_stdin():
+    g = shared()
+    g.feed(b"5\n")
+    assert g.value("as.integer(readLines(file('stdin'), 1)) * 2L") == 10
+
+
+def test_errors():
+    g = shared()
+    r = g.run("stop('user error')")
+    e = r.error
+    assert e["kind"] == "exception" and e["message"] == "user error" and e["line"] == 1, r
+    assert g.value("42") == 42
+    r = g.run("f <- function(n) {\n  stop('in f')\n}\ng <- function() f(1)\ng()")
+    assert r.error["line"] == 2 and "Error in f(1) : in f" in r.error["traceback"], r
+    assert "g()" in r.error["traceback"] and "evaluate" not in r.error["traceback"]
+    assert "exprs" not in r.error["traceback"]
+    r = g.run("no_such_object")
+    assert "no_such_object" in r.error["message"]
+    r = g.run("f <- function() f()\nf()")
+    assert not r["ok"] and ("nested too deeply" in r.error["message"] or "stack" in r.error["message"]), r
+    r = g.run("stop(structure(class = c('custom', 'error', 'condition'), list(message = 'm', call = NULL)))")
+    assert r.error["name"] == "custom"
+    r = g.run("conditionMessage.bad <- function(c) stop('again')\n"
+              "stop(structure(class = c('bad', 'error', 'condition'), list(message = 'm', call = NULL)))")
+    assert not r["ok"] and r.error["kind"] == "exception"
+    assert g.value("tryCatch(stop('x'), error = function(e) 'caught')") == "caught"
+    assert len(g.run("stop(strrep('x', 1e6))").error["message"]) < 20000
+    assert g.run("numeric(1e15)").error["kind"] == "memory"
+    assert g.value("1 + 1") == 2
+
+
+def test_syntax_errors():
+    g = shared()
+    for code, line in (("if (TRUE {", 1), ("x <- 1\ny <- )", 2), ("f(", None), ("x <- 'abc", None)):
+        r = g.run(code)
+        assert r.error["kind"] == "syntax" and (line is None or r.error["line"] == line), r
+    assert g.run("eval(parse(text = '1 +'))").error["kind"] == "exception"
+    assert g.value("1") == 1
+
+
+def test_quit():
+    g = shared()
+    g.run("kept <- 1")
+    for code, n in (("quit(status = 3)", 3), ("q('no')", 0), ("f <- function() quit(status = 4); f(); 5", 4),
+                    ("tryCatch(q(status = 2), error = function(e) 0)", 2)):
+        r = g.run(code)
+        assert r["exit_code"] == n and r["ok"] == (n == 0), (code, r)
+    assert g.value("kept") == 1
+
+
+def test_interrupt():
+    with guest(tools=[dict(ADD, name="slow", args={})]) as g:
+        for code in ("while (TRUE) {}", "Sys.sleep(30)", "repeat sqrt(2)"):
+            g.start(code)
+            time.sleep(0.4)
+            g.signal()
+            assert g.finish().error["kind"] == "interrupted", code
+            assert g.value("1 + 1") == 2
+        g.start("slow()")
+        assert g.recv()["type"] == "tool_call"
+        time.sleep(0.1)
+        g.signal()
+        assert g.finish().error["kind"] == "interrupted"
+        g.send({"type": "tool_result", "id": g.next_id, "call": 1, "value": "late"})
+        assert g.value("'fine'") == "fine"
+        g.signal()
+        time.sleep(0.2)
+        assert g.value("2") == 2 and g.value("3") == 3
+
+
+def test_values_exact():
+    g = shared()
+    table = [
+        ("TRUE", True), ("NA", {"$": "na", "t": "logical"}), ("NA_integer_", {"$": "na", "t": "int"}),
+        ("NA_real_", {"$": "na", "t": "float"}), ("NA_character_", {"$": "na", "t": "string"}),
+        ("7L", 7), ("2", 2.0), ("0.1 + 0.2", 0.1 + 0.2), ("1e-300", 1e-300), ("5e-324", 5e-324), ("pi", math.pi),
+        ("NaN", {"$": "float", "v": "nan"}), ("-Inf", {"$": "float", "v": "-inf"}),
+        ("2^53 + 1", 2.0**53), ("-0.5", -0.5),
+        ("'ä\\u2028😀\"\\\\'", "ä\u2028😀\"\\"), ("as.raw(c(0, 255))", {"$": "bytes", "v": "AP8="}),
+        ("1+2i", {"$": "complex", "v": [1.0, 2.0]}),
+        ("c(1, NA, NaN, Inf)", vec("float", [1.0, None, "nan", "inf"])), ("1:3", vec("int", [1, 2, 3])),
+        ("c(a = 1L)", vec("int", [1], names=["a"])), ("character(0)", vec("string", [])),
+        ("c('x', NA)", vec("string", ["x", None])), ("c(TRUE, NA)", vec("logical", [True, None])),
+        ("c(1+1i, NA)", vec("complex", [[1.0, 1.0], None])),
+        ("factor(c('lo', NA, 'hi'), levels = c('lo', 'hi'), ordered = TRUE)",
+         {"$": "factor", "levels": ["lo", "hi"], "v": [1, None, 2], "ordered": True}),
+        ("as.Date('2024-02-29')", {"$": "date", "v": "2024-02-29"}),
+        ("as.Date(c('1900-03-01', NA))", vec("date", ["1900-03-01", None])),
+        ("as.POSIXct('2024-02-29 12:00:00', tz = 'UTC')", {"$": "datetime", "v": "2024-02-29T12:00:00+00:00"}),
+        ("as.POSIXct(1.25, origin = '1970-01-01', tz = 'UTC')",
+         {"$": "datetime", "v": "1970-01-01T00:00:01.250000+00:00"}),
+        ("as.difftime(1.5, units = 'mins')", {"$": "duration", "v": 90.0}),
+        ("list(1, 'a', list())", [1.0, "a", []]), ("list(a = 1L, b = NULL)", {"a": 1, "b": None}),
+        ("list(a = 1L, a = 2L)", {"$": "map", "v": [["a", 1], ["a", 2]]}),
+        ("list(`$` = 1L)", {"$": "map", "v": [["$", 1]]}), ("list(1L, b = 2L)", {"$": "map", "v": [["", 1], ["b", 2]]}),
+    ]
+    for code, want in table:
+        r = g.run(code)
+        assert r["ok"] and r["value"] == want and type(r["value"]) is type(want), (code, r, want)
+        if "as.difftime" not in code:
+            back = g.run("isTRUE(all.equal(a, {%s}, tolerance = 0)) || identical(a, {%s})" % (code, code), {"a": want})
+            assert back.get("value") is True, (code, back, g.run("dput(a)").stdout)
+    assert b'"value":2.0' in (g.run("2"), g.last_line)[1]
+    assert g.value("a", {"a": 2**40}) == float(2**40) and g.value("a", {"a": 5}) == 5
+    assert g.value("a", {"a": 2**60}) == {"$": "int", "v": str(2**60)}
+    assert g.value("class(a)", {"a": {"$": "int", "v": "9" * 30}}) == "bigint"
+    assert g.value("is.null(a)", {"a": None}) is True
+
+
+def test_arrays_and_frames():
+    g = shared()
+    v = g.value("matrix(c(1.5, 2, 3, 4, 5, 6), 2, dimnames = list(NULL, c('a', 'b', 'c')))")
+    assert v["dtype"] == "float64" and v["shape"] == [2, 3] and v["dimnames"] == [None, ["a", "b", "c"]]
+    assert struct.unpack("<6d", base64.b64decode(v["v"])) == (1.5, 3, 5, 2, 4, 6)
+    for code in ("matrix(1:6, 2)", "array(1:24, c(2, 3, 4))", "matrix(c(TRUE, FALSE), 1)", "matrix(c(1, NA), 1)",
+                 "matrix(c(1+1i, 2), 2)", "matrix(c('a', NA, 'b', 'c'), 2)", "matrix(0, 0, 3)",
+                 "data.frame(i = 1:2, f = c(0.5, NA), s = c('a', NA), l = c(TRUE, NA), d = as.Date(c('2024-01-01', NA)), "
+                 "g = factor(c('x', 'y')), t = as.POSIXct(c(0, 1.5), origin = '1970-01-01', tz = 'UTC'))",
+                 "mtcars", "data.frame()", "data.frame(a = 1, row.names = 'r')", "iris"):
+        v = g.value(code)
+        r = g.run("isTRUE(all.equal(a, %s, tolerance = 0))" % code, {"a": v})
+        assert r.get("value") is True, (code, v, g.run("print(all.equal(a, %s)); dput(a)" % code).stdout)
+    f = g.value("data.frame(i = 1:2, s = c('a', NA))")
+    assert f == {"$": "frame", "names": ["i", "s"], "columns": [vec("int", [1, 2]), vec("string", ["a", None])],
+                 "rows": 2}
+    v = g.value("matrix(c(1L, NA), 1)")
+    assert v["dtype"] == "float64"
+    assert g.value("mean(df$mpg)", {"df": {"$": "frame", "names": ["mpg"], "rows": 2,
+                                           "columns": [vec("float", [1.0, 2.0])]}}) == 1.5
+
+
+def test_values_that_cannot_cross():
+    g = shared()
+    for code, word in (("x <- list(); for (i in 1:100) x <- list(x); x", "nested deeper"),
+                       ("numeric(2e6)", "more than 1000000 elements"), ("strrep('x', 9e6)", "too large"),
+                       ("raw(9e6)", "too large"), ("matrix(0, 1500, 1500)", "too large")):
+        r = g.run(code)
+        assert r.error.get("kind") == "value" and word in r.error["message"], (code, str(r)[:300])
+    for code, name in (("function(x) x", "function"), ("globalenv()", "environment"), ("quote(a + b)", "call"),
+                       ("quote(stop('no'))", "call"), ("lm(mpg ~ wt, mtcars)", "lm")):
+        v = g.value(code)
+        assert v["$"] == "repr" and (v["class"] == name or name == "call"), (code, v)
+    r = g.run("print.bad <- function(x, ...) stop('no'); structure(list(), class = 'bad')")
+    assert r["ok"] and r["value"]["$"] == "repr", r
+    assert g.value("1") == 1
+
+
+def test_context_and_env():
+    g = shared()
+    assert g.value("x + y", {"x": 10, "y": 20}) == 30
+    assert g.run("Sys.getenv('FOO')", env={"FOO": "b ar"})["value"] == "b ar"
+    assert g.run("Sys.getenv('FOO', 'none')", env={"FOO": None})["value"] == "none"
+    assert g.value("nchar(s)", {"s": "ä😀"}) == 2
+
+
+def test_token_is_nowhere():
+    with guest() as g:
+        assert g.value("Sys.getenv('CORDON_TOKEN')") == ""
+        text = g.run("cat(rawToChar({b <- readBin('/proc/self/environ', 'raw', 1e5); b[b == 0] <- as.raw(10); b}))").stdout
+        assert "CORDON_TOKEN=xxx" in text and g.token not in text
+
+
+def test_nothing_in_the_globals():
+    with guest() as g:
+        assert g.value("ls(all.names = TRUE)") == vec("string", [])
+
+
+def test_plots():
+    with guest() as g:
+        r = g.run("plot(1:3); hist(mtcars$mpg); invisible()")
+        assert [o["mime"] for o in r.outputs] == ["image/png"] * 2 and r.stderr == "", (r, r.stderr)
+        assert base64.b64decode(r.outputs[0]["data"]).startswith(b"\x89PNG")
+        assert not g.run("1").outputs and not os.path.exists(g.home + "/Rplots.pdf")
+        r = g.run("plot(1:3); stop('after')")
+        assert len(r.outputs) == 1 and r.error["message"] == "after"
+        r = g.run("pdf('own.pdf'); plot(1); dev.off()")
+        assert not r.outputs and os.path.exists(g.home + "/own.pdf")
+        assert g.value("length(Sys.glob(file.path(tempdir(), 'plot*')))") == 0
+
+
+def test_tables():
+    r = shared().run("data.frame(a = 1:2, b = c('<x>', NA))")
+    assert [o["mime"] for o in r.outputs] == ["text/html", "application/json"], r.outputs
+    assert "&lt;x&gt;" in r.outputs[0]["data"]
+    assert json.loads(r.outputs[1]["data"]) == {"columns": ["a", "b"], "index": ["1", "2"],
+                                                "data": [[1, "<x>"], [2, None]]}
+    assert not shared().run("invisible(data.frame(a = 1))").outputs
+
+
+def test_tools():
+    def fail():
+        raise RuntimeError("tool failed")
+
+    handlers = {"add": lambda a, b: a + b, "get": lambda key: {"a": 10, "b": 20}.get(key, 0), "fail": fail,
+                "ping": lambda: "pong", "pi": lambda: math.pi, "echo": lambda v: v, "my.tool": lambda: 1,
+                "opt": lambda **k: sorted(k)}
+    tools = [ADD, {"name": "get", "args": {"key": {"type": "character", "required": True}}},
+             {"name": "fail", "args": {}}, {"name": "ping", "args": {}}, {"name": "pi", "args": {}},
+             {"name": "echo", "args": {"v": {"required": True}}}, {"name": "my.tool", "args": {}},
+             {"name": "opt", "args": {"a": {"type": "integer", "required": True},
+                                      "b": {"type": "string", "required": False}}}]
+    with guest(tools=tools, handlers=handlers) as g:
+        assert g.value("add(2, 3)") == 5 and g.value("x <- add(1, 2); add(b = x, a = 10)") == 13
+        assert g.value("sum(sapply(c('a', 'b', 'c'), get))") == 30
+        r = g.run("fail()")
+        assert r.error["kind"] == "tool" and r.error["message"] == "tool failed", r
+        assert g.value("tryCatch(fail(), error = function(e) conditionMessage(e))") == "tool failed"
+        for code, text in (("add('hello', 3)", "Tool 'add': argument 'a' must be numeric, got character"),
+                           ("add(1)", "Tool 'add': argument 'b' is missing"), ("add(1, 2, evil = 9)", "unused argument"),
+                           ("ping(x = 1)", "unused argument"),
+                           ("opt(1.5)", "Tool 'opt': argument 'a' must be integer, got numeric")):
+            r = g.run(code)
+            assert text in r.error["message"] and not r.calls, (code, r)
+        assert g.value("ping()") == "pong" and g.value("my.tool()") == 1 and g.value("pi() == base::pi") is True
+        assert g.value("opt(1)") == ["a"] and g.value("opt(1, 'x')") == ["a", "b"]
+        assert g.value("call_tool('add', a = 1, b = 1)") == 2
+        assert "Unknown tool" in g.run("call_tool('nope')").error["message"]
+        r = g.run("add <- 5; add(1, 2)")
+        assert r["value"] == 3
+        assert g.run("assign('add', 5, pos = 'cordon:tools')").error["kind"] == "exception"
+        assert "Adds two numbers." in g.run("help(add)").stdout
+        assert g.value("rm(add); names(formals(add))") == vec("string", ["a", "b"])
+        for v in ("NULL", "c(a = 1, b = NA)", "list(1, list('x'))", "mtcars", "1e-300", "NaN", "factor('a')"):
+            assert g.value("v <- %s; identical(echo(v), v)" % v) is True, v
+        r = g.run("for (i in 1:2000) stopifnot(add(i, 1) == i + 1)")
+        assert r["ok"] and len(r.calls) == 2000
+        assert "too large" in g.run("echo(strrep('x', 2e6))").error["message"]
+        assert g.value("add(1, 2)") == 3
+
+
+def test_forked_children_are_silent():
+    g = shared()
+    r = g.run("p <- parallel::mcparallel(1 + 1); parallel::mccollect(p)[[1]]")
+    assert r["ok"] and r["value"] == 2, r
+    assert g.value("5") == 5
+
+
+def test_exit_message():
+    g = guest()
+    g.run("1")
+    g.send({"type": "exit"})
+    try:
+        g.recv()
+        raise AssertionError("still there")
+    except Gone:
+        pass
+    assert g.close() == 0
+
+
+def test_large():
+    g = shared()
+    assert g.value("x <- 0\n" + "x <- x + 1\n" * 20000 + "x") == 20000
+    assert len(g.run("cat(strrep('y', 3e6))").stdout) == 3000000
+    assert len(g.value("as.numeric(1:200000)")["v"]) == 200000
+
+
+def template(**k):
+    return Template(ARGV + ["--args", "--template"], env=dict(ENV, CORDON_LIBGUEST=forklib()), **k)
+
+
+def test_template():
+    with template(options={"preload": ["splines", "no_such_package"]}) as t:
+        assert t.hello.get("template") is True
+        a, b = t.spawn(), t.spawn(tools=[ADD], handlers={"add": lambda a, b: a + b})
+        a.run("x <- 1")
+        assert "not found" in b.run("x").error["message"] and a.value("x") == 1
+        r = b.run("cat('out'); message('err'); add(1, 2)")
+        assert r["value"] == 3 and r.stdout == "out" and r.stderr == "err\n" and a.run("1").stdout == ""
+        assert a.value("'package:splines' %in% search()") is True
+        assert a.value("ls()") == "x"
+        r = b.run("plot(1:3)")
+        assert len(r.outputs) == 1, (r, r.stderr)
+        more = [t.spawn() for _ in range(3)]
+        draws = [json.dumps(s.value("c(runif(2), sample(1e6, 1))")) for s in [a, b] + more]
+        names = [s.value("tempfile()") for s in [a, b] + more]
+        assert len(set(draws)) == 5 and len(set(names)) == 5, (draws, names)
+        pid = a.value("Sys.getpid()")
+        a.start("repeat {}")
+        time.sleep(0.3)
+        os.kill(pid, 2)
+        assert a.finish().error["kind"] == "interrupted" and a.value("x") == 1
+        for s in [a, b] + more:
+            s.close()
+
+
+def check(code):
+    env = dict(os.environ, **ENV)
+    os.environ.update(ENV)
+    try:
+        return validate(ARGV + ["--args", "--validate"], code)
+    finally:
+        os.environ.clear()
+        os.environ.update(env)
+
+
+def test_validation():
+    for code in ("", "  \n", "mean(c(1, 2, 3))", "x <- 'system(1)' # url()", "system <- 1"):
+        r = check(code)
+        assert r["valid"] and r["error"] is None and r["warnings"] == [], (code, r)
+    r = check("x <- 1\nif (TRUE {")
+    assert not r["valid"] and r["line"] == 2 and r["column"] == 10 and "syntax error" in r["error"], r
+    for code, name in (("system('ls')", "system"), ("x <- .Call('a')", ".Call"), ("y <- mean(url('x'))", "url"),
+                       ("f <- function() do.call(g, list())", "do.call"), ("base::system('x')", "system"),
+                       ("processx::run('x')", "processx::run")):
+        r = check(code)
+        assert r["valid"] and r["warnings"] == [
+            "Code contains call to `%s()` which may be restricted by the sandbox" % name], (code, r)
