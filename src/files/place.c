@@ -18,7 +18,7 @@ static const struct {
 	const char *name, *path;
 	size_t path_len;
 } trees[WORKSPACE_TREES] = {
-	[WORKSPACE_HOME] = { "home", "/home/user", 10 },
+	[WORKSPACE_HOME] = { "user", "/home/user", 10 },
 	[WORKSPACE_TMP] = { "tmp", "/tmp", 4 },
 	[WORKSPACE_WORK] = { "workspace", "/workspace", 10 },
 };

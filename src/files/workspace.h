@@ -1,7 +1,7 @@
 /* files/workspace.h - the files of one session, reached from the host through one directory
  * descriptor, while the guest runs, is stuck, or is gone.
  *
- * The directory holds three trees, `home`, `tmp` and `workspace`, which the guest sees as
+ * The directory holds three trees, `user`, `tmp` and `workspace`, which the guest sees as
  * /home/user, /tmp and /workspace. Paths here are the guest's; relative ones start in /home/user.
  * Everything beneath may be changed by a hostile guest at any moment: no lookup follows a link by
  * the kernel's rules outside a tree, no open blocks, no answer of an earlier look is trusted.
