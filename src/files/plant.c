@@ -96,6 +96,14 @@ static int remember_dir(struct plant *p, int base_fd, const char *rel, uint32_t 
 	return 0;
 }
 
+/* Without a workspace there is no stage, and whole directories are not ours to remove. */
+static int remove_name(struct plant *p, const char *name)
+{
+	if (p->ws)
+		return removal_at(p->ws, p->parent_fd, name);
+	return unlinkat(p->parent_fd, name, 0) ? -errno : 0;
+}
+
 int plant_directory(struct plant *p, int base_fd, const char *rel, uint32_t mode, int64_t mtime_ns)
 {
 	if (!*rel)
@@ -111,7 +119,7 @@ int plant_directory(struct plant *p, int base_fd, const char *rel, uint32_t mode
 		if (fstatat(p->parent_fd, name, &st, AT_SYMLINK_NOFOLLOW))
 			return -errno;
 		if (!S_ISDIR(st.st_mode)) {
-			r = removal_at(p->ws, p->parent_fd, name);
+			r = remove_name(p, name);
 			if (r < 0)
 				return r;
 			if (mkdirat(p->parent_fd, name, 0700))
@@ -131,7 +139,7 @@ static int clear_name(struct plant *p, int base_fd, const char *rel)
 	int r = enter_parent(p, base_fd, rel);
 	if (r < 0)
 		return r;
-	r = removal_at(p->ws, p->parent_fd, last_name(rel));
+	r = remove_name(p, last_name(rel));
 	return r == -ENOENT ? 0 : r;
 }
 

@@ -15,7 +15,7 @@ struct plant_dir {
 };
 
 struct plant {
-	struct workspace *ws;
+	struct workspace *ws; /* NULL: a plain directory; only files and links are replaced */
 	/* The directory used last: entries of one directory mostly follow each other. */
 	int base_fd, parent_fd;
 	char parent[PATH_MAX];

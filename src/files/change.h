@@ -1,0 +1,48 @@
+/* files/change.h - the differences between a directory as it was copied in and as it is now. Shared
+ * by review.c, which finds them, and apply.c, which takes them over. */
+#pragma once
+
+#include "files/intake.h"
+#include "files/listing.h"
+#include "files/nameset.h"
+#include "files/review.h"
+
+enum change_kind { CHANGE_ADDED, CHANGE_MODIFIED, CHANGE_DELETED, CHANGE_TYPE, CHANGE_MODE };
+
+/* What was copied. */
+struct change_origin {
+	char *rel;
+	uint32_t mode;
+	uint64_t size;
+	unsigned char hash[INTAKE_HASH_SIZE];
+	bool is_seen;
+};
+
+struct change {
+	enum change_kind kind;
+	char *rel;
+	const struct change_origin *was; /* NULL: added */
+	uint32_t mode;                   /* now; 0: deleted */
+	uint64_t size;
+};
+
+struct change_list {
+	struct change *items;
+	size_t count, cap;
+};
+
+struct review {
+	struct workspace *ws;
+	char *host_dir, *guest_dir;
+	int host_fd;
+	struct change_origin *origins;
+	size_t origin_count, origin_cap;
+	struct nameset index; /* rel to number in origins, plus one */
+};
+
+/* Sorted by path. 0 or -errno; the caller works as the owner. */
+int change_find(struct review *r, int guest_fd, struct change_list *ret);
+void change_list_done(struct change_list *l);
+/* The directory of the copy, O_PATH, or -errno. */
+int change_open_guest(const struct review *r);
+#define cleanup_change_list CLEANUP(change_list_done)

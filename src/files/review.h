@@ -1,0 +1,37 @@
+/* files/review.h - running against a copy of a host directory, then looking at what changed, and
+ * taking over all or some of it. */
+#pragma once
+
+#include "base/json.h"
+#include "files/intake.h"
+#include "files/nameset.h"
+#include "files/workspace.h"
+
+struct review;
+
+struct review_options {
+	const char *host_dir;
+	struct workspace *ws;            /* outlives the review */
+	const char *guest_dir;           /* where the copy goes: "/workspace" */
+	const struct strlist *leave_out; /* paths inside host_dir that are not copied; NULL: none */
+	uint64_t max_bytes;              /* 0: the quota */
+};
+
+/* Copies the directory in and remembers what it was. */
+int review_open(const struct review_options *o, struct review **ret, struct cordon_error **reterr);
+struct review *review_close(struct review *r);
+
+/* JSON object, to be freed: {"added", "modified", "deleted", "changes": [{"path", "change": added,
+ * modified, deleted, type or mode, "type", "old_type", "size", "old_size", "mode", "old_mode",
+ * "lines_added", "lines_removed", "diff"}]}, sorted by path. */
+int review_diff(struct review *r, char **ret_json, struct cordon_error **reterr);
+
+/* Takes over what changed at these paths or beneath them; paths NULL: everything, except what git
+ * would execute, which must be named. Each file is replaced in one step. What changed on the host
+ * meanwhile, and links that lead out, are refused. JSON, to be freed: {"applied": [path...],
+ * "refused": [{"path", "reason"}...]}. */
+int review_apply(struct review *r, const char *const *paths, size_t count, char **ret_json,
+		 struct cordon_error **reterr);
+
+DEFINE_FREEP(struct review *, review_close)
+#define cleanup_review CLEANUP(review_closep)
