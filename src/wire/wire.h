@@ -19,7 +19,8 @@
  *   }
  *   wire_end(w);
  *
- * wire_next() must be called after every wake-up of the wire, also one for POLLOUT alone: while
+ * wire_next() must be called before the first poll (a guest may have sent more than was asked for)
+ * and after every wake-up of the wire, also one for POLLOUT alone: while
  * the guest does not read its answers, further messages are held back (wire_events leaves POLLIN
  * out), so that a guest that only asks and never listens cannot grow the host.
  * After any negative return the wire is broken and says so again; only wire_free() is left. */
