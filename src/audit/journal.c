@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/str.h"
 
-enum { REOPEN_TRIES = 16, TAIL_BYTES = 65536, LAST_NUMBER = 1000000, LOOK_AGAIN_MS = 50 };
+enum { REOPEN_TRIES = 16, TAIL_BYTES = 4096, LAST_NUMBER = 1000000, LOOK_AGAIN_MS = 50 };
 
 static int check_path(const char *path, struct cordon_error **reterr)
 {
@@ -167,11 +167,10 @@ static int lock_current(struct journal *j, off_t *ret_size, struct cordon_error 
 /* Where the last newline is, or -1. */
 static off_t last_newline(int fd, off_t size)
 {
-	static const off_t step = TAIL_BYTES;
-	cleanup_free char *chunk = malloc(TAIL_BYTES);
+	char chunk[TAIL_BYTES];
 
-	while (chunk && size > 0) {
-		off_t from = size > step ? size - step : 0;
+	while (size > 0) {
+		off_t from = size > TAIL_BYTES ? size - TAIL_BYTES : 0;
 		ssize_t n = pread(fd, chunk, (size_t)(size - from), from);
 		if (n <= 0)
 			break;
@@ -248,19 +247,21 @@ static int write_line(struct journal *j, int fd, const struct buf *line, off_t s
 	return err_errno(reterr, e, "write to the audit log '%s'", j->path);
 }
 
-/* After a crash: ends the torn line, says so, and goes on from the last whole one. */
+/* After a crash: ends the torn line, says so, and goes on from the last whole one. The space sees
+ * to it that a line that lacked nothing but its newline does not become whole, and the chain
+ * ambiguous. */
 static int mend(struct journal *j, off_t torn, off_t *size, struct cordon_error **reterr)
 {
 	cleanup_buf struct buf line = { 0 };
 	char head[CHAIN_HEX + 1];
 
 	buf_init(&line, 4096);
-	if (begin_own(&line, "\n", "audit_recovered") < 0 ||
-	    buf_printf(&line, ",\"torn_bytes\":%" PRId64, (int64_t)torn) < 0 ||
+	if (begin_own(&line, " \n", "audit_recovered") < 0 ||
+	    buf_printf(&line, ",\"torn_bytes\":%" PRId64, (int64_t)torn + 1) < 0 ||
 	    !buf_reserve(&line, CHAIN_SEAL_BYTES + 2))
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	memcpy(head, j->head, sizeof(head));
-	buf_commit(&line, chain_seal(line.data + 1, line.len - 1, head) - (line.len - 1));
+	buf_commit(&line, chain_seal(line.data + 2, line.len - 2, head) - (line.len - 2));
 	line.data[line.len] = '\n';
 	int r = write_line(j, j->fd, &line, *size, reterr);
 	if (r < 0)

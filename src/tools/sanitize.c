@@ -192,7 +192,7 @@ static bool is_after_host_word(struct text t, const char *p)
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		size_t len = strlen(words[i]);
 		if ((size_t)(p - t.start) >= len && strncasecmp(p - len, words[i], len) == 0 &&
-		    (p - len == t.start || !is_word(p[-len - 1])))
+		    (p - len == t.start || !is_word(p[-(ptrdiff_t)len - 1])))
 			return true;
 	}
 	return false;

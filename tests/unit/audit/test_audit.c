@@ -239,7 +239,17 @@ TEST(a_torn_line_is_told_and_mended)
 	ASSERT_EQ(r.lines, 4);
 	ASSERT_EQ(r.recovered, 1);
 	ASSERT_EQ(r.torn_bytes, 0);
-	/* The same when the very first line was torn. */
+	/* The same when nothing but the newline is missing. */
+	struct stat st;
+	ASSERT_EQ(stat(path, &st), 0);
+	ASSERT_EQ(truncate(path, st.st_size - 1), 0);
+	a = open_path(path);
+	ASSERT_EQ(audit_write(a, "four", "s", NULL, NULL, NULL), 0);
+	audit_close(a);
+	r = verify(path, NULL);
+	ASSERT(r.is_whole);
+	ASSERT_EQ(r.recovered, 2);
+	/* And when the very first line was torn. */
 	ASSERT_EQ(truncate(path, 50), 0);
 	a = open_path(path);
 	ASSERT_EQ(audit_write(a, "two", "s", NULL, NULL, NULL), 0);
