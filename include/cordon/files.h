@@ -61,4 +61,23 @@ int cordon_files_export(struct cordon_session *s, int fd, struct cordon_error **
 int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json,
 			struct cordon_error **reterr);
 
+/* Saved workspaces and exports, without a session. A saved workspace is named as sessions were
+ * opened with it; a name with a slash in it, or one that ends in .cws, is the path of an export. */
+/* JSON array of {"name", "bytes", "saved"}, to be freed. */
+int cordon_saved_list(char **ret_json, struct cordon_error **reterr);
+int cordon_saved_open(const char *name, int *ret_fd, struct cordon_error **reterr);
+/* Checks an export as cordon_files_import does, and saves it under the name. */
+int cordon_saved_import(const char *name, int fd, char **ret_report_json,
+			struct cordon_error **reterr);
+int cordon_saved_remove(const char *name, struct cordon_error **reterr);
+
+/* One entry of an export; link: the target of a link, or NULL. Other than 0 ends the list and is
+ * returned. */
+typedef int (*cordon_export_fn)(const char *path, const struct cordon_file_info *info,
+				const char *link, void *arg);
+int cordon_export_list(int fd, cordon_export_fn fn, void *arg, struct cordon_error **reterr);
+/* Writes the content of one file to out_fd. */
+int cordon_export_read(int fd, const char *path, int out_fd, struct cordon_error **reterr);
+/* JSON array of {"path", "change": added, modified, deleted, type or mode, ...}, to be freed. */
+int cordon_export_diff(int old_fd, int new_fd, char **ret_json, struct cordon_error **reterr);
 #pragma GCC visibility pop

@@ -285,7 +285,7 @@ TEST(linediff_finds_the_least)
 
 TEST(linediff_gives_up_on_what_is_all_different)
 {
-	cleanup_free char *a = malloc(40000), *b = malloc(40000);
+	cleanup_free char *a = malloc(40001), *b = malloc(40001);
 	for (int i = 0; i < 5000; i++) {
 		snprintf(a + i * 8, 9, "a%06d\n", i);
 		snprintf(b + i * 8, 9, "b%06d\n", i);

@@ -272,7 +272,7 @@ TEST(offload_and_back)
 	ASSERT_FAILS(workspace_read(f.ws, "d/a", 0, &bytes, &len, &e), CORDON_STATE,
 		     "Sandbox is offloaded");
 	struct stat st;
-	ASSERT_EQ(fstatat(f.root_fd, "home/d", &st, 0), -1); /* and its room is free */
+	ASSERT_EQ(fstatat(f.root_fd, "user/d", &st, 0), -1); /* and its room is free */
 	ASSERT_EQ(offload_load(f.ws, "id-1", give_back, &s, &state, NULL), 0);
 	ASSERT_STREQ(state, "{\"env\":{}}");
 	ASSERT_STREQ(fixture_get(&f, "d/a"), "content");

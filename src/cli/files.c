@@ -1,0 +1,327 @@
+/* cli/files.c - `cordon files`: looks into saved workspaces and exports, and moves them about. */
+#include <cordon/cordon.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "cli/verb.h"
+
+enum { CHUNK = 256 * 1024 };
+
+static int open_saved(const struct cli *c, const char *name, int *ret_fd)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	if (str_eq(name, "-")) {
+		*ret_fd = dup(STDIN_FILENO);
+		return 0;
+	}
+	return cordon_saved_open(name, ret_fd, &e) < 0 ? cli_fail(c, e) : 0;
+}
+
+/* Names are the guest's: what could steer a terminal is shown as it would be written in C. */
+static void put_name(const char *s)
+{
+	for (; *s; s++) {
+		unsigned char ch = (unsigned char)*s;
+		if (ch < 0x20 || ch == 0x7f || ch == '\\')
+			printf("\\x%02x", ch);
+		else
+			putchar(*s);
+	}
+}
+
+struct ls {
+	const char *path; /* NULL: everything */
+	bool is_long, is_json;
+	json_t *all;
+	size_t count;
+};
+
+static bool is_beneath(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+	while (n && dir[n - 1] == '/')
+		n--;
+	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/');
+}
+
+static int ls_one(const char *path, const struct cordon_file_info *info, const char *link,
+		  void *arg)
+{
+	static const char *const types[] = { "file", "directory", "link", "other" };
+	struct ls *l = arg;
+	if (l->path && !is_beneath(path, l->path))
+		return 0;
+	l->count++;
+	if (l->is_json) {
+		json_t *item = json_pack("{s:o, s:s, s:I, s:i, s:I}", "path",
+					 json_string_lossy(path, strlen(path)), "type",
+					 types[info->type], "size", (json_int_t)info->size, "mode",
+					 (int)info->mode, "mtime_ns", (json_int_t)info->mtime_ns);
+		if (item && link)
+			json_object_set_new(item, "link", json_string_lossy(link, strlen(link)));
+		return item && !json_array_append_new(l->all, item) ? 0 : -CORDON_NOMEM;
+	}
+	if (l->is_long)
+		printf("%c%04o %12llu ", "-dl?"[info->type], info -> mode,
+		       (unsigned long long)info -> size);
+	put_name(path);
+	if (l->is_long && link) {
+		fputs(" -> ", stdout);
+		put_name(link);
+	}
+	putchar('\n');
+	return 0;
+}
+
+static int print_text(const struct cli *c, char *text)
+{
+	cleanup_free char *owned = text;
+	if (!text) {
+		cli_error(c, "out of memory");
+		return cordon_code_exit_status(CORDON_NOMEM);
+	}
+	puts(text);
+	return 0;
+}
+
+static int list_names(const struct cli *c)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	char *json = NULL;
+	if (cordon_saved_list(&json, &e) < 0)
+		return cli_fail(c, e);
+	if (cli_has(c, "json"))
+		return print_text(c, json);
+	cleanup_json json_t *list = json_loads(json, 0, NULL);
+	size_t i;
+	json_t *one;
+	free(json);
+	json_array_foreach(list, i, one)
+	{
+		printf("%-32s %12lld  %s\n", json_string_value(json_object_get(one, "name")),
+		       (long long)json_integer_value(json_object_get(one, "bytes")),
+		       json_string_value(json_object_get(one, "saved")));
+	}
+	return 0;
+}
+
+static int ls(const struct cli *c, int argc, char **argv)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_close int fd = -1;
+	if (argc < 2)
+		return list_names(c);
+	cleanup_free char *path = NULL;
+	if (argc > 2)
+		path = str_printf("%s%s", argv[2][0] == '/' ? "" : "/home/user/", argv[2]);
+	int status = open_saved(c, argv[1], &fd);
+	if (status)
+		return status;
+	cleanup_json json_t *all = json_array();
+	struct ls l = { .path = path,
+			.is_long = cli_has(c, "long"),
+			.is_json = cli_has(c, "json"),
+			.all = all };
+	if (cordon_export_list(fd, ls_one, &l, &e) < 0)
+		return cli_fail(c, e);
+	if (path && !l.count) {
+		cli_error(c, "ENOENT: no such file: '%s'", path);
+		return cordon_code_exit_status(CORDON_NOT_FOUND);
+	}
+	return l.is_json ? print_text(c, json_text(all, NULL)) : 0;
+}
+
+static int cat(const struct cli *c, int argc, char **argv)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_close int fd = -1;
+	if (argc != 3)
+		return cli_usage(c, "cat needs a workspace and a path");
+	int status = open_saved(c, argv[1], &fd);
+	if (status)
+		return status;
+	return cordon_export_read(fd, argv[2], STDOUT_FILENO, &e) < 0 ? cli_fail(c, e) : 0;
+}
+
+static int ignore(const char *path, const struct cordon_file_info *info, const char *link,
+		  void *arg)
+{
+	(void)path, (void)info, (void)link, (void)arg;
+	return 0;
+}
+
+static int copy(const struct cli *c, int from, int to)
+{
+	cleanup_free char *chunk = malloc(CHUNK);
+	if (!chunk || lseek(from, 0, SEEK_SET) < 0) {
+		cli_error(c, "cannot read the workspace");
+		return 125;
+	}
+	for (;;) {
+		ssize_t n = file_read_full(from, chunk, CHUNK);
+		int r = n > 0 ? file_write_all(to, chunk, (size_t)n) : (int)n;
+		if (r < 0) {
+			cli_error(c, "cannot write: %s", strerror(-r));
+			return 125;
+		}
+		if (n == 0)
+			return 0;
+	}
+}
+
+static int export(const struct cli *c, int argc, char **argv)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_close int fd = -1, out = -1;
+	if (argc < 2 || argc > 3)
+		return cli_usage(c, "export needs a workspace, and a file or nothing");
+	bool to_stdout = argc < 3 || str_eq(argv[2], "-");
+	if (to_stdout && isatty(STDOUT_FILENO))
+		return cli_usage(c, "an export is no text: name a file, or redirect");
+	int status = open_saved(c, argv[1], &fd);
+	if (status)
+		return status;
+	/* What is damaged is better found now than when it is needed. */
+	if (cordon_export_list(fd, ignore, NULL, &e) < 0)
+		return cli_fail(c, e);
+	if (to_stdout)
+		return copy(c, fd, STDOUT_FILENO);
+	int excl = cli_has(c, "force") ? O_TRUNC : O_EXCL;
+	out = open(argv[2], O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | excl, 0600);
+	if (out < 0) {
+		cli_error(c, "%s: %s%s", argv[2], strerror(errno),
+			  errno == EEXIST ? " (--force replaces it)" : "");
+		return 125;
+	}
+	return copy(c, fd, out);
+}
+
+static int import(const struct cli *c, int argc, char **argv)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_close int fd = -1;
+	if (argc != 3)
+		return cli_usage(c, "import needs a name and a file");
+	fd = str_eq(argv[2], "-") ? dup(STDIN_FILENO) : open(argv[2], O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		cli_error(c, "%s: %s", argv[2], strerror(errno));
+		return cordon_code_exit_status(CORDON_NOT_FOUND);
+	}
+	char *report = NULL;
+	if (cordon_saved_import(argv[1], fd, &report, &e) < 0)
+		return cli_fail(c, e);
+	if (cli_has(c, "json"))
+		return print_text(c, report);
+	cleanup_json json_t *j = json_loads(report, 0, NULL);
+	size_t i;
+	json_t *one;
+	free(report);
+	json_array_foreach(json_object_get(j, "skipped"), i, one)
+	{
+		cli_error(c, "skipped %s: %s", json_string_value(json_object_get(one, "path")),
+			  json_string_value(json_object_get(one, "reason")));
+	}
+	printf("%lld files, %lld bytes\n",
+	       (long long)json_integer_value(json_object_get(j, "files")),
+	       (long long)json_integer_value(json_object_get(j, "bytes")));
+	return 0;
+}
+
+static int diff(const struct cli *c, int argc, char **argv)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_close int old = -1, new = -1;
+	if (argc != 3)
+		return cli_usage(c, "diff needs two workspaces");
+	int status = open_saved(c, argv[1], &old);
+	if (!status)
+		status = open_saved(c, argv[2], &new);
+	if (status)
+		return status;
+	char *json = NULL;
+	if (cordon_export_diff(old, new, &json, &e) < 0)
+		return cli_fail(c, e);
+	cleanup_json json_t *list = json_loads(json, 0, NULL);
+	bool differ = json_array_size(list) > 0;
+	if (cli_has(c, "json")) {
+		(void)print_text(c, json);
+		return differ;
+	}
+	free(json);
+	size_t i;
+	json_t *one;
+	json_array_foreach(list, i, one)
+	{
+		printf("%-8s ", json_string_value(json_object_get(one, "change")));
+		put_name(json_string_value(json_object_get(one, "path")));
+		putchar('\n');
+	}
+	return differ;
+}
+
+static int remove_saved(const struct cli *c, int argc, char **argv)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	if (argc != 2)
+		return cli_usage(c, "rm needs the name of a workspace");
+	return cordon_saved_remove(argv[1], &e) < 0 ? cli_fail(c, e) : 0;
+}
+
+static int run(struct cli *c, int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(const struct cli *c, int argc, char **argv);
+	} table[] = { { "ls", ls },         { "cat", cat },   { "export", export },
+		      { "import", import }, { "diff", diff }, { "rm", remove_saved } };
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		if (str_eq(argv[0], table[i].name))
+			return table[i].run(c, argc, argv);
+	return cli_usage(c, "unknown: %s", argv[0]);
+}
+
+static const struct cli_option options[] = {
+	{ "long", 'l', NULL, "ls: with type, mode, size and where links lead", false },
+	{ "json", 0, NULL, "ls, import, diff: as JSON", false },
+	{ "force", 'f', NULL, "export: replace the file", false },
+	{ 0 },
+};
+
+static const char *const words[] = { "ls", "cat", "export", "import", "diff", "rm", NULL };
+
+static const struct cli_example examples[] = {
+	{ "cordon files ls", "the saved workspaces" },
+	{ "cordon files ls -l mine /workspace", "what is in one" },
+	{ "cordon files cat mine /workspace/result.csv", "one file of it" },
+	{ "cordon files export mine mine.cws", "take it elsewhere" },
+	{ "cordon files import copy mine.cws", "and in again, under another name" },
+	{ "cordon files diff mine copy", "what differs between two" },
+	{ 0 },
+};
+
+const struct verb verb_files = {
+	.name = "files",
+	.summary = "look into, export, import and compare saved workspaces",
+	.usage = "ls|cat|export|import|diff|rm [OPTION...] [WORKSPACE [PATH|FILE|WORKSPACE]]",
+	.options = options,
+	.run = run,
+	.about = "A WORKSPACE is the name of a saved one (cordon run --workspace NAME), the path "
+		 "of an "
+		 "export (with a slash in it, or ending in .cws), or '-' for standard input.\n\n"
+		 "import takes what is sound of the file and names what it skips: paths that lead "
+		 "out "
+		 "of the workspace, devices, links to what is not in it, duplicates. A damaged "
+		 "file, or "
+		 "one that expands like a bomb, is refused as a whole. diff has the status 1 when "
+		 "there "
+		 "are differences.",
+	.words = words,
+	.min_operands = 1,
+	.max_operands = 3,
+	.examples = examples,
+};
