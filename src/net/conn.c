@@ -1,0 +1,209 @@
+/* net/conn.c - one connection of the guest: birth, steps, death. */
+#include "net/conn.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+
+enum { LEAVING_MS = 2000 };
+
+static void on_client(struct loop *l, int fd, uint32_t events, void *arg)
+{
+	struct conn *c = arg;
+
+	(void)l, (void)fd;
+	stream_event(&c->client, events);
+	conn_run(c);
+}
+
+static int set_up_direct(struct conn *c)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+	struct address a;
+
+	if (getsockname(c->client.fd, (struct sockaddr *)&sa, &len) < 0 ||
+	    !address_from_sockaddr((struct sockaddr *)&sa, &a, &c->port))
+		return -CORDON_OS;
+	const struct host *name = synth_find(c->engine->synth, &a);
+	if (!name) /* somebody's own loopback, or an address that was never given out */
+		return -CORDON_NOT_FOUND;
+	c->target = *name;
+	c->is_fixed = true;
+	return 0;
+}
+
+int conn_new(struct engine *e, int fd, enum engine_front front, struct cordon_error **reterr)
+{
+	struct conn *c = mem_alloc(sizeof(*c));
+	int one = 1;
+
+	if (!c) {
+		(void)close(fd);
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	}
+	c->engine = e;
+	c->front = front;
+	c->id = ++e->next_id;
+	c->server.fd = -1;
+	c->deadline = deadline_after_ms(e->config.timeout_ms);
+	stream_open(&c->client, e->loop, fd, on_client, c);
+	c->client.is_readable = true;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (file_set_nonblock(fd, true) < 0 || (front == FRONT_DIRECT && set_up_direct(c) < 0)) {
+		stream_abort(&c->client);
+		free(c);
+		return 0;
+	}
+	c->next = e->conns;
+	if (c->next)
+		c->next->prev = c;
+	e->conns = c;
+	e->conn_count++;
+	conn_run(c);
+	return 0;
+}
+
+static void conn_free(struct conn *c)
+{
+	struct engine *e = c->engine;
+
+	dial_cancel(c);
+	if (c->record.is_open)
+		record_end(c, "closed", NULL);
+	exchange_done(c);
+	stream_close(&c->client);
+	stream_close(&c->server);
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		e->conns = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	e->conn_count--;
+	free(c->dial_headers);
+	free(c->record.path);
+	free(c);
+	engine_balance(e);
+}
+
+void conn_abort(struct conn *c)
+{
+	if (c->state == CONN_CLOSED)
+		return;
+	stream_abort(&c->client);
+	c->state = CONN_CLOSED;
+}
+
+void conn_leave(struct conn *c)
+{
+	if (c->state == CONN_CLOSED || c->state == CONN_LEAVING)
+		return;
+	dial_cancel(c);
+	stream_close(&c->server);
+	stream_shut(&c->client);
+	c->state = CONN_LEAVING;
+	c->deadline = deadline_after_ms(LEAVING_MS);
+}
+
+/* What still comes is thrown away: closing with unread bytes would reset the answer away. */
+static bool step_leaving(struct conn *c)
+{
+	bool progress = c->client.in.len > 0;
+
+	queue_drop(&c->client.in, c->client.in.len);
+	if (c->client.is_broken || (c->client.is_shut && c->client.is_eof))
+		c->state = CONN_CLOSED;
+	return progress;
+}
+
+static bool step(struct conn *c)
+{
+	enum conn_state before = c->state;
+	bool progress = false;
+
+	switch (c->state) {
+	case CONN_INTAKE:
+	case CONN_GREETED:
+		progress = c->front == FRONT_DNS ? intake_step_dns(c) : intake_step(c);
+		break;
+	case CONN_WAITING:
+		progress = dial_step(c);
+		break;
+	case CONN_CLASSIFY:
+		progress = tunnel_step_classify(c);
+		break;
+	case CONN_TUNNEL:
+		progress = tunnel_step(c);
+		break;
+	case CONN_EXCHANGE:
+		progress = exchange_step(c);
+		break;
+	case CONN_LEAVING:
+		progress = step_leaving(c);
+		break;
+	case CONN_CLOSED:
+		return false;
+	}
+	return progress || c->state != before;
+}
+
+/* A client that was reset has nobody to answer to. */
+static bool is_over(const struct conn *c)
+{
+	return c->state == CONN_CLOSED || c->client.is_broken;
+}
+
+void conn_run(struct conn *c)
+{
+	if (c->is_running) /* a callback within a step: the loop below goes on anyway */
+		return;
+	c->is_running = true;
+	for (bool progress = true; progress && !is_over(c);) {
+		progress = stream_fill(&c->client);
+		if (!c->is_connecting)
+			progress |= stream_fill(&c->server);
+		progress |= step(c);
+		if (c->state == CONN_CLOSED)
+			break;
+		progress |= stream_flush(&c->client);
+		if (!c->is_connecting)
+			progress |= stream_flush(&c->server);
+	}
+	c->is_running = false;
+	if (is_over(c)) {
+		conn_free(c);
+		return;
+	}
+	stream_watch(&c->client, true);
+	if (!c->is_connecting)
+		stream_watch(&c->server, true);
+}
+
+void conn_tick(struct conn *c)
+{
+	if (c->deadline == 0 || !deadline_is_over(c->deadline))
+		return;
+	if (c->record.is_open && c->state != CONN_LEAVING) {
+		refuse_for(c, 504, "timeout", "no answer within %llu ms",
+			   (unsigned long long)c->engine->config.timeout_ms);
+		c->deadline = deadline_after_ms(LEAVING_MS);
+	} else if (c->state == CONN_EXCHANGE) {
+		conn_leave(c); /* idle between requests */
+	} else {
+		conn_abort(c);
+	}
+	conn_run(c);
+}
+
+struct conn *conn_by_ask(struct engine *e, uint64_t ask_id)
+{
+	for (struct conn *c = e->conns; c; c = c->next)
+		if (c->ask_id == ask_id)
+			return c;
+	return NULL;
+}

@@ -1,0 +1,126 @@
+/* net/conn.h - one connection of the guest, from its first byte to its last. Every callback changes
+ * the connection and ends in conn_run(), the only place where one is freed. */
+#pragma once
+
+#include "net/body.h"
+#include "net/engine.h"
+#include "net/http.h"
+
+enum conn_state {
+	CONN_INTAKE,   /* reading what the guest wants */
+	CONN_GREETED,  /* SOCKS5: greeted, the request follows */
+	CONN_WAITING,  /* for an approval, an address or a connection */
+	CONN_CLASSIFY, /* the tunnel stands; what will be spoken in it? */
+	CONN_TUNNEL,
+	CONN_EXCHANGE, /* HTTP, one request after the other */
+	CONN_LEAVING,  /* the last answer is on its way */
+	CONN_CLOSED,
+};
+
+/* What waits for dial.c to be done. */
+enum conn_purpose { PURPOSE_TUNNEL, PURPOSE_REQUEST };
+
+/* One request, or one tunnel, for the audit log. */
+struct record {
+	bool is_open;
+	uint64_t started_ns;
+	char method[HTTP_METHOD_MAX + 1];
+	char *path; /* NULL: not seen */
+	unsigned status;
+	uint64_t bytes_out, bytes_in; /* payload towards and from the server */
+};
+
+enum exchange_phase {
+	EXCHANGE_HEAD, /* waiting for a request */
+	EXCHANGE_DIAL,
+	EXCHANGE_BUSY, /* request out, response in */
+};
+
+struct exchange {
+	enum exchange_phase phase;
+	unsigned client_minor;
+	bool keep_client, keep_server, close_after;
+	bool has_answer_head;
+	bool chunk_request, chunk_answer; /* how the payload is framed anew */
+	struct body request, answer;
+	bool used_secret;
+	struct secret_filter *filter;
+};
+
+struct conn {
+	struct engine *engine;
+	struct conn *prev, *next;
+	uint64_t id;
+	enum engine_front front;
+	enum conn_state state;
+	bool is_socks;              /* a SOCKS reply is owed */
+	bool speaks_http;           /* a refusal can be said in HTTP now */
+	bool is_fixed;              /* a tunnel: the target cannot change any more */
+	bool is_running, is_opened; /* is_opened: TLS is terminated here */
+	struct stream client, server;
+	struct host target;
+	uint16_t port;
+	struct rule_verdict verdict;
+	/* dialling */
+	enum conn_purpose purpose;
+	struct resolve_job *job;
+	struct resolve_result found;
+	size_t next_address;
+	struct address address; /* that was connected */
+	struct host dialled;    /* whom server belongs to */
+	uint16_t dialled_port;
+	uint64_t ask_id;
+	bool is_asked; /* approved already */
+	bool is_connecting, is_proxy_greeting;
+	char *dial_headers; /* what the host program is shown, JSON text */
+	struct exchange exchange;
+	struct record record;
+	deadline_ns deadline;
+};
+
+/* conn.c */
+int conn_new(struct engine *e, int fd, enum engine_front front, struct cordon_error **reterr);
+void conn_run(struct conn *c);
+void conn_abort(struct conn *c); /* at once, with a reset */
+void conn_leave(struct conn *c); /* after what is queued */
+void conn_tick(struct conn *c);  /* time passes */
+struct conn *conn_by_ask(struct engine *e, uint64_t ask_id);
+
+/* intake.c */
+bool intake_step(struct conn *c);
+/* dns over TCP */
+bool intake_step_dns(struct conn *c);
+/* One query of the guest, however it came. */
+size_t intake_answer_dns(struct engine *e, const uint8_t *query, size_t len, uint8_t *ret);
+
+/* dial.c: approval, resolution, the check of every address, connection. Ends in
+ * tunnel_connected(), exchange_connected(), or a refusal. */
+void dial_start(struct conn *c, enum conn_purpose purpose);
+void dial_answer(struct conn *c, bool allow, const char *reason);
+void dial_cancel(struct conn *c);
+bool dial_step(struct conn *c);
+
+/* tunnel.c */
+void tunnel_connected(struct conn *c);
+bool tunnel_step_classify(struct conn *c);
+bool tunnel_step(struct conn *c);
+
+/* exchange.c, answer.c */
+void exchange_start(struct conn *c);
+void exchange_connected(struct conn *c);
+bool exchange_step(struct conn *c);
+void exchange_done(struct conn *c);
+bool answer_step(struct conn *c);
+
+/* refuse.c: what the guest is told, and what is told of it. */
+void refuse_by_rule(struct conn *c, const struct rule_verdict *v);
+void refuse_mismatch(struct conn *c, const char *what, const char *other);
+/* kind: "limit", "timeout", "failed", "protocol" */
+void refuse_for(struct conn *c, unsigned status, const char *kind, const char *fmt, ...)
+	PRINTF_LIKE(4, 5);
+void record_start(struct conn *c, const char *method, const char *path);
+/* Counts against the limits of the request and the execution; false: c was refused. */
+bool record_count(struct conn *c, uint64_t out, uint64_t in);
+void record_end(struct conn *c, const char *outcome, const char *problem);
+void record_denial(struct engine *e, const char *operation, const struct host *h, uint16_t port,
+		   const char *method, const struct rule_verdict *v);

@@ -1,0 +1,64 @@
+/* net/engine.h - the gateway's inside: listeners in the guest's namespace, connections, budgets. */
+#pragma once
+
+#include "base/json.h"
+#include "base/loop.h"
+#include "net/config.h"
+#include "net/control.h"
+#include "net/resolve.h"
+#include "net/stream.h"
+#include "net/synth.h"
+#include "net/tls.h"
+
+enum { ENGINE_LISTENERS = 200, ENGINE_TICK_MS = 100 };
+
+struct conn;
+
+/* How the guest comes in. */
+enum engine_front {
+	FRONT_PROXY,  /* HTTP proxy and SOCKS5 on one port, told apart by the first byte */
+	FRONT_DIRECT, /* to a synthetic address: the program knows nothing of a proxy */
+	FRONT_DNS,
+	FRONT_DNS_UDP,
+};
+
+struct listener {
+	struct engine *engine;
+	int fd;
+	enum engine_front front;
+	struct loop_source *source;
+};
+
+struct engine {
+	struct loop *loop;
+	struct config config;
+	struct control control;
+	struct resolver *resolver;
+	struct synth *synth;
+	struct tls_store *tls; /* NULL: nothing is opened */
+	struct listener listeners[ENGINE_LISTENERS];
+	size_t listener_count;
+	bool is_listening;
+	bool has_v6; /* the guest's side has synthetic IPv6 addresses */
+	int relay_fd;
+	struct loop_source *relay, *tick;
+	struct conn *conns;
+	size_t conn_count;
+	uint64_t next_id;
+	/* Of the running execution. */
+	char execution[64];
+	uint64_t total_bytes, denial_events;
+	/* Since the start. */
+	uint64_t allowed, denied, bytes_out, bytes_in;
+};
+
+/* Takes config and descriptors over. relay_fd: where the guest's half sends its listeners. */
+int engine_new(struct loop *l, struct config *config, int control_fd, int relay_fd,
+	       struct engine **ret, struct cordon_error **reterr);
+struct engine *engine_free(struct engine *e);
+/* Starts or stops taking connections, by how many there are. */
+void engine_balance(struct engine *e);
+/* Counts payload against the execution's budget; false: it is used up. */
+bool engine_spend(struct engine *e, uint64_t bytes);
+/* True when the connections of this host must be looked into. */
+bool engine_must_inspect(const struct engine *e, const struct host *h, bool by_rule);

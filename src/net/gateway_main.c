@@ -1,0 +1,108 @@
+/* net/gateway_main.c - cordon-gateway CONFIG_FD CONTROL_FD RELAY_FD: the process that reads what
+ * the guest sends, away from the host program. Started by net/gateway.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "net/engine.h"
+
+/* No more than it needs: no new privileges, no dumps, no user of the host. */
+static int settle(const struct config *c, struct cordon_error **reterr)
+{
+	struct rlimit none = { 0 }, files = { 4096, 4096 };
+
+	(void)setrlimit(RLIMIT_CORE, &none);
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_errno(reterr, errno, "no_new_privs");
+	if (c->gid &&
+	    (setgroups(0, NULL) < 0 || setresgid((gid_t)c->gid, (gid_t)c->gid, (gid_t)c->gid) < 0))
+		return err_errno(reterr, errno, "become group %u", (unsigned)c->gid);
+	if (c->uid && setresuid((uid_t)c->uid, (uid_t)c->uid, (uid_t)c->uid) < 0)
+		return err_errno(reterr, errno, "become user %u", (unsigned)c->uid);
+	/* After the change of user, which sets it anew. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return err_errno(reterr, errno, "not dumpable");
+	return 0;
+}
+
+static int read_config(int fd, struct config *ret, struct cordon_error **reterr)
+{
+	cleanup_buf struct buf text;
+	cleanup_json json_t *obj = NULL;
+
+	buf_init(&text, CONFIG_MAX_BYTES);
+	int r = file_read_to_end(fd, &text, reterr);
+	if (r == 0)
+		r = json_parse(buf_text(&text), text.len, CONFIG_MAX_BYTES, &obj, reterr);
+	if (r == 0)
+		r = config_read(obj, ret, reterr);
+	if (text.data)
+		explicit_bzero(text.data, text.len);
+	return r;
+}
+
+static int serve(const int fds[static 3], struct cordon_error **reterr)
+{
+	cleanup_config struct config config = { 0 };
+	cleanup_loop struct loop *l = NULL;
+	struct engine *e = NULL;
+
+	int r = read_config(fds[0], &config, reterr);
+	(void)close(fds[0]);
+	if (r == 0)
+		r = settle(&config, reterr);
+	if (r == 0)
+		r = loop_new(&l, reterr);
+	if (r == 0)
+		r = engine_new(l, &config, fds[1], fds[2], &e, reterr);
+	if (r == 0)
+		r = loop_run(l, reterr);
+	engine_free(e);
+	return r;
+}
+
+/* The host program waits for the first line: it gets the reason. */
+static void report(int fd, const struct cordon_error *e)
+{
+	cleanup_buf struct buf reason;
+	size_t len = 0;
+
+	buf_init(&reason, 4096);
+	for (const struct cordon_error *c = e; c; c = cordon_error_cause(c))
+		(void)buf_printf(&reason, "%s%s", c == e ? "" : ": ", cordon_error_message(c));
+	cleanup_json json_t *line = json_pack("{s:s, s:s, s:o}", "type", "failed", "code",
+					      cordon_code_name(cordon_error_code(e)), "reason",
+					      json_string_lossy(buf_text(&reason), reason.len));
+	cleanup_free char *text = line ? json_text(line, &len) : NULL;
+	if (!text || file_write_all(fd, text, len) < 0 || file_write_all(fd, "\n", 1) < 0)
+		log_error_chain("cordon-gateway", e);
+}
+
+int main(int argc, char **argv)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	int fds[3];
+
+	for (int i = 0; i < 3; i++) {
+		char end;
+		if (argc != 4 || sscanf(argv[i + 1], "%d%c", &fds[i], &end) != 1) {
+			fprintf(stderr, "usage: cordon-gateway CONFIG_FD CONTROL_FD RELAY_FD\n");
+			return 2;
+		}
+	}
+	int report_fd = fcntl(fds[1], F_DUPFD_CLOEXEC, 3); /* the engine closes its own */
+	if (serve(fds, &e) == 0)
+		return 0;
+	report(report_fd, e);
+	return 125;
+}

@@ -1,0 +1,208 @@
+/* net/refuse.c - what the guest is told when it gets nothing, and the line that every request
+ * leaves behind. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "net/conn.h"
+#include "net/socks.h"
+
+enum { DENIALS_MAX = 1000, PATH_SHOWN = 512 }; /* events of one execution; the rest is counted */
+
+void record_start(struct conn *c, const char *method, const char *path)
+{
+	free(c->record.path);
+	c->record = (struct record){ .is_open = true, .started_ns = clock_now_ns() };
+	(void)str_copy(c->record.method, sizeof(c->record.method), method);
+	c->record.path = str_dup(path);
+	c->deadline = deadline_after_ms(c->engine->config.timeout_ms);
+}
+
+bool record_count(struct conn *c, uint64_t out, uint64_t in)
+{
+	const struct config *limit = &c->engine->config;
+
+	c->record.bytes_out += out;
+	c->record.bytes_in += in;
+	c->engine->bytes_out += out;
+	c->engine->bytes_in += in;
+	if (c->record.bytes_out > limit->request_bytes)
+		refuse_for(c, 413, "limit", "the request is longer than %llu bytes",
+			   (unsigned long long)limit->request_bytes);
+	else if (c->record.bytes_in > limit->response_bytes)
+		refuse_for(c, 413, "limit", "the answer is longer than %llu bytes",
+			   (unsigned long long)limit->response_bytes);
+	else if (!engine_spend(c->engine, out + in))
+		refuse_for(c, 413, "limit", "more than %llu bytes in one execution",
+			   (unsigned long long)limit->total_bytes);
+	else
+		return true;
+	return false;
+}
+
+/* The path without its query in full length: enough to know it by. */
+static json_t *path_shown(const struct conn *c)
+{
+	const char *path = c->record.path;
+	size_t len = path ? strlen(path) : 0;
+
+	return path ? json_string_lossy(path, len < PATH_SHOWN ? len : PATH_SHOWN) : json_null();
+}
+
+void record_end(struct conn *c, const char *outcome, const char *problem)
+{
+	char address[ADDRESS_TEXT_SIZE];
+	double ms = (double)(clock_now_ns() - c->record.started_ns) / 1e6;
+
+	if (!c->record.is_open)
+		return;
+	c->record.is_open = false;
+	address_text(&c->address, address);
+	control_send(
+		&c->engine->control,
+		json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:s, s:i, s:b, s:I, s:I, "
+			  "s:f, s:s, s:s?}",
+			  "type", "event", "event", "network.request", "execution",
+			  c->engine->execution, "decision", "allowed", "host", c->target.name,
+			  "port", (int)c->port, "method", c->record.method, "path", path_shown(c),
+			  "address", address, "rule", c->verdict.rule, "status",
+			  (int)c->record.status, "secret", c->exchange.used_secret, "bytes_out",
+			  (json_int_t)c->record.bytes_out, "bytes_in",
+			  (json_int_t)c->record.bytes_in, "duration_ms", ms, "outcome", outcome,
+			  "problem", problem));
+}
+
+void record_denial(struct engine *e, const char *operation, const struct host *h, uint16_t port,
+		   const char *method, const struct rule_verdict *v)
+{
+	char target[HOST_TEXT_SIZE + 8];
+
+	e->denied++;
+	if (++e->denial_events > DENIALS_MAX)
+		return;
+	(void)snprintf(target, sizeof(target), port ? "%s:%u" : "%s", h->name, port);
+	control_send(&e->control,
+		     json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s?, s:s, s:s, s:s, s:s}",
+			       "type", "event", "event", "network.denied", "execution",
+			       e->execution, "decision", "denied", "operation", operation, "target",
+			       target, "host", h->name, "port", (int)port, "method", method,
+			       "layer", "gateway", "rule", v->rule, "reason", v->reason, "remedy",
+			       v->remedy));
+}
+
+static const char *status_text(unsigned status)
+{
+	switch (status) {
+	case 400:
+		return "Bad Request";
+	case 403:
+		return "Forbidden";
+	case 413:
+		return "Content Too Large";
+	case 414:
+		return "URI Too Long";
+	case 431:
+		return "Request Header Fields Too Large";
+	case 502:
+		return "Bad Gateway";
+	case 504:
+		return "Gateway Timeout";
+	default:
+		return "Service Unavailable";
+	}
+}
+
+static void say_http(struct conn *c, unsigned status, json_t *body)
+{
+	size_t len = 0;
+	cleanup_free char *text = json_text(body, &len);
+	char head[256];
+
+	int n = snprintf(head, sizeof(head),
+			 "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\n"
+			 "Content-Length: %zu\r\nConnection: close\r\n\r\n",
+			 status, status_text(status), text ? len + 1 : 0);
+	if (!text || queue_room(&c->client.out) < (size_t)n + len + 1) {
+		conn_abort(c);
+		return;
+	}
+	(void)queue_add(&c->client.out, head, (size_t)n);
+	if (strcmp(c->record.method, "HEAD") != 0) {
+		(void)queue_add(&c->client.out, text, len);
+		(void)queue_add(&c->client.out, "\n", 1);
+	}
+	conn_leave(c);
+}
+
+static enum socks_reply socks_code(unsigned status)
+{
+	return status == 403   ? SOCKS_DENIED
+	       : status == 502 ? SOCKS_HOST_UNREACHABLE
+			       : SOCKS_FAILURE;
+}
+
+/* In whatever language the client understands at this point. Takes body over. */
+static void say(struct conn *c, unsigned status, json_t *body)
+{
+	static const char alert[] = "\x15\x03\x03\x00\x02\x02\x70"; /* fatal, unrecognized name */
+	uint8_t reply[SOCKS_REPLY_SIZE];
+
+	if (c->is_socks) {
+		socks_write_reply(socks_code(status), reply);
+		(void)queue_add(&c->client.out, reply, sizeof(reply));
+		conn_leave(c);
+	} else if (c->speaks_http && !c->exchange.has_answer_head) {
+		say_http(c, status, body);
+	} else if (c->state == CONN_CLASSIFY && c->client.in.len > 0 &&
+		   queue_bytes(&c->client.in)[0] == 0x16) {
+		(void)queue_add(&c->client.out, alert, sizeof(alert) - 1);
+		conn_leave(c);
+	} else {
+		conn_abort(c);
+	}
+	json_decref(body);
+}
+
+void refuse_by_rule(struct conn *c, const struct rule_verdict *v)
+{
+	if (c->state == CONN_LEAVING || c->state == CONN_CLOSED)
+		return;
+	dial_cancel(c);
+	record_denial(c->engine, c->record.path ? "network.request" : "network.connect", &c->target,
+		      c->port, c->record.method, v);
+	c->record.is_open = false;
+	say(c, 403,
+	    json_pack("{s:s, s:s, s:i, s:s, s:s, s:s}", "error", "denied", "host", c->target.name,
+		      "port", (int)c->port, "rule", v->rule, "reason", v->reason, "remedy",
+		      v->remedy));
+}
+
+void refuse_mismatch(struct conn *c, const char *what, const char *other)
+{
+	struct rule_verdict v = { 0 };
+
+	(void)snprintf(v.rule, sizeof(v.rule), "%s names the connected host", what);
+	(void)snprintf(v.reason, sizeof(v.reason), "%s names %.255s, but the connection is to %s",
+		       what, other, c->target.name);
+	(void)snprintf(v.remedy, sizeof(v.remedy), "connect to %.255s itself", other);
+	refuse_by_rule(c, &v);
+}
+
+void refuse_for(struct conn *c, unsigned status, const char *kind, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	if (c->state == CONN_LEAVING || c->state == CONN_CLOSED)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	dial_cancel(c);
+	c->record.status = c->record.status ? c->record.status : status;
+	record_end(c, kind, text);
+	say(c, status,
+	    json_pack("{s:s, s:s, s:i, s:s}", "error", kind, "host", c->target.name, "port",
+		      (int)c->port, "reason", text));
+}

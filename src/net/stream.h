@@ -1,0 +1,60 @@
+/* net/stream.h - one end of a connection: a non-blocking socket, perhaps with TLS on it, and a
+ * bounded queue for each direction. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/loop.h"
+
+enum { QUEUE_SIZE = 65536 };
+
+/* Bytes in one piece. The memory is there only while there are bytes. Zero is empty. */
+struct queue {
+	char *data;
+	size_t start, len;
+};
+
+const char *queue_bytes(const struct queue *q);
+size_t queue_room(const struct queue *q);
+bool queue_add(struct queue *q, const void *bytes, size_t len); /* false: no room, or no memory */
+void queue_drop(struct queue *q, size_t len);                   /* from the front */
+/* Moves all of src into dst, or as much as fits; returns how much. Whole queues change hands
+ * without a copy. */
+size_t queue_move(struct queue *dst, struct queue *src);
+void queue_done(struct queue *q);
+
+struct tls;
+
+struct stream {
+	int fd; /* -1: none */
+	struct tls *tls;
+	struct loop *loop;
+	struct loop_source *source;
+	loop_fd_fn fn;
+	void *arg;
+	uint32_t events;
+	struct queue in, out;
+	bool is_readable, is_writable; /* as epoll last said */
+	bool is_eof;                   /* the peer will send no more; in may still hold bytes */
+	bool is_broken;                /* reset, or TLS failed: nothing more comes or goes */
+	bool shut_wanted, is_shut;
+	uint64_t bytes_in, bytes_out; /* payload since stream_open */
+};
+
+/* Takes the socket over; fn is called on its events and must call stream_event(). */
+void stream_open(struct stream *s, struct loop *l, int fd, loop_fd_fn fn, void *arg);
+void stream_event(struct stream *s, uint32_t epoll_events);
+/* From now on TLS; bytes that were read already are given to it. */
+void stream_start_tls(struct stream *s, struct tls *t);
+/* Both move what they can and tell whether that was anything. */
+bool stream_fill(struct stream *s);
+bool stream_flush(struct stream *s);
+/* No more will be written after what is in the queue. */
+void stream_shut(struct stream *s);
+/* Tells the loop what to wait for. */
+void stream_watch(struct stream *s, bool want_read);
+/* With a reset, so that the peer cannot take a torn answer for a whole one. */
+void stream_abort(struct stream *s);
+void stream_close(struct stream *s);
