@@ -48,6 +48,11 @@ _Noreturn static void session_main(struct request *q, int report)
 	int listener = -1;
 
 	setsid();
+	/* The place is the same, but a workspace lies over it now. */
+	if (chdir(plan_text(j, j->plan->cwd)) != 0) {
+		plan_fail(j, STAGE_EXEC, 1, errno);
+		_exit(1);
+	}
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	if (seal_rlimits(j) < 0 || seal_capabilities(j) < 0 || seal_landlock(j) < 0 ||
 	    seal_seccomp(j, FILTER_FINAL, &listener) < 0)

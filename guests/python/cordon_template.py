@@ -5,10 +5,10 @@ import os
 import sys
 
 SPAWN_FDS = 9  # docs/wire.md
-_WARM = ("ast", "asyncio", "base64", "collections", "contextlib", "copy", "csv", "dataclasses",
+_WARM = ("ast", "base64", "collections", "contextlib", "copy", "csv", "dataclasses",
          "datetime", "decimal", "functools", "inspect", "io", "itertools", "json", "keyword",
          "linecache", "math", "random", "re", "statistics", "string", "tempfile", "textwrap",
-         "traceback", "typing", "atexit", "pydoc")
+         "traceback", "typing", "atexit")
 _WARM_CODE = "x = [i for i in range(9)]\nimport math\nprint(math.sqrt(2), len(x))\n{'a': x}"
 
 

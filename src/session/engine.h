@@ -22,7 +22,8 @@ struct engine {
 	int stdout_fd, stderr_fd;
 	bool is_ready;
 	char *assurance; /* JSON text, made once the guest is sealed */
-	uint64_t peak_fd;
+	/* What the kernel had counted when it was last asked: after a failure, not every time. */
+	struct cgroup_counts counted;
 };
 
 struct engine_options {

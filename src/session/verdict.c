@@ -15,7 +15,7 @@
 void evidence_begin(struct evidence *v, struct engine *e)
 {
 	*v = (struct evidence){ 0 };
-	cgroup_read(box_cgroup(e->box), &v->before);
+	v->before = e->counted;
 	for (uint32_t i = 0; i < STATUS_DENIALS; i++)
 		v->denials_before[i] = box_status(e->box)->denials[i].count;
 }
@@ -78,6 +78,7 @@ static void exception(const struct evidence *v, struct engine *e, struct cordon_
 	struct cgroup_counts now;
 
 	cgroup_read(box_cgroup(e->box), &now);
+	e->counted = now;
 	if (str_eq(v->kind, "syntax") || str_eq(v->kind, "tool") || str_eq(v->kind, "memory"))
 		kind = v->kind[0] == 's' ? "syntax" : v->kind[0] == 't' ? "tool" : "memory";
 	else if (str_eq(v->kind, "import") || str_eq(v->kind, "denied"))

@@ -174,7 +174,6 @@ static void common_root(struct draft *d)
 					 .guest = (char *)(uintptr_t)devices[i],
 					 .flags = BIND_DEVICE };
 		add_bind(d, &b);
-		add_rule(d, devices[i], READ_RIGHTS | LL_FS_WRITE_FILE, false);
 	}
 }
 
@@ -184,12 +183,13 @@ static void launch_root(struct draft *d, const struct launch *l)
 		const struct launch_bind *b = &l->binds[i];
 
 		add_bind(d, b);
-		if (b->flags & BIND_NOT_ALL)
-			continue;
+		/* One rule on /usr and one on /etc cover what is bound below them. */
+		bool covered = str_starts(b->guest, "/usr/") || str_starts(b->guest, "/etc/");
 		uint64_t access = b->flags & BIND_WRITABLE ? WRITE_RIGHTS : READ_RIGHTS;
 		if (b->flags & BIND_EXEC)
 			access |= LL_FS_EXECUTE;
-		add_rule(d, b->guest, access, b->flags & BIND_OPTIONAL);
+		if (!covered || access != READ_RIGHTS)
+			add_rule(d, b->guest, access, b->flags & BIND_OPTIONAL);
 	}
 	for (size_t i = 0; i < l->link_count; i++)
 		add_link(d, l->links[i].target, l->links[i].guest);
@@ -202,10 +202,12 @@ static void launch_root(struct draft *d, const struct launch *l)
 
 static void common_rules(struct draft *d)
 {
+	add_rule(d, "/usr", READ_RIGHTS, false);
 	add_rule(d, "/etc", READ_RIGHTS, false);
+	add_rule(d, "/dev", READ_RIGHTS | LL_FS_WRITE_FILE, false);
 	add_rule(d, "/run/cordon", READ_RIGHTS, false);
 	add_rule(d, "/proc", READ_RIGHTS, false);
-	add_rule(d, "/home/user", WRITE_RIGHTS, false);
+	add_rule(d, "/home", WRITE_RIGHTS, false);
 	add_rule(d, "/tmp", WRITE_RIGHTS, false);
 	add_rule(d, "/workspace", WRITE_RIGHTS, false);
 	add_rule(d, "/", LL_FS_READ_DIR, false); /* names may be listed everywhere */
@@ -247,7 +249,7 @@ static void limits(struct plan *p, const struct policy *policy, bool template)
 void blueprint_workspace_data(const struct policy *p, char *ret, size_t size)
 {
 	/* The tmpfs root and its three trees take an inode each. */
-	snprintf(ret, size, "size=%llu,nr_inodes=%llu,mode=755", (unsigned long long)p->fs_bytes,
+	snprintf(ret, size, "size=%llu,nr_inodes=%llu,mode=555", (unsigned long long)p->fs_bytes,
 		 (unsigned long long)p->file_count + 4);
 }
 

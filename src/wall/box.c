@@ -39,6 +39,7 @@ struct box {
 	struct status *status;
 	uid_t uid;
 	pid_t guest_pid; /* looked up once */
+	bool is_ready;   /* its root stands */
 	bool is_gone;
 };
 
@@ -250,7 +251,8 @@ static int receive(struct box *b)
 		count = (u.head.cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		memcpy(fds, CMSG_DATA(&u.head), (count < 4 ? count : 4) * sizeof(int));
 	}
-	if (byte == CONTROL_WORKSPACE && b->workspace < 0) {
+	if (byte == CONTROL_WORKSPACE && !b->is_ready) {
+		b->is_ready = true;
 		b->workspace = TAKE_FD(fds[0]);
 		if (b->pidfd < 0) {
 			b->pidfd = TAKE_FD(fds[1]);
@@ -286,13 +288,13 @@ bool box_wait_gone(struct box *b, deadline_ns deadline)
 
 int box_wait_ready(struct box *b, deadline_ns deadline, struct cordon_error **reterr)
 {
-	while (b->workspace < 0 && !box_is_gone(b)) {
+	while (!b->is_ready && !box_is_gone(b)) {
 		struct pollfd p = { .fd = b->control, .events = POLLIN };
 
-		if (b->workspace < 0 && poll(&p, 1, deadline_poll_ms(deadline)) == 0)
+		if (!b->is_ready && poll(&p, 1, deadline_poll_ms(deadline)) == 0)
 			return err_set(reterr, CORDON_TIMEOUT, "the sandbox did not start in time");
 	}
-	if (b->workspace >= 0)
+	if (b->is_ready)
 		return 0;
 	int r = box_failure(b, reterr);
 	return r < 0 ? r : err_set(reterr, CORDON_OS, "the sandbox ended while it was being built");
@@ -412,11 +414,8 @@ const struct machine *box_machine(const struct box *b)
 
 void box_usage(struct box *b, uint64_t *ret_cpu_us, uint64_t *ret_peak_bytes)
 {
-	struct cgroup_counts counts;
-
-	cgroup_read(&b->cgroup, &counts);
-	*ret_cpu_us = counts.cpu_us > b->status->cpu_us ? counts.cpu_us : b->status->cpu_us;
-	*ret_peak_bytes = counts.memory_peak_bytes;
+	*ret_cpu_us = b->status->cpu_us;
+	*ret_peak_bytes = cgroup_read_peak(&b->cgroup);
 	if (*ret_peak_bytes == 0)
 		*ret_peak_bytes = b->status->max_rss_kib * 1024;
 }

@@ -171,6 +171,7 @@ int cgroup_make(const struct machine *m, const struct policy *p, const struct cg
 
 	for (int i = 0; i < MACHINE_CONTROLLERS; i++)
 		c.parent_fds[i] = c.dir_fds[i] = c.join_fds[i] = -1;
+	c.peak_fd = -1;
 	if (!m->cgroup_dir[0][0]) {
 		*ret = c;
 		return 0;
@@ -189,6 +190,8 @@ int cgroup_make(const struct machine *m, const struct policy *p, const struct cg
 		return err_errno(reterr, -r, "make a control group in '%s'", m->cgroup_dir[0]);
 	}
 	read_back(&c);
+	c.peak_fd = openat(c.dir_fds[0], c.is_v2 ? "memory.peak" : "memory.max_usage_in_bytes",
+			   O_RDONLY | O_CLOEXEC);
 	*ret = c;
 	return 0;
 }
@@ -196,6 +199,15 @@ int cgroup_make(const struct machine *m, const struct policy *p, const struct cg
 static uint64_t or_zero(uint64_t n)
 {
 	return n == UINT64_MAX ? 0 : n;
+}
+
+uint64_t cgroup_read_peak(const struct cgroup *c)
+{
+	char text[32];
+	ssize_t n = c->count && c->peak_fd >= 0 ? pread(c->peak_fd, text, sizeof(text) - 1, 0) : -1;
+
+	text[n > 0 ? n : 0] = '\0';
+	return strtoull(text, NULL, 10);
 }
 
 void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret)
@@ -208,8 +220,7 @@ void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret)
 	ret->oom_kills = or_zero(
 		number_in(memory, c->is_v2 ? "memory.events" : "memory.oom_control", "oom_kill "));
 	ret->pids_refused = or_zero(number_in(pids, "pids.events", "max "));
-	ret->memory_peak_bytes = or_zero(
-		number_in(memory, c->is_v2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL));
+	ret->memory_peak_bytes = cgroup_read_peak(c);
 	if (c->is_v2)
 		ret->cpu_us = or_zero(number_in(c->dir_fds[0], "cpu.stat", "usage_usec "));
 }
@@ -223,6 +234,8 @@ static void close_one(int *fd)
 
 void cgroup_done(struct cgroup *c)
 {
+	if (c->count > 0)
+		close_one(&c->peak_fd);
 	for (uint32_t i = 0; i < c->count; i++) {
 		/* EBUSY: the last task is still being buried. */
 		for (int tries = 0; tries < 100; tries++) {

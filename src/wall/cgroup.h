@@ -18,6 +18,7 @@ struct cgroup {
 	char name[64];                       /* of the directories */
 	int parent_fds[MACHINE_CONTROLLERS]; /* directories that hold them */
 	int dir_fds[MACHINE_CONTROLLERS];
+	int peak_fd;                       /* the memory peak, read after every execution */
 	int join_fds[MACHINE_CONTROLLERS]; /* v1: `tasks`, for writing; v2: the directory itself */
 };
 
@@ -37,5 +38,6 @@ struct cgroup_options {
 int cgroup_make(const struct machine *m, const struct policy *p, const struct cgroup_options *opts,
 		struct cgroup *ret, struct cordon_error **reterr);
 void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret);
+uint64_t cgroup_read_peak(const struct cgroup *c); /* bytes; 0: unknown */
 /* Removes the directories when nothing is left in them, and closes everything. */
 void cgroup_done(struct cgroup *c);

@@ -7,6 +7,8 @@
 int seal_rlimits(struct job *j);
 /* Empties every capability set and locks it; no_new_privs. */
 int seal_capabilities(struct job *j);
+/* A rule counts for the mounted file or directory itself and for its parents, never for a directory
+ * that is hidden under a mount: this must come after all mounts. */
 int seal_landlock(struct job *j);
 /* Loads filter which. ret_listener, when not NULL, receives the notification descriptor. */
 int seal_seccomp(struct job *j, enum plan_filter which, int *ret_listener);
