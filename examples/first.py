@@ -11,7 +11,7 @@ def attempt(what, action):
 
 
 attempt("my processes:", lambda: sorted(int(p) for p in os.listdir("/proc") if p.isdigit()))
-attempt("the host's home folders:", lambda: os.listdir("/home"))
+attempt("what is in /home:", lambda: os.listdir("/home"))
 attempt("the host's passwords:", lambda: open("/etc/shadow").read()[:20])
 attempt("a file in /usr:", lambda: open("/usr/hello", "w"))
 attempt("a connection to the world:", lambda: socket.socket())

@@ -41,12 +41,41 @@ static void print_options(const struct cli *c, const struct verb *v)
 	}
 }
 
+/* Lines of at most 79 columns; a newline in the text stays one. */
+static void print_wrapped(const char *text)
+{
+	enum { WIDTH = 79 };
+	size_t column = 0;
+
+	while (*text) {
+		size_t len = strcspn(text, " \n");
+		if (column > 0 && column + 1 + len > WIDTH) {
+			(void)putchar('\n');
+			column = 0;
+		}
+		if (column > 0)
+			(void)putchar(' ');
+		printf("%.*s", (int)len, text);
+		column += (column > 0) + len;
+		text += len;
+		for (; *text == ' ' || *text == '\n'; text++) {
+			if (*text == '\n') {
+				(void)putchar('\n');
+				column = 0;
+			}
+		}
+	}
+	(void)putchar('\n');
+}
+
 void verb_print_help(const struct cli *c, const struct verb *v)
 {
 	printf("%scordon %s%s - %s\n\nUsage: cordon %s %s\n", cli_style(c, STYLE_BOLD), v->name,
 	       cli_style(c, STYLE_PLAIN), v->summary, v->name, v->usage);
-	if (v->about)
-		printf("\n%s\n", v->about);
+	if (v->about) {
+		(void)putchar('\n');
+		print_wrapped(v->about);
+	}
 	if (v->options && v->options[0].name)
 		print_options(c, v);
 	if (!v->examples)
