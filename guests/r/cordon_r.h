@@ -47,7 +47,7 @@ SEXP wire_text(SEXP v);     /* how a plain number or word prints; NULL: ask R */
 SEXP wire_idle(void);
 
 /* For a template: the next line, and the descriptors that came and nobody took yet. */
-#define WIRE_FDS 8
+#define WIRE_FDS 9
 struct wire_fds {
 	int fd[2 * WIRE_FDS];
 	size_t count;

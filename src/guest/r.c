@@ -6,10 +6,23 @@
 #include "guest/runtime.h"
 #include "guest/view.h"
 
+/* R's own package utils asks `which` for `uname` while it loads, through a shell, and fails without
+ * an answer. Here is one that is true; there are no commands to be found. */
+static int shell(struct launch *l, struct cordon_error **reterr)
+{
+	static const char which[] = "#!/bin/sh\nfor name; do command -v \"$name\" || exit 1; done\n";
+
+	if (launch_file(l, "/usr/bin/which", which, sizeof(which) - 1, 0555) < 0 ||
+	    strlist_add(&l->exec_paths, "/usr/bin/which") < 0)
+		return err_errno(reterr, ENOMEM, "the launch of R");
+	return view_program(l, "/usr/bin/sh", reterr);
+}
+
 int r_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)
 {
 	static const char *const dirs[] = { "/usr/lib/R", "/usr/share/R", "/etc/R",
 					    "/usr/local/lib/R", "/usr/share/fonts" };
+	int r;
 	const char *home = o->policy->r ? o->policy->r : "/usr/lib/R";
 	cleanup_free char *program = str_printf("%s/bin/exec/R", home);
 	const char *const argv[] = { "R",
@@ -45,5 +58,8 @@ int r_launch(const struct guest_options *o, struct launch *l, struct cordon_erro
 		return err_errno(reterr, ENOMEM, "the launch of R");
 	if (o->mode == GUEST_TEMPLATE && runtime_add(l, "lib") < 0)
 		return err_set(reterr, CORDON_UNSUPPORTED, "this build has no runtime library");
+	r = shell(l, reterr);
+	if (r < 0)
+		return r;
 	return o->policy->commands.all ? 0 : view_commands(l, &o->policy->commands, reterr);
 }

@@ -43,14 +43,12 @@ static int build(struct job *j, uid_t uid, gid_t gid)
 		return -1;
 	if (root_build(j) < 0)
 		return -1;
-	/* A template has no files of its own: each session mounts its workspace over the empty
-	 * places. */
-	if (!template && root_workspace(j, plan_text(j, p->workspace_data), &workspace) < 0)
+	/* A template may write while it warms up; each session's workspace lies over that. */
+	if (root_workspace(j, plan_text(j, p->workspace_data), &workspace) < 0)
 		return -1;
-	if (reaper_send(INIT_FD_CONTROL, CONTROL_WORKSPACE, &workspace, template ? 0 : 1) < 0)
+	if (reaper_send(INIT_FD_CONTROL, CONTROL_WORKSPACE, &workspace, 1) < 0)
 		return plan_fail(j, STAGE_WORKSPACE, 9, errno);
-	if (!template)
-		close(workspace);
+	close(workspace);
 	/* A template's limits would be shared by all its sessions: each sets its own. */
 	return template ? 0 : seal_rlimits(j);
 }
