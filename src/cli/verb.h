@@ -38,7 +38,8 @@ struct verb {
 	X(files)                                                                                   \
 	X(help)                                                                                    \
 	X(policy)                                                                                  \
-	X(run)                                                                                  \
+	X(rpc)                                                                                     \
+	X(run)                                                                                     \
 	X(version)
 
 #define X(name) extern const struct verb verb_##name;

@@ -1,0 +1,104 @@
+/* cli/rpc.c - `cordon rpc`: everything the library can do, for a program at the other end. */
+#include <cordon/cordon.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cli/choice.h"
+#include "cli/verb.h"
+#include "serve/rpc.h"
+#include "serve/socket.h"
+
+struct client {
+	int fd;
+	const struct cordon_policy *policy;
+};
+
+static void *serve_client(void *arg)
+{
+	cleanup_free struct client *c = arg;
+	struct rpc_options o = { .in_fd = c->fd, .out_fd = c->fd, .policy = c->policy };
+
+	if (rpc_serve(&o, NULL) == 0)
+		close(c->fd);
+	return NULL;
+}
+
+static int serve_socket(const struct cli *c, const char *path, const struct cordon_policy *policy)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_close int listener = -1;
+
+	if (socket_listen(path, &listener, &e) < 0)
+		return cli_fail(c, e);
+	for (;;) {
+		struct client *client = mem_alloc(sizeof(*client));
+		pthread_t thread;
+
+		if (!client || socket_accept(listener, &client->fd, &e) < 0) {
+			free(client);
+			return cli_fail(c, e);
+		}
+		client->policy = policy;
+		if (pthread_create(&thread, NULL, serve_client, client) != 0) {
+			close(client->fd);
+			free(client);
+			continue;
+		}
+		(void)pthread_detach(thread);
+	}
+}
+
+static int run(struct cli *c, int argc, char **argv)
+{
+	cleanup_choice struct cordon_policy *policy = NULL;
+	cleanup_error struct cordon_error *e = NULL;
+	const char *path = cli_value(c, "socket");
+
+	(void)argc;
+	(void)argv;
+	if (choice_policy(c, NULL, &policy, &e) < 0)
+		return choice_fail(c, e);
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (path)
+		return serve_socket(c, path, policy);
+	/* Nothing but messages may reach the client: whatever else is printed goes to stderr. */
+	int out = dup(STDOUT_FILENO);
+	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+		cli_error(c, "cannot set up the standard streams");
+		return cordon_code_exit_status(CORDON_OS);
+	}
+	struct rpc_options o = { .in_fd = STDIN_FILENO, .out_fd = out, .policy = policy };
+	if (rpc_serve(&o, &e) < 0)
+		_exit(cli_fail(c, e)); /* threads may still run: no destructors */
+	return 0;
+}
+
+static const struct cli_option options[] = {
+	CHOICE_OPTIONS,
+	{ "socket", 0, "PATH", "listen at a Unix socket instead of standard input", false },
+	{ 0 },
+};
+
+static const struct cli_example examples[] = {
+	{ "cordon rpc", "what the clients for Python, R and Node start" },
+	{ "cordon rpc --level strict --socket ~/.cordon/rpc.sock",
+	  "for many programs of one user, strict unless they say otherwise" },
+	{ 0 },
+};
+
+const struct verb verb_rpc = {
+	.name = "rpc",
+	.summary = "serve a program: JSON-RPC over standard input and output",
+	.usage = "[OPTION...]",
+	.options = options,
+	.run = run,
+	.about = "Speaks JSON-RPC 2.0, one message a line (docs/rpc.md): sessions, executions with "
+		 "streamed output, tools that the client carries out, files, snapshots, pools, "
+		 "policies. "
+		 "The options set the policy of sessions that name no level. When the client is "
+		 "gone, "
+		 "all that it owned is gone within a second.",
+	.examples = examples,
+};

@@ -1,0 +1,167 @@
+/* serve/callback.c - see callback.h. */
+#include "serve/callback.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+enum { ID_BYTES = 32 };
+
+struct callback {
+	char id[ID_BYTES];
+	struct cordon_call *call;
+	struct callback *next;
+};
+
+void callbacks_init(struct callbacks *t, struct lineout *out)
+{
+	*t = (struct callbacks){ .out = out };
+	pthread_mutex_init(&t->lock, NULL);
+}
+
+void callbacks_done(struct callbacks *t)
+{
+	callbacks_close(t);
+	pthread_mutex_destroy(&t->lock);
+}
+
+/* Takes the one with this id, or any for NULL, out of the table. */
+static struct callback *take(struct callbacks *t, const char *id)
+{
+	struct callback *found = NULL;
+
+	pthread_mutex_lock(&t->lock);
+	for (struct callback **p = &t->first; *p; p = &(*p)->next)
+		if (!id || str_eq((*p)->id, id)) {
+			found = *p;
+			*p = found->next;
+			t->count--;
+			break;
+		}
+	pthread_mutex_unlock(&t->lock);
+	return found;
+}
+
+static struct callback *add(struct callbacks *t, struct cordon_call *call)
+{
+	struct callback *c = mem_alloc(sizeof(*c));
+	bool fits;
+
+	if (!c)
+		return NULL;
+	c->call = call;
+	pthread_mutex_lock(&t->lock);
+	fits = t->count < CALLBACKS_MAX && !t->is_closing;
+	if (fits) {
+		snprintf(c->id, sizeof(c->id), "cb_%" PRIu64, ++t->last);
+		c->next = t->first;
+		t->first = c;
+		t->count++;
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (!fits)
+		free(c);
+	return fits ? c : NULL;
+}
+
+enum cordon_answer callback_call_tool(struct cordon_call *call, void *table)
+{
+	struct callbacks *t = table;
+	struct callback *c = add(t, call);
+
+	if (!c) {
+		(void)cordon_call_error(call, "too many tool calls wait for the client", NULL);
+		return CORDON_ANSWER_ERROR;
+	}
+	/* The call may be answered, and gone, as soon as the line is out: copy before. */
+	char id[ID_BYTES];
+	memcpy(id, c->id, sizeof(id));
+	const char *args = cordon_call_args(call);
+	cleanup_free char *head =
+		str_printf("{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"method\":\"tool.call\",\"params\":"
+			   "{\"session\":\"%s\",\"tool\":\"%s\",\"args\":",
+			   id, cordon_call_session(call), cordon_call_tool(call));
+	const struct line_part parts[] = { { head ? head : "", head ? strlen(head) : 0 },
+					   { args, strlen(args) },
+					   { "}}", 2 } };
+	if (head && lineout_send(t->out, parts, 3))
+		return CORDON_ANSWER_PENDING;
+	/* Whoever takes it out of the table answers it. */
+	c = take(t, id);
+	if (!c)
+		return CORDON_ANSWER_PENDING;
+	free(c);
+	(void)cordon_call_error(call, "the client is gone", NULL);
+	return CORDON_ANSWER_ERROR;
+}
+
+static void settle(struct cordon_call *call, const json_t *message)
+{
+	const json_t *result = json_object_get(message, "result");
+	const json_t *value = json_object_get(result, "value");
+	const char *error =
+		json_string_value(json_object_get(json_object_get(message, "error"), "message"));
+	cleanup_free char *text = NULL;
+
+	if (error) {
+		(void)cordon_call_error(call, error, NULL);
+		return;
+	}
+	if (!value) {
+		(void)cordon_call_error(
+			call, "the client's answer has neither a value nor an error", NULL);
+		return;
+	}
+	text = json_text(value, NULL);
+	int r = text ? cordon_call_value(call, text, NULL) : -CORDON_NOMEM;
+	/* A value over the limit was answered with an error already. */
+	if (r < 0 && r != -CORDON_LIMIT)
+		(void)cordon_call_error(call, "the tool's value could not be taken", NULL);
+}
+
+bool callback_answer(struct callbacks *t, const json_t *message)
+{
+	const char *id = json_string_value(json_object_get(message, "id"));
+	struct callback *c = id ? take(t, id) : NULL;
+
+	if (!c)
+		return false;
+	settle(c->call, message);
+	free(c);
+	return true;
+}
+
+void callbacks_close(struct callbacks *t)
+{
+	struct callback *c;
+
+	pthread_mutex_lock(&t->lock);
+	t->is_closing = true;
+	pthread_mutex_unlock(&t->lock);
+	while ((c = take(t, NULL))) {
+		(void)cordon_call_error(c->call, "the client is gone", NULL);
+		free(c);
+	}
+}
+
+void callback_ask(const struct cordon_approval *a, void *table)
+{
+	struct callbacks *t = table;
+	cleanup_json json_t *what = json_string_lossy(a->what, strlen(a->what));
+	cleanup_free char *what_text = what ? json_text(what, NULL) : NULL;
+	const char *detail = a->detail ? a->detail : "null";
+	cleanup_free char *head =
+		str_printf("{\"jsonrpc\":\"2.0\",\"method\":\"approval\",\"params\":{\"id\":\"%s\","
+			   "\"session\":\"%s\",\"kind\":\"%s\",\"what\":%s,\"detail\":",
+			   a->id, a->session, a->kind, what_text ? what_text : "null");
+	const struct line_part parts[] = { { head ? head : "", head ? strlen(head) : 0 },
+					   { detail, strlen(detail) },
+					   { "}}", 2 } };
+
+	/* A client that is gone decides nothing: the approval times out, which is a no. */
+	if (head)
+		(void)lineout_send(t->out, parts, 3);
+}

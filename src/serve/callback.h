@@ -1,0 +1,30 @@
+/* serve/callback.h - what the server asks of its client: run a tool, decide about an approval. */
+#pragma once
+
+#include <cordon/tools.h>
+#include <pthread.h>
+
+#include "base/json.h"
+#include "serve/line.h"
+
+enum { CALLBACKS_MAX = 4096 };
+
+struct callbacks {
+	struct lineout *out;
+	pthread_mutex_t lock;
+	struct callback *first;
+	unsigned count;
+	uint64_t last; /* number of the last one */
+	bool is_closing;
+};
+
+void callbacks_init(struct callbacks *t, struct lineout *out);
+void callbacks_done(struct callbacks *t);
+/* A tool's function whose arg is the table: the client gets `tool.call`, its answer the guest. */
+enum cordon_answer callback_call_tool(struct cordon_call *call, void *table);
+/* An answer from the client. false: nobody waits for it. */
+bool callback_answer(struct callbacks *t, const json_t *message);
+/* Everything that waits fails; so does what comes. */
+void callbacks_close(struct callbacks *t);
+/* A cordon_approval_fn whose arg is the table: the client gets `approval`. */
+void callback_ask(const struct cordon_approval *a, void *table);

@@ -1,0 +1,179 @@
+/* serve/pictures.c - the methods on whole workspaces: snapshots, forks, exports and imports. */
+#include <cordon/cordon.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/base64.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "serve/target.h"
+
+enum { INLINE_MAX = 32 << 20 };
+
+/* name, or id as pods call it. */
+static int need_name(const struct request *q, const char **ret, struct cordon_error **reterr)
+{
+	int r = target_string(q, "name", ret, reterr);
+
+	if (r == 0 && !*ret)
+		r = target_string(q, "id", ret, reterr);
+	if (r == 0 && !*ret)
+		return err_set(reterr, CORDON_INVALID, "Missing required param: %s",
+			       q->is_pod_style ? "id" : "name");
+	return r;
+}
+
+static int create(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	char number[24];
+	const char *name = NULL;
+	int r = target_string(q, "name", &name, reterr);
+
+	if (r < 0)
+		return r;
+	if (!name) {
+		pthread_mutex_lock(&q->rpc->seats.lock);
+		snprintf(number, sizeof(number), "%u", ++q->seat->snapshots);
+		pthread_mutex_unlock(&q->rpc->seats.lock);
+		name = number;
+	}
+	r = cordon_snapshot_create(q->seat->session, name, reterr);
+	if (r < 0)
+		return r;
+	cleanup_json json_t *j = json_pack("{ss,ss}", "name", name, "id", name);
+	cleanup_free char *text = j ? json_text(j, NULL) : NULL;
+	return text ? buf_add_str(ret, text) : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+
+static int restore(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	const char *name = NULL;
+	int r = need_name(q, &name, reterr);
+
+	if (r == 0)
+		r = cordon_snapshot_restore(q->seat->session, name, reterr);
+	return r < 0 ? r : buf_add_str(ret, "{\"ok\":true}");
+}
+
+static int remove_snapshot(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	const char *name = NULL;
+	int r = need_name(q, &name, reterr);
+
+	if (r == 0)
+		r = cordon_snapshot_remove(q->seat->session, name, reterr);
+	return r < 0 ? r : buf_add_str(ret, "{\"ok\":true}");
+}
+
+static int list(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	cleanup_free char *text = cordon_snapshot_list(q->seat->session);
+
+	return text ? buf_printf(ret, "{\"snapshots\":%s}", text)
+		    : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+
+static int fork_session(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	struct cordon_session *session = NULL;
+	struct seat *seat = NULL;
+	int r = seat_new(&q->rpc->seats, SEAT_SESSION, true, &seat, reterr);
+
+	if (r < 0)
+		return r;
+	r = cordon_session_fork(q->seat->session, &session, reterr);
+	if (r < 0) {
+		seat_fail(&q->rpc->seats, seat);
+		return r;
+	}
+	seat->env = q->seat->env ? json_deep_copy(q->seat->env) : NULL;
+	seat_open_session(&q->rpc->seats, seat, session);
+	r = buf_printf(ret, "{\"session\":\"%s\",\"sandboxId\":\"%s\"}", seat->id, seat->id);
+	seat_put(&q->rpc->seats, seat);
+	return r;
+}
+
+static int add_inline(int fd, struct buf *ret, struct cordon_error **reterr)
+{
+	off_t size = lseek(fd, 0, SEEK_END);
+	size_t text_len = 0;
+
+	if (size < 0)
+		return err_errno(reterr, errno, "measure the export");
+	if (size > INLINE_MAX)
+		return err_set(reterr, CORDON_LIMIT,
+			       "the export has %lld bytes, more than fit into an answer (%d): name "
+			       "a file with \"to\"",
+			       (long long)size, INLINE_MAX);
+	if (size == 0)
+		return err_set(reterr, CORDON_PROTOCOL, "the export is empty");
+	void *bytes = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
+	if (bytes == MAP_FAILED)
+		return err_errno(reterr, errno, "read the export");
+	cleanup_free char *text = base64_encode(bytes, (size_t)size, &text_len);
+	(void)munmap(bytes, (size_t)size);
+	int r = text ? buf_add_str(ret, "{\"data\":\"")
+		     : err_set(reterr, CORDON_NOMEM, "out of memory");
+	if (r == 0)
+		r = buf_add(ret, text, text_len);
+	return r < 0 ? r : buf_printf(ret, "\",\"length\":%lld}", (long long)size);
+}
+
+static int export_files(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	const char *to = NULL;
+	int r = target_string(q, "to", &to, reterr);
+
+	if (r < 0)
+		return r;
+	cleanup_close int fd = to ? open(to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
+				  : memfd_create("cordon-export", MFD_CLOEXEC);
+	if (fd < 0)
+		return err_errno(reterr, errno, "create '%s'", to ? to : "an export");
+	r = cordon_files_export(q->seat->session, fd, reterr);
+	if (r < 0 && to)
+		(void)unlink(to);
+	if (r < 0)
+		return r;
+	return to ? buf_printf(ret, "{\"length\":%lld}", (long long)lseek(fd, 0, SEEK_END))
+		  : add_inline(fd, ret, reterr);
+}
+
+static int import_files(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	const char *from = NULL, *data = NULL;
+	cleanup_free void *bytes = NULL;
+	cleanup_free char *report = NULL;
+	cleanup_close int fd = -1;
+	size_t len = 0;
+	int r = target_string(q, "from", &from, reterr);
+
+	if (r == 0 && !from)
+		r = target_need(q, "data", &data, reterr);
+	if (r == 0 && data)
+		r = base64_decode(data, strlen(data), &bytes, &len, reterr);
+	if (r == 0 && data)
+		r = file_from_bytes("cordon-import", bytes, len, &fd, reterr);
+	if (r == 0 && from && (fd = open(from, O_RDONLY | O_CLOEXEC)) < 0)
+		r = err_errno(reterr, errno, "open '%s'", from);
+	if (r == 0)
+		r = cordon_files_import(q->seat->session, fd, &report, reterr);
+	return r < 0 ? r : buf_printf(ret, "{\"ok\":true,\"report\":%s}", report ? report : "null");
+}
+
+const struct rpc_method rpc_picture_methods[] = {
+	{ "snapshot.create", create, RPC_SLOW | RPC_SESSION },
+	{ "snapshot.restore", restore, RPC_SLOW | RPC_SESSION },
+	{ "snapshot.remove", remove_snapshot, RPC_SLOW | RPC_SESSION },
+	{ "snapshot.list", list, RPC_SESSION },
+	{ "session.fork", fork_session, RPC_SLOW | RPC_SESSION },
+	{ "sandbox.fork", fork_session, RPC_SLOW | RPC_SESSION },
+	{ "files.export", export_files, RPC_SLOW | RPC_SESSION },
+	{ "files.import", import_files, RPC_SLOW | RPC_SESSION },
+	{ "persistence.export", export_files, RPC_SLOW | RPC_SESSION },
+	{ "persistence.import", import_files, RPC_SLOW | RPC_SESSION },
+	{ 0 },
+};

@@ -1,0 +1,153 @@
+/* serve/pools.c - the methods on pools: sessions made ahead, lent and taken back. */
+#include <cordon/cordon.h>
+
+#include "base/clock.h"
+#include "serve/execution.h"
+#include "serve/opening.h"
+#include "serve/target.h"
+
+enum { SLICE_MS = 200 };
+
+static int read_sizes(const struct request *q, struct cordon_pool_options *ret,
+		      struct cordon_error **reterr)
+{
+	uint64_t size = 4, max_size = 0;
+	int r = target_uint(q, "size", &size, reterr);
+
+	if (r == 0)
+		r = target_uint(q, "max_size", &max_size, reterr);
+	if (r == 0)
+		r = target_bool(q, "reuse", &ret->reuse, reterr);
+	if (r < 0)
+		return r;
+	if (size < 1)
+		return err_set(reterr, CORDON_INVALID, "size must be at least 1");
+	if (size > 100 || max_size > 100)
+		return err_set(reterr, CORDON_INVALID, "size must not exceed 100");
+	ret->size = (uint32_t)size;
+	ret->max_size = (uint32_t)max_size;
+	return 0;
+}
+
+static int open_pool(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	cleanup_opening struct opening o = { 0 };
+	struct cordon_pool_options options = { 0 };
+	struct cordon_pool *pool = NULL;
+	struct seat *seat = NULL;
+	int r = opening_read(q, NULL, &o, reterr);
+
+	if (r == 0)
+		r = read_sizes(q, &options, reterr);
+	if (r == 0)
+		r = seat_new(&q->rpc->seats, SEAT_POOL, false, &seat, reterr);
+	if (r < 0)
+		return r;
+	options.session = o.options;
+	r = cordon_pool_new(&options, &pool, reterr);
+	if (r < 0) {
+		seat_fail(&q->rpc->seats, seat);
+		return r;
+	}
+	seat_open_pool(&q->rpc->seats, seat, pool);
+	r = buf_printf(ret, "{\"pool\":\"%s\"}", seat->id);
+	seat_put(&q->rpc->seats, seat);
+	return r;
+}
+
+/* In slices, so that the end of the client or the pool is noticed. */
+static int acquire_session(struct request *q, struct cordon_session **ret,
+			   struct cordon_error **reterr)
+{
+	uint64_t wait_ms = 0;
+	int r = target_uint(q, "wait_ms", &wait_ms, reterr);
+
+	if (r < 0)
+		return r;
+	deadline_ns deadline = deadline_after_ms(wait_ms);
+	for (;;) {
+		cleanup_error struct cordon_error *e = NULL;
+		int left = wait_ms ? deadline_poll_ms(deadline) : 0;
+		uint64_t slice = left > SLICE_MS ? SLICE_MS : (uint64_t)left;
+		r = cordon_pool_acquire(q->seat->pool, slice, ret, &e);
+		if (r == 0)
+			return 0;
+		pthread_mutex_lock(&q->rpc->seats.lock);
+		bool is_over = q->rpc->seats.is_closing || q->seat->is_closing;
+		pthread_mutex_unlock(&q->rpc->seats.lock);
+		if (is_over)
+			return err_set(reterr, CORDON_STATE, "Pool is closed.");
+		if (r != -CORDON_LIMIT || deadline_is_over(deadline)) {
+			*reterr = TAKE_PTR(e);
+			return r;
+		}
+	}
+}
+
+static int lend(struct request *q, struct seat **ret, struct cordon_error **reterr)
+{
+	struct cordon_session *session = NULL;
+	int r = acquire_session(q, &session, reterr);
+
+	if (r < 0)
+		return r;
+	r = seat_lend(&q->rpc->seats, q->seat, session, ret, reterr);
+	if (r < 0)
+		cordon_pool_release(q->seat->pool, session);
+	return r;
+}
+
+static int execute(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	struct seat *loan = NULL;
+	int r = lend(q, &loan, reterr);
+
+	if (r < 0)
+		return r;
+	r = seat_begin(&q->rpc->seats, loan, q->id, reterr);
+	if (r == 0) {
+		r = rpc_execution_run(q, loan, ret, reterr);
+		seat_end(&q->rpc->seats, loan);
+	}
+	seat_close(&q->rpc->seats, loan);
+	return r;
+}
+
+static int acquire(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	struct seat *loan = NULL;
+	int r = lend(q, &loan, reterr);
+
+	if (r < 0)
+		return r;
+	r = buf_printf(ret, "{\"session\":\"%s\"}", loan->id);
+	seat_put(&q->rpc->seats, loan);
+	return r;
+}
+
+static int status(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	struct cordon_pool_status s = cordon_pool_get_status(q->seat->pool);
+
+	(void)reterr;
+	return buf_printf(ret, "{\"total\":%u,\"busy\":%u,\"idle\":%u,\"dead\":%u}", s.total,
+			  s.busy, s.idle, s.dead);
+}
+
+static int close_pool(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	(void)reterr;
+	seat_close(&q->rpc->seats, q->seat);
+	q->seat = NULL;
+	return buf_add_str(ret, "{}");
+}
+
+/* A session that pool.acquire lent goes back with session.close. */
+const struct rpc_method rpc_pool_methods[] = {
+	{ "pool.open", open_pool, RPC_SLOW },
+	{ "pool.execute", execute, RPC_SLOW | RPC_POOL },
+	{ "pool.acquire", acquire, RPC_SLOW | RPC_POOL },
+	{ "pool.status", status, RPC_POOL },
+	{ "pool.close", close_pool, RPC_SLOW | RPC_POOL },
+	{ 0 },
+};

@@ -1,0 +1,347 @@
+/* serve/rpc.c - one client: its threads, from a line to a method and back. */
+#include "serve/rpc.h"
+
+#include <cordon/cordon.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "serve/reply.h"
+#include "serve/target.h"
+
+enum { SPARE_THREADS = 4, END_MS = 900 };
+
+static const struct rpc_method *const tables[] = {
+	rpc_session_methods, rpc_files_methods,   rpc_picture_methods,
+	rpc_pool_methods,    rpc_machine_methods, rpc_sandbox_methods,
+};
+
+enum { TABLES = sizeof(tables) / sizeof(*tables) };
+
+static const struct rpc_method *find_method(const char *name)
+{
+	for (size_t i = 0; i < TABLES; i++)
+		for (const struct rpc_method *m = tables[i]; m->name; m++)
+			if (str_eq(m->name, name))
+				return m;
+	return NULL;
+}
+
+void rpc_visit_methods(void (*fn)(const struct rpc_method *m, void *arg), void *arg)
+{
+	for (size_t i = 0; i < TABLES; i++)
+		for (const struct rpc_method *m = tables[i]; m->name; m++)
+			fn(m, arg);
+}
+
+bool rpc_notify(struct rpc *c, const char *method, const char *params, size_t len)
+{
+	return reply_notify(&c->out, method, params, len);
+}
+
+static void request_free(struct request *q)
+{
+	if (q->has_begun)
+		seat_end(&q->rpc->seats, q->seat);
+	seat_put(&q->rpc->seats, q->seat);
+	json_decref(q->message);
+	free(q);
+}
+
+/* Runs the method and answers. */
+static void carry_out(struct request *q)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_buf struct buf result = { 0 };
+
+	buf_init(&result, SIZE_MAX / 2);
+	int r = q->method->fn(q, &result, &e);
+	if (q->has_begun) { /* the answer is the moment from which the next may come */
+		seat_end(&q->rpc->seats, q->seat);
+		q->has_begun = false;
+	}
+	if (q->id && r == 0)
+		reply_result(&q->rpc->out, q->id, buf_text(&result), result.len);
+	else if (q->id)
+		reply_failure(&q->rpc->out, q->id, e, q->is_pod_style);
+}
+
+static bool take_place(struct rpc *c)
+{
+	pthread_mutex_lock(&c->lock);
+	bool fits = c->busy < RPC_REQUESTS_MAX;
+	if (fits)
+		c->busy++;
+	pthread_mutex_unlock(&c->lock);
+	return fits;
+}
+
+static void leave_place(struct rpc *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->busy--;
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* A request from a message, with its method and what it works on, or NULL after answering. */
+static struct request *request_new(struct rpc *c, json_t *message)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	json_t *id = json_object_get(message, "id"), *params = json_object_get(message, "params");
+	const char *name = json_string_value(json_object_get(message, "method"));
+
+	if (!name || (params && !json_is_object(params)) ||
+	    (id && !json_is_string(id) && !json_is_integer(id))) {
+		reply_error(&c->out, id, -32600, "not a request of JSON-RPC 2.0");
+		return NULL;
+	}
+	const struct rpc_method *m = find_method(name);
+	if (!m) {
+		cleanup_free char *text = str_printf("unknown method '%.100s'", name);
+		reply_error(&c->out, id, -32601, text ? text : "unknown method");
+		return NULL;
+	}
+	struct request *q = mem_alloc(sizeof(*q));
+	if (!q)
+		return NULL;
+	*q = (struct request){
+		.rpc = c, .method = m, .message = json_incref(message), .id = id, .params = params
+	};
+	int r = target_find(q, &e);
+	if (r == 0 && (m->flags & RPC_EXECUTE)) {
+		r = seat_begin(&c->seats, q->seat, id, &e);
+		q->has_begun = r == 0;
+	}
+	if (r == 0)
+		return q;
+	if (id)
+		reply_failure(&c->out, id, e, q->is_pod_style);
+	request_free(q);
+	return NULL;
+}
+
+static void *serve_thread(void *arg);
+
+/* Another thread waits to read, or is started for it. false: there is none, go on alone. */
+static bool has_follower(struct rpc *c)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	pthread_mutex_lock(&c->lock);
+	bool good = c->waiting > 0;
+	if (!good) {
+		c->threads++;
+		c->waiting++; /* on its behalf */
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (good)
+		return true;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	good = pthread_create(&thread, &attr, serve_thread, c) == 0;
+	pthread_attr_destroy(&attr);
+	if (!good) {
+		pthread_mutex_lock(&c->lock);
+		c->threads--;
+		c->waiting--;
+		pthread_mutex_unlock(&c->lock);
+	}
+	return good;
+}
+
+/* One request. *ret_reading: whether this thread still is the reader. false: it was the last. */
+static bool handle(struct rpc *c, json_t *message, bool *ret_reading)
+{
+	struct request *q = request_new(c, message);
+	bool goes_on;
+
+	if (!q)
+		return true;
+	goes_on = !(q->method->flags & RPC_LAST);
+	if ((q->method->flags & RPC_SLOW) && !take_place(c)) {
+		reply_error(&c->out, q->id, cordon_code_rpc(CORDON_LIMIT),
+			    "too many requests at once");
+		request_free(q);
+		return true;
+	}
+	if ((q->method->flags & RPC_SLOW) && has_follower(c)) {
+		*ret_reading = false;
+		pthread_mutex_unlock(&c->reading);
+	}
+	carry_out(q);
+	if (q->method->flags & RPC_SLOW)
+		leave_place(c);
+	request_free(q);
+	return goes_on;
+}
+
+static bool take_line(struct rpc *c, char *line, size_t len, bool *ret_reading)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_json json_t *message = NULL;
+
+	if (len == 0)
+		return true;
+	if (json_parse(line, len, 0, &message, &e) < 0) {
+		reply_error(&c->out, NULL, -32700, cordon_error_message(e));
+		return true;
+	}
+	if (!json_is_object(message)) {
+		reply_error(&c->out, NULL, -32600, "a message is one JSON object");
+		return true;
+	}
+	if (!json_object_get(message, "method")) {
+		if (!callback_answer(&c->callbacks, message) &&
+		    !json_object_get(message, "result") && !json_object_get(message, "error"))
+			reply_error(&c->out, json_object_get(message, "id"), -32600,
+				    "neither a request nor an answer");
+		return true;
+	}
+	return handle(c, message, ret_reading);
+}
+
+/* As the reader: lines, until one of them takes this thread away from reading. */
+static bool read_lines(struct rpc *c)
+{
+	bool is_reading = true, goes_on = true;
+	size_t len;
+	char *line;
+
+	while (is_reading && goes_on) {
+		switch (linein_next(&c->in, &line, &len)) {
+		case LINE_OK:
+			goes_on = take_line(c, line, len, &is_reading);
+			break;
+		case LINE_TOO_LONG:
+			reply_error(&c->out, NULL, -32700, "Request too large");
+			break;
+		case LINE_END:
+			goes_on = false;
+			break;
+		}
+	}
+	if (!goes_on) {
+		pthread_mutex_lock(&c->lock);
+		c->is_over = true;
+		pthread_mutex_unlock(&c->lock);
+	}
+	if (is_reading)
+		pthread_mutex_unlock(&c->reading);
+	return goes_on;
+}
+
+static bool become_reader(struct rpc *c)
+{
+	pthread_mutex_lock(&c->reading);
+	pthread_mutex_lock(&c->lock);
+	c->waiting--;
+	bool is_over = c->is_over;
+	pthread_mutex_unlock(&c->lock);
+	if (is_over)
+		pthread_mutex_unlock(&c->reading);
+	return !is_over;
+}
+
+/* After a request: wait for the next one, unless enough others do. */
+static bool stay(struct rpc *c, bool is_first)
+{
+	pthread_mutex_lock(&c->lock);
+	bool stays = is_first || c->waiting < SPARE_THREADS;
+	if (stays)
+		c->waiting++;
+	pthread_mutex_unlock(&c->lock);
+	return stays;
+}
+
+static void *serve_thread(void *arg)
+{
+	struct rpc *c = arg;
+
+	while (become_reader(c) && read_lines(c) && stay(c, false))
+		;
+	pthread_mutex_lock(&c->lock);
+	c->threads--;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+static void *end_seats(void *arg)
+{
+	struct rpc *c = arg;
+
+	callbacks_close(&c->callbacks);
+	if (c->home) {
+		seat_put(&c->seats, c->home);
+		c->home = NULL;
+	}
+	seats_close(&c->seats);
+	pthread_mutex_lock(&c->lock);
+	c->threads--;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+/* Ends everything, in time. */
+static int end(struct rpc *c, struct cordon_error **reterr)
+{
+	struct timespec at;
+	pthread_t thread;
+	int r = 0;
+
+	clock_gettime(CLOCK_REALTIME, &at);
+	at.tv_sec += END_MS / 1000;
+	at.tv_nsec += END_MS % 1000 * 1000000L;
+	if (at.tv_nsec >= 1000000000L) {
+		at.tv_nsec -= 1000000000L;
+		at.tv_sec++;
+	}
+	/* A thread that writes to somebody who does not read must not keep the rest. */
+	(void)shutdown(c->out.fd, SHUT_RDWR);
+	pthread_mutex_lock(&c->lock);
+	c->threads++;
+	if (pthread_create(&thread, NULL, end_seats, c) == 0)
+		(void)pthread_detach(thread);
+	while (c->threads > 0 && r == 0)
+		r = pthread_cond_timedwait(&c->changed, &c->lock, &at);
+	pthread_mutex_unlock(&c->lock);
+	return r == 0 ? 0
+		      : err_set(reterr, CORDON_TIMEOUT, "not everything ended within %d ms",
+				END_MS);
+}
+
+int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr)
+{
+	struct rpc *c = mem_alloc(sizeof(*c));
+
+	if (!c)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	linein_init(&c->in, o->in_fd, o->out_fd, RPC_LINE_MAX);
+	lineout_init(&c->out, o->out_fd);
+	seats_init(&c->seats);
+	callbacks_init(&c->callbacks, &c->out);
+	c->policy = o->policy;
+	pthread_mutex_init(&c->reading, NULL);
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->changed, NULL);
+	c->waiting = 1;
+	while (become_reader(c) && read_lines(c) && stay(c, true))
+		;
+	int r = end(c, reterr);
+	if (r < 0)
+		return r; /* somebody still uses it */
+	linein_done(&c->in);
+	lineout_done(&c->out);
+	callbacks_done(&c->callbacks);
+	seats_done(&c->seats);
+	pthread_mutex_destroy(&c->reading);
+	pthread_mutex_destroy(&c->lock);
+	pthread_cond_destroy(&c->changed);
+	free(c);
+	return 0;
+}

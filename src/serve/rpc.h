@@ -1,0 +1,84 @@
+/* serve/rpc.h - JSON-RPC 2.0, one message a line: everything the library can do, for one client.
+ *
+ * The thread that reads a slow request also carries it out, and another one takes over the reading:
+ * so nothing waits for a hand-over, and cancels, tool answers and other requests go on meanwhile.
+ * Requests on files and other quick ones are done by the reader itself, in the order they came. */
+#pragma once
+
+#include <cordon/policy.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/json.h"
+#include "serve/callback.h"
+#include "serve/line.h"
+#include "serve/seat.h"
+
+enum { RPC_PROTOCOL = 1, RPC_LINE_MAX = 8 << 20, RPC_REQUESTS_MAX = 256 };
+
+struct rpc_options {
+	int in_fd, out_fd;
+	const struct cordon_policy
+		*policy; /* what sessions get that name no level; NULL: standard */
+};
+
+/* Serves until the client is gone, then ends all it owned. 0, or -CORDON_TIMEOUT when something
+ * could not be ended in time: only the end of the process will, and nothing was freed. */
+int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr);
+
+/* One client; for the files of this room. */
+struct rpc {
+	struct linein in;
+	struct lineout out;
+	struct seats seats;
+	struct callbacks callbacks;
+	const struct cordon_policy *policy;
+	pthread_mutex_t reading; /* held by the one thread that reads */
+	pthread_mutex_t lock;    /* of the fields below */
+	pthread_cond_t changed;
+	unsigned threads, waiting, busy; /* besides the first; for `reading`; with a request */
+	bool is_over;
+	struct seat *home; /* the sandbox of requests that name none, once created */
+};
+
+/* One request on its way. */
+struct request {
+	struct rpc *rpc;
+	const struct rpc_method *method;
+	json_t *message; /* all of it */
+	json_t *id;      /* borrowed; NULL: a notification */
+	json_t *params;  /* borrowed; NULL: none */
+	struct seat *seat;
+	bool is_pod_style; /* it named a sandboxId or nothing instead of a session */
+	bool has_begun;    /* an execution of the seat */
+};
+
+enum rpc_flags {
+	RPC_SLOW = 1 << 0,    /* may take time: not by the reader */
+	RPC_SESSION = 1 << 1, /* works on a session */
+	RPC_POOL = 1 << 2,    /* works on a pool */
+	RPC_EXECUTE = 1 << 3, /* occupies its session */
+	RPC_LAST = 1 << 4,    /* the connection ends after the answer */
+};
+
+/* Writes the result as JSON text. */
+typedef int (*rpc_fn)(struct request *q, struct buf *ret, struct cordon_error **reterr);
+
+struct rpc_method {
+	const char *name;
+	rpc_fn fn;
+	int flags;
+};
+
+/* Tables end with a zeroed one. */
+extern const struct rpc_method rpc_session_methods[];
+extern const struct rpc_method rpc_files_methods[];
+extern const struct rpc_method rpc_picture_methods[];
+extern const struct rpc_method rpc_pool_methods[];
+extern const struct rpc_method rpc_machine_methods[];
+extern const struct rpc_method rpc_sandbox_methods[];
+/* Calls fn for every method of every table. */
+void rpc_visit_methods(void (*fn)(const struct rpc_method *m, void *arg), void *arg);
+
+/* A notification to the client; params is JSON text. */
+bool rpc_notify(struct rpc *c, const char *method, const char *params, size_t len);

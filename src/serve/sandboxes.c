@@ -1,0 +1,314 @@
+/* serve/sandboxes.c - the methods under the names that pods' clients know: create, run, kill, and
+ * sandboxes by id. A sandbox is a session whose guest is a shell. */
+#include <cordon/cordon.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/buf.h"
+#include "base/str.h"
+#include "serve/execution.h"
+#include "serve/opening.h"
+#include "serve/target.h"
+
+enum { COMMAND_MAX = 64 << 10 };
+
+/* {path, files: {name: base64}, writable}: every file becomes a mount of its own, by value. */
+static int add_mount(json_t *ret, const json_t *mount, struct cordon_error **reterr)
+{
+	const char *path = json_string_value(json_object_get(mount, "path")), *name;
+	json_t *files = json_object_get(mount, "files"), *data;
+
+	if (!path || !json_is_object(files))
+		return err_set(reterr, CORDON_INVALID, "a mount needs path and files");
+	json_object_foreach(files, name, data)
+	{
+		cleanup_free char *guest = str_printf("%s/%s", path, name);
+		json_t *m = guest ? json_object() : NULL;
+		if (!m)
+			return err_set(reterr, CORDON_NOMEM, "out of memory");
+		json_object_set_new(m, "guest", json_string(guest));
+		json_object_set(m, "bytes_base64", data);
+		json_array_append_new(ret, m);
+	}
+	return 0;
+}
+
+static int add_mounts(json_t *policy, const json_t *mounts, struct cordon_error **reterr)
+{
+	json_t *list = json_array(), *mount;
+	size_t i;
+
+	json_object_set_new(policy, "mounts", list);
+	json_array_foreach(mounts, i, mount)
+	{
+		int r = add_mount(list, mount, reterr);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* The pods' options in the words of session.open. */
+static int translate(struct request *q, json_t **ret, struct cordon_error **reterr)
+{
+	json_t *given = json_object_get(q->params, "policy"), *extension;
+	cleanup_json json_t *params = q->params ? json_copy(q->params) : json_object();
+	json_t *policy = given ? json_copy(given) : json_object();
+	json_t *security = json_object_get(q->params, "security"), *value;
+	size_t i;
+	int r = 0;
+
+	json_object_set_new(params, "policy", policy);
+	if ((value = json_object_get(q->params, "timeoutMs")))
+		json_object_set(policy, "timeout_ms", value);
+	if ((value = json_object_get(q->params, "fsLimitBytes")))
+		json_object_set(policy, "fs_bytes", value);
+	if ((value = json_object_get(security, "toolAllowlist")))
+		json_object_set(policy, "commands", value);
+	if ((value = json_object_get(q->params, "mounts")))
+		r = add_mounts(policy, value, reterr);
+	if (r == 0 && (value = json_object_get(q->params, "extensions"))) {
+		json_t *tools = json_array();
+		json_array_foreach(value, i, extension)
+		{
+			json_t *tool = json_copy(extension);
+			json_object_set_new(tool, "command", json_true());
+			json_array_append_new(tools, tool);
+		}
+		json_object_set_new(params, "tools", tools);
+	}
+	if (r == 0)
+		*ret = TAKE_PTR(params);
+	return r;
+}
+
+static int open_into(struct request *q, struct seat *seat, struct cordon_error **reterr)
+{
+	cleanup_opening struct opening o = { 0 };
+	cleanup_json json_t *params = NULL;
+	struct cordon_session *session = NULL;
+	json_t *given = q->params;
+	int r = translate(q, &params, reterr);
+
+	q->params = params;
+	if (r == 0)
+		r = opening_read(q, "sh", &o, reterr);
+	if (r == 0)
+		r = cordon_session_open(&o.options, &session, reterr);
+	if (r == 0) {
+		seat->env = json_deep_copy(json_object_get(params, "env"));
+		seat->label = json_deep_copy(json_object_get(params, "label"));
+		seat_open_session(&q->rpc->seats, seat, session);
+	}
+	q->params = given;
+	return r;
+}
+
+/* The one sandbox of requests that name none. It is there, though not open, from the moment the
+ * request was read. */
+static int create(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	struct rpc *c = q->rpc;
+	struct seat *seat = NULL;
+	int r = 0;
+
+	pthread_mutex_lock(&c->lock);
+	if (c->home)
+		r = err_set(reterr, CORDON_STATE, "Sandbox already created");
+	else
+		r = seat_new(&c->seats, SEAT_SESSION, false, &seat, reterr);
+	if (r == 0)
+		c->home = seat_ref(&c->seats, seat);
+	pthread_mutex_unlock(&c->lock);
+	if (r < 0)
+		return r;
+	r = open_into(q, seat, reterr);
+	if (r == 0) {
+		r = buf_printf(ret, "{\"ok\":true,\"sandboxId\":\"%s\"}", seat->id);
+		seat_put(&c->seats, seat);
+		return r;
+	}
+	pthread_mutex_lock(&c->lock);
+	c->home = NULL;
+	pthread_mutex_unlock(&c->lock);
+	seat_fail(&c->seats, seat);
+	seat_put(&c->seats, seat);
+	return r;
+}
+
+static int create_sandbox(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	struct seat *seat = NULL;
+	int r = seat_new(&q->rpc->seats, SEAT_SESSION, false, &seat, reterr);
+
+	if (r < 0)
+		return r;
+	r = open_into(q, seat, reterr);
+	if (r < 0) {
+		seat_fail(&q->rpc->seats, seat);
+		return r;
+	}
+	r = buf_printf(ret, "{\"sandboxId\":\"%s\"}", seat->id);
+	seat_put(&q->rpc->seats, seat);
+	return r;
+}
+
+static void add_sandbox(const struct seat *s, void *arg)
+{
+	json_t *j = json_object();
+
+	json_object_set_new(j, "sandboxId", json_string(s->id));
+	json_object_set(j, "label", s->label ? s->label : json_null());
+	json_array_append_new(arg, j);
+}
+
+static int list(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	cleanup_json json_t *a = json_array();
+
+	seats_visit(&q->rpc->seats, add_sandbox, a);
+	cleanup_free char *text = json_text(a, NULL);
+	return text ? buf_printf(ret, "{\"sandboxes\":%s}", text)
+		    : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+
+static int destroy(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	struct rpc *c = q->rpc;
+	bool is_home;
+
+	(void)reterr;
+	pthread_mutex_lock(&c->lock);
+	is_home = c->home == q->seat;
+	if (is_home)
+		c->home = NULL;
+	pthread_mutex_unlock(&c->lock);
+	if (is_home)
+		seat_put(&c->seats, q->seat);
+	seat_close(&c->seats, q->seat);
+	q->seat = NULL;
+	return buf_add_str(ret, "{\"ok\":true}");
+}
+
+static const char *error_class(const char *kind)
+{
+	static const char *const limits[] = { "memory",    "cpu",  "processes",
+					      "file_size", "disk", "output" };
+
+	if (str_eq(kind, "timeout"))
+		return "TIMEOUT";
+	if (str_eq(kind, "cancelled"))
+		return "CANCELLED";
+	if (str_eq(kind, "denied"))
+		return "CAPABILITY_DENIED";
+	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++)
+		if (str_eq(kind, limits[i]))
+			return "LIMIT_EXCEEDED";
+	return NULL;
+}
+
+/* The result in the pods' words. */
+static int add_run_result(struct buf *ret, struct cordon_result *r, struct cordon_error **reterr)
+{
+	cleanup_json json_t *j = json_object(), *full = NULL;
+	const char *class = error_class(cordon_result_error_kind(r)), *text;
+	const char *json = cordon_result_json(r);
+	cleanup_buf struct buf err = { 0 };
+	size_t len;
+
+	buf_init(&err, SIZE_MAX / 2);
+	text = cordon_result_stderr(r, &len);
+	(void)buf_add(&err, text, len);
+	if (str_eq(class, "TIMEOUT"))
+		(void)buf_add_str(&err, "command timeout\n");
+	if (str_eq(class, "CANCELLED"))
+		(void)buf_add_str(&err, "command cancelled\n");
+	int rc = json_parse(json, strlen(json), 0, &full, reterr);
+	if (rc < 0)
+		return rc;
+	text = cordon_result_stdout(r, &len);
+	json_object_set_new(j, "exitCode", json_integer(cordon_result_exit_status(r)));
+	json_object_set_new(j, "stdout", json_string_lossy(text, len));
+	json_object_set_new(j, "stderr", json_string_lossy(buf_text(&err), err.len));
+	json_object_set(j, "executionTimeMs", json_object_get(full, "execution_time_ms"));
+	json_object_set(j, "truncated", json_object_get(full, "truncated"));
+	if (class)
+		json_object_set_new(j, "errorClass", json_string(class));
+	cleanup_free char *line = json_text(j, NULL);
+	return line ? buf_add_str(ret, line) : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+
+static int run(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	cleanup_rpc_execution struct rpc_execution x = { 0 };
+	struct cordon_result *result = NULL;
+	const char *command = NULL;
+	int r = target_need(q, "command", &command, reterr);
+
+	if (r == 0 && strlen(command) > COMMAND_MAX)
+		return err_set(reterr, CORDON_INVALID, "Command too large");
+	if (r < 0)
+		return r;
+	json_object_set(q->params, "code", json_object_get(q->params, "command"));
+	if (json_object_get(q->params, "timeoutMs"))
+		json_object_set(q->params, "timeout_ms", json_object_get(q->params, "timeoutMs"));
+	r = rpc_execution_read(q, q->seat->id, &x, reterr);
+	if (r == 0)
+		r = cordon_session_execute(q->seat->session, &x.options, &result, reterr);
+	if (r < 0)
+		return r;
+	rpc_execution_flush(&x);
+	r = add_run_result(ret, result, reterr);
+	cordon_result_free(result);
+	return r;
+}
+
+static int set_env(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	const char *name = NULL, *value = NULL;
+	int r = target_need(q, "name", &name, reterr);
+
+	if (r == 0)
+		r = target_need(q, "value", &value, reterr);
+	if (r == 0)
+		r = cordon_session_setenv(q->seat->session, name, value, reterr);
+	if (r < 0)
+		return r;
+	if (!q->seat->env)
+		q->seat->env = json_object();
+	json_object_set(q->seat->env, name, json_object_get(q->params, "value"));
+	return buf_add_str(ret, "{\"ok\":true}");
+}
+
+static int get_env(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	const char *name = NULL;
+	int r = target_need(q, "name", &name, reterr);
+
+	if (r < 0)
+		return r;
+	const json_t *value = q->seat->env ? json_object_get(q->seat->env, name) : NULL;
+	cleanup_free char *text = value ? json_text(value, NULL) : str_dup("null");
+	return text ? buf_printf(ret, "{\"value\":%s}", text)
+		    : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+
+static int kill_all(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	(void)q;
+	(void)reterr;
+	return buf_add_str(ret, "{\"ok\":true}");
+}
+
+const struct rpc_method rpc_sandbox_methods[] = {
+	{ "create", create, RPC_SLOW },
+	{ "run", run, RPC_SLOW | RPC_SESSION | RPC_EXECUTE },
+	{ "kill", kill_all, RPC_LAST },
+	{ "env.set", set_env, RPC_SESSION },
+	{ "env.get", get_env, RPC_SESSION },
+	{ "sandbox.create", create_sandbox, RPC_SLOW },
+	{ "sandbox.list", list, 0 },
+	{ "sandbox.remove", destroy, RPC_SLOW | RPC_SESSION },
+	{ "sandbox.destroy", destroy, RPC_SLOW | RPC_SESSION },
+	{ 0 },
+};

@@ -1,0 +1,375 @@
+/* serve/seat.c - see seat.h. */
+#include "serve/seat.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "base/str.h"
+
+enum { CANCEL_AGAIN_MS = 5 };
+
+void seats_init(struct seats *t)
+{
+	pthread_condattr_t attr;
+
+	*t = (struct seats){ 0 };
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&t->changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+void seats_done(struct seats *t)
+{
+	pthread_cond_destroy(&t->changed);
+	pthread_mutex_destroy(&t->lock);
+}
+
+static int check_room(const struct seats *t, enum seat_kind kind, bool is_fork,
+		      struct cordon_error **reterr)
+{
+	if (t->is_closing)
+		return err_set(reterr, CORDON_STATE, "the client is gone");
+	if (is_fork && t->forks >= SEAT_FORKS_MAX)
+		return err_set(reterr, CORDON_INVALID, "maximum of %d forks reached",
+			       SEAT_FORKS_MAX);
+	if (kind == SEAT_SESSION && t->sessions >= SEAT_SESSIONS_MAX)
+		return err_set(reterr, CORDON_LIMIT, "maximum of %d sessions reached",
+			       SEAT_SESSIONS_MAX);
+	if (kind == SEAT_POOL && t->pools >= SEAT_POOLS_MAX)
+		return err_set(reterr, CORDON_LIMIT, "maximum of %d pools reached", SEAT_POOLS_MAX);
+	return 0;
+}
+
+static void count(struct seats *t, const struct seat *s, int by)
+{
+	if (s->lender)
+		return;
+	if (s->kind == SEAT_POOL)
+		t->pools += (unsigned)by;
+	else
+		t->sessions += (unsigned)by;
+	if (s->is_fork)
+		t->forks += (unsigned)by;
+}
+
+int seat_new(struct seats *t, enum seat_kind kind, bool is_fork, struct seat **ret,
+	     struct cordon_error **reterr)
+{
+	struct seat *s = mem_alloc(sizeof(*s));
+
+	if (!s)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	s->kind = kind;
+	s->is_fork = is_fork;
+	s->refs = 2;
+	pthread_mutex_lock(&t->lock);
+	int r = check_room(t, kind, is_fork, reterr);
+	if (r == 0) {
+		count(t, s, 1);
+		s->next = t->first;
+		t->first = s;
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (r < 0) {
+		free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+int seat_lend(struct seats *t, struct seat *pool, struct cordon_session *session, struct seat **ret,
+	      struct cordon_error **reterr)
+{
+	struct seat *s = mem_alloc(sizeof(*s));
+	int r = 0;
+
+	if (!s)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	*s = (struct seat){ .kind = SEAT_SESSION, .lender = pool, .session = session, .refs = 2 };
+	(void)str_copy(s->id, sizeof(s->id), cordon_session_id(session));
+	pthread_mutex_lock(&t->lock);
+	if (t->is_closing || pool->is_closing) {
+		r = err_set(reterr, CORDON_STATE, "Pool is closed.");
+	} else {
+		pool->refs++;
+		s->next = t->first;
+		t->first = s;
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (r < 0) {
+		free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+void seat_open_session(struct seats *t, struct seat *s, struct cordon_session *session)
+{
+	pthread_mutex_lock(&t->lock);
+	(void)str_copy(s->id, sizeof(s->id), cordon_session_id(session));
+	s->session = session;
+	pthread_cond_broadcast(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void seat_open_pool(struct seats *t, struct seat *s, struct cordon_pool *pool)
+{
+	char tail[17];
+
+	random_hex(tail, 16);
+	pthread_mutex_lock(&t->lock);
+	snprintf(s->id, sizeof(s->id), "pool_%u_%s", ++t->pool_count, tail);
+	s->pool = pool;
+	pthread_cond_broadcast(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void unlink_seat(struct seats *t, struct seat *s)
+{
+	for (struct seat **p = &t->first; *p; p = &(*p)->next)
+		if (*p == s) {
+			*p = s->next;
+			s->refs--;
+			count(t, s, -1);
+			return;
+		}
+}
+
+void seat_fail(struct seats *t, struct seat *s)
+{
+	pthread_mutex_lock(&t->lock);
+	s->is_failed = true;
+	unlink_seat(t, s);
+	pthread_cond_broadcast(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+	seat_put(t, s);
+}
+
+static bool is_open(const struct seat *s)
+{
+	return s->session || s->pool;
+}
+
+struct seat *seat_get(struct seats *t, const char *id, enum seat_kind kind)
+{
+	struct seat *found = NULL;
+
+	pthread_mutex_lock(&t->lock);
+	for (struct seat *s = t->first; s && !found; s = s->next)
+		if (s->kind == kind && is_open(s) && !s->is_closing && str_eq(s->id, id)) {
+			s->refs++;
+			found = s;
+		}
+	pthread_mutex_unlock(&t->lock);
+	return found;
+}
+
+struct seat *seat_ref(struct seats *t, struct seat *s)
+{
+	pthread_mutex_lock(&t->lock);
+	s->refs++;
+	pthread_mutex_unlock(&t->lock);
+	return s;
+}
+
+bool seat_wait_open(struct seats *t, struct seat *s)
+{
+	pthread_mutex_lock(&t->lock);
+	while (!is_open(s) && !s->is_failed)
+		pthread_cond_wait(&t->changed, &t->lock);
+	bool good = is_open(s) && !s->is_closing;
+	pthread_mutex_unlock(&t->lock);
+	return good;
+}
+
+void seat_put(struct seats *t, struct seat *s)
+{
+	if (!s)
+		return;
+	pthread_mutex_lock(&t->lock);
+	bool is_last = --s->refs == 0;
+	pthread_cond_broadcast(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+	if (!is_last)
+		return;
+	json_decref(s->env);
+	json_decref(s->label);
+	json_decref(s->request);
+	free(s);
+}
+
+int seat_begin(struct seats *t, struct seat *s, json_t *request, struct cordon_error **reterr)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&t->lock);
+	if (s->is_closing)
+		r = err_set(reterr, CORDON_STATE, "Session is not running.");
+	else if (s->execution)
+		r = err_set(reterr, CORDON_STATE,
+			    "a session does not support concurrent execute() calls; wait for the "
+			    "current execution to complete.");
+	else
+		s->execution = ++s->executions;
+	if (r == 0) {
+		json_decref(s->request);
+		s->request = json_incref(request);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return r;
+}
+
+void seat_end(struct seats *t, struct seat *s)
+{
+	pthread_mutex_lock(&t->lock);
+	s->execution = 0;
+	pthread_cond_broadcast(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* Waits for a change, or a little while. */
+static void wait_little(struct seats *t)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	at.tv_nsec += CANCEL_AGAIN_MS * 1000000L;
+	if (at.tv_nsec >= 1000000000L) {
+		at.tv_nsec -= 1000000000L;
+		at.tv_sec++;
+	}
+	(void)pthread_cond_timedwait(&t->changed, &t->lock, &at);
+}
+
+/* The execution may have been accepted and not yet begun, when a single cancel would be lost: so it
+ * is repeated until the execution is over. */
+static void cancel_locked(struct seats *t, struct seat *s, uint64_t number)
+{
+	while (s->execution == number) {
+		if (s->session)
+			(void)cordon_session_cancel(s->session, NULL);
+		wait_little(t);
+	}
+}
+
+bool seat_cancel(struct seats *t, struct seat *s)
+{
+	pthread_mutex_lock(&t->lock);
+	uint64_t number = s->execution;
+	if (number)
+		cancel_locked(t, s, number);
+	pthread_mutex_unlock(&t->lock);
+	return number != 0;
+}
+
+struct seat *seat_by_request(struct seats *t, const json_t *request)
+{
+	struct seat *found = NULL;
+
+	pthread_mutex_lock(&t->lock);
+	for (struct seat *s = t->first; s && !found; s = s->next)
+		if (s->execution && s->request && json_equal(s->request, request)) {
+			s->refs++;
+			found = s;
+		}
+	pthread_mutex_unlock(&t->lock);
+	return found;
+}
+
+/* With the lock held and the seat out of the table, until nobody else uses it. */
+static void wait_alone(struct seats *t, struct seat *s)
+{
+	while (s->refs > 1 || (!is_open(s) && !s->is_failed)) {
+		if (s->execution && s->session)
+			(void)cordon_session_cancel(s->session, NULL);
+		wait_little(t);
+	}
+}
+
+static void end_session(struct seats *t, struct seat *s)
+{
+	if (s->lender && s->session) {
+		cordon_pool_release(s->lender->pool, s->session);
+		seat_put(t, s->lender);
+	} else {
+		cordon_session_close(s->session);
+	}
+	s->session = NULL;
+	s->pool = cordon_pool_free(s->pool);
+}
+
+/* What a pool has lent ends with it. */
+static void close_loans(struct seats *t, struct seat *pool)
+{
+	struct seat *s = t->first;
+
+	while (s) {
+		if (s->lender != pool) {
+			s = s->next;
+			continue;
+		}
+		s->refs++;
+		pthread_mutex_unlock(&t->lock);
+		seat_close(t, s);
+		pthread_mutex_lock(&t->lock);
+		s = t->first;
+	}
+}
+
+void seat_close(struct seats *t, struct seat *s)
+{
+	pthread_mutex_lock(&t->lock);
+	if (s->is_closing) { /* somebody else is at it */
+		pthread_mutex_unlock(&t->lock);
+		seat_put(t, s);
+		return;
+	}
+	s->is_closing = true;
+	unlink_seat(t, s);
+	close_loans(t, s);
+	wait_alone(t, s);
+	pthread_mutex_unlock(&t->lock);
+	end_session(t, s);
+	seat_put(t, s);
+}
+
+void seats_close(struct seats *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->is_closing = true;
+	/* All executions end at once; their sessions then one after the other, pools last, for
+	 * their sessions may be lent. */
+	for (struct seat *s = t->first; s; s = s->next)
+		if (s->execution && s->session)
+			(void)cordon_session_cancel(s->session, NULL);
+	for (int kind = SEAT_SESSION; kind <= SEAT_POOL; kind++) {
+		struct seat *s = t->first;
+		while (s) {
+			if ((int)s->kind != kind || s->is_closing) {
+				s = s->next;
+				continue;
+			}
+			s->refs++;
+			pthread_mutex_unlock(&t->lock);
+			seat_close(t, s);
+			pthread_mutex_lock(&t->lock);
+			s = t->first;
+		}
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+void seats_visit(struct seats *t, void (*fn)(const struct seat *s, void *arg), void *arg)
+{
+	pthread_mutex_lock(&t->lock);
+	for (const struct seat *s = t->first; s; s = s->next)
+		if (s->kind == SEAT_SESSION && s->session && !s->is_closing)
+			fn(s, arg);
+	pthread_mutex_unlock(&t->lock);
+}

@@ -1,0 +1,82 @@
+/* serve/seat.h - what one client owns: sessions and pools by id, alive for as long as somebody uses
+ * them, ended together with the client. */
+#pragma once
+
+#include <cordon/session.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/json.h"
+
+enum {
+	SEAT_ID_BYTES = 64,
+	SEAT_SESSIONS_MAX = 64,
+	SEAT_FORKS_MAX = 16,
+	SEAT_POOLS_MAX = 16,
+	SEAT_LABEL_MAX = 256,
+};
+
+struct seats {
+	pthread_mutex_t lock;   /* guards the seats' fields too */
+	pthread_cond_t changed; /* a seat was opened, left, or has ended its execution */
+	struct seat *first;
+	unsigned sessions, forks, pools;
+	unsigned pool_count; /* ever made: names them */
+	bool is_closing;
+};
+
+enum seat_kind { SEAT_SESSION, SEAT_POOL };
+
+struct seat {
+	char id[SEAT_ID_BYTES];
+	enum seat_kind kind;
+	struct cordon_session *session; /* NULL while it is opened */
+	struct cordon_pool *pool;
+	struct seat *lender; /* the pool that lent the session; NULL: it is its own */
+	json_t *env;         /* set by the client; NULL: nothing */
+	json_t *label;       /* the client's name for it; NULL: none */
+	bool is_fork, is_closing, is_failed;
+	uint64_t execution;  /* of the running one; 0: none */
+	json_t *request;     /* the id of the request that runs it */
+	uint64_t executions; /* ever begun: numbers them */
+	unsigned snapshots;  /* ever made without a name: numbers them */
+	unsigned refs;       /* the table's own is one of them */
+	struct seat *next;
+};
+
+void seats_init(struct seats *t);
+void seats_done(struct seats *t);
+
+/* A seat that is not open yet, with one reference for the table and one for the caller. The counts
+ * are checked here. */
+int seat_new(struct seats *t, enum seat_kind kind, bool is_fork, struct seat **ret,
+	     struct cordon_error **reterr);
+/* A seat for a session that a pool lends; it goes back when the seat is closed. Does not count. */
+int seat_lend(struct seats *t, struct seat *pool, struct cordon_session *session, struct seat **ret,
+	      struct cordon_error **reterr);
+/* It is open now: the session's id becomes the seat's. Or it failed and leaves the table. */
+void seat_open_session(struct seats *t, struct seat *s, struct cordon_session *session);
+void seat_open_pool(struct seats *t, struct seat *s, struct cordon_pool *pool);
+void seat_fail(struct seats *t, struct seat *s);
+
+/* By id; waits until it is open. NULL: there is none. The reference goes with seat_put. */
+struct seat *seat_get(struct seats *t, const char *id, enum seat_kind kind);
+struct seat *seat_ref(struct seats *t, struct seat *s);
+void seat_put(struct seats *t, struct seat *s);
+/* Waits until a seat one holds is open; false: that failed. */
+bool seat_wait_open(struct seats *t, struct seat *s);
+
+/* Marks an execution as begun, or -CORDON_STATE when one runs. */
+int seat_begin(struct seats *t, struct seat *s, json_t *request, struct cordon_error **reterr);
+void seat_end(struct seats *t, struct seat *s);
+/* Ends the running execution, if any, and waits until it has ended. */
+bool seat_cancel(struct seats *t, struct seat *s);
+/* The seat whose execution runs for this request, or NULL. The reference goes with seat_put. */
+struct seat *seat_by_request(struct seats *t, const json_t *request);
+/* Takes it out of the table, ends its execution, waits for everybody else, and closes it. Takes the
+ * caller's reference. */
+void seat_close(struct seats *t, struct seat *s);
+/* All of it, executions first. No seat is made or found afterwards. */
+void seats_close(struct seats *t);
+/* Calls fn for every open session, under the lock. */
+void seats_visit(struct seats *t, void (*fn)(const struct seat *s, void *arg), void *arg);

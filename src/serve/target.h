@@ -1,0 +1,16 @@
+/* serve/target.h - what a request works on: the session or pool it names, and its parameters. */
+#pragma once
+
+#include "serve/rpc.h"
+
+/* Finds the seat the request's method needs. */
+int target_find(struct request *q, struct cordon_error **reterr);
+
+/* Parameters by name; a missing one that is needed is "Missing required param: NAME". */
+int target_string(const struct request *q, const char *key, const char **ret,
+		  struct cordon_error **reterr);
+int target_need(const struct request *q, const char *key, const char **ret,
+		struct cordon_error **reterr);
+int target_uint(const struct request *q, const char *key, uint64_t *ret,
+		struct cordon_error **reterr);
+int target_bool(const struct request *q, const char *key, bool *ret, struct cordon_error **reterr);
