@@ -12,7 +12,7 @@
 #include "serve/reply.h"
 #include "serve/target.h"
 
-enum { SPARE_THREADS = 4, END_MS = 900 };
+enum { SPARE_THREADS = 4, CLOSERS = 4, END_MS = 700 };
 
 static const struct rpc_method *const tables[] = {
 	rpc_session_methods, rpc_files_methods,   rpc_picture_methods,
@@ -274,11 +274,6 @@ static void *end_seats(void *arg)
 {
 	struct rpc *c = arg;
 
-	callbacks_close(&c->callbacks);
-	if (c->home) {
-		seat_put(&c->seats, c->home);
-		c->home = NULL;
-	}
 	seats_close(&c->seats);
 	pthread_mutex_lock(&c->lock);
 	c->threads--;
@@ -287,11 +282,29 @@ static void *end_seats(void *arg)
 	return NULL;
 }
 
+/* Several at once, for a session takes milliseconds. */
+static void start_closers(struct rpc *c)
+{
+	pthread_t thread;
+
+	callbacks_close(&c->callbacks);
+	pthread_mutex_lock(&c->lock);
+	struct seat *home = TAKE_PTR(c->home);
+	c->threads += CLOSERS;
+	pthread_mutex_unlock(&c->lock);
+	seat_put(&c->seats, home);
+	for (int i = 0; i < CLOSERS; i++) {
+		if (pthread_create(&thread, NULL, end_seats, c) == 0)
+			(void)pthread_detach(thread);
+		else
+			(void)end_seats(c);
+	}
+}
+
 /* Ends everything, in time. */
 static int end(struct rpc *c, struct cordon_error **reterr)
 {
 	struct timespec at;
-	pthread_t thread;
 	int r = 0;
 
 	clock_gettime(CLOCK_REALTIME, &at);
@@ -303,10 +316,8 @@ static int end(struct rpc *c, struct cordon_error **reterr)
 	}
 	/* A thread that writes to somebody who does not read must not keep the rest. */
 	(void)shutdown(c->out.fd, SHUT_RDWR);
+	start_closers(c);
 	pthread_mutex_lock(&c->lock);
-	c->threads++;
-	if (pthread_create(&thread, NULL, end_seats, c) == 0)
-		(void)pthread_detach(thread);
 	while (c->threads > 0 && r == 0)
 		r = pthread_cond_timedwait(&c->changed, &c->lock, &at);
 	pthread_mutex_unlock(&c->lock);

@@ -36,6 +36,8 @@ static void converse(struct engine_ends *ends, const char *code, size_t len, str
 {
 	deadline_ns deadline = deadline_after_ms(VALIDATE_MS);
 
+	if (len == 0)
+		close_fdp(&ends->host_in);
 	while (out->fd >= 0 && !deadline_is_over(deadline)) {
 		struct pollfd p[2] = { { .fd = len ? ends->host_in : -1, .events = POLLOUT },
 				       { .fd = out->fd, .events = POLLIN } };

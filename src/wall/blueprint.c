@@ -193,9 +193,14 @@ static void launch_root(struct draft *d, const struct launch *l)
 	}
 	for (size_t i = 0; i < l->link_count; i++)
 		add_link(d, l->links[i].target, l->links[i].guest);
-	for (size_t i = 0; i < l->file_count; i++)
-		add_file(d, l->files[i].guest, l->files[i].bytes, l->files[i].len,
-			 l->files[i].mode);
+	for (size_t i = 0; i < l->file_count; i++) {
+		const struct launch_file *f = &l->files[i];
+
+		add_file(d, f->guest, f->bytes, f->len, f->mode);
+		/* Mounts by value may be anywhere; the runtimes' files have a rule of their own. */
+		if (!str_starts(f->guest, "/run/cordon/"))
+			add_rule(d, f->guest, READ_RIGHTS, false);
+	}
 	for (size_t i = 0; i < l->exec_paths.count; i++)
 		add_rule(d, l->exec_paths.items[i], READ_RIGHTS | LL_FS_EXECUTE, true);
 }
