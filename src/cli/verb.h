@@ -35,6 +35,7 @@ struct verb {
 };
 
 #define CLI_VERBS(X)                                                                               \
+	X(audit)                                                                                   \
 	X(files)                                                                                   \
 	X(help)                                                                                    \
 	X(policy)                                                                                  \

@@ -1,0 +1,54 @@
+#!/bin/sh
+# `cordon audit`: what the built program says about good, torn and tampered logs. No privileges needed.
+# shellcheck disable=SC2317
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/harness/tap.sh
+CORDON=${CORDON:-build/cordon}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+corpus=tests/fuzz/corpus/audit
+
+audit() { "$CORDON" audit "$@"; }
+says() { # text command...
+	text=$1
+	shift
+	"$@" | grep -qF -- "$text"
+}
+status_is() { # status command...
+	want=$1
+	shift
+	"$@" >/dev/null 2>&1
+	[ $? -eq "$want" ]
+}
+
+check "a good log is whole" says "3 events, whole" audit verify $corpus/good
+check "and the status says so" status_is 0 audit verify $corpus/good
+check "a torn last line is told" says "the last line was never finished" audit verify $corpus/torn
+check "and is no fault of the rest" status_is 0 audit verify $corpus/torn
+check "a mended log is whole" says "1 unfinished lines were found" audit verify $corpus/mended
+sed '2s/1+1/1+2/' $corpus/good >"$dir/changed"
+check "a changed line is named" says "line 2: the line was changed" audit verify "$dir/changed"
+check "status 1" status_is 1 audit verify "$dir/changed"
+sed 2d $corpus/good >"$dir/missing"
+check "a missing line is seen" says "line 2: a line before it is missing" audit verify "$dir/missing"
+sed 1d $corpus/good >"$dir/beheaded"
+check "a missing first line too" says "line 1: the lines before the first one are missing" audit verify "$dir/beheaded"
+head -n 2 $corpus/good >"$dir/cut"
+head=$(audit verify --json $corpus/good | sed 's/.*"head":"\([0-9a-f]*\)".*/\1/')
+check "a cut log looks whole" status_is 0 audit verify "$dir/cut"
+check "but not to who kept the head" status_is 1 audit verify --head "$head" "$dir/cut"
+check "which the good one has" status_is 0 audit verify --head "$head" $corpus/good
+check "no file" status_is 125 audit verify "$dir/nothing"
+check "no operand" status_is 2 audit verify
+check "show prints events" says 'sess_1 execute_start code="1+1"' audit show $corpus/good
+check "show filters" says 'session_close' audit show -e session_close $corpus/good
+check "show leaves out" status_is 1 says execute_start audit show -e session_close $corpus/good
+check "show prints JSON" says '"event":"execute_start"' audit show --json $corpus/good
+check "tail prints the last" says session_close audit tail -n 1 $corpus/good
+check "and not the first" status_is 1 says session_start audit tail -n 1 $corpus/good
+check "tail refuses nonsense" status_is 2 audit tail -n x $corpus/good
+printf '{"timestamp":"t","event":"e","session_id":"s","x":"\\u001b[2J\\u009b\302\233"}\n' >"$dir/evil"
+check "a guest cannot steer the terminal" status_is 1 says "$(printf '\033')" audit show "$dir/evil"
+check "nor by other control characters" status_is 1 says "$(printf '\302\233')" audit show "$dir/evil"
+tap_done
