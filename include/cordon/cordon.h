@@ -15,4 +15,18 @@ const char *cordon_version(void);
 /* The ladder of this machine as JSON, to be freed. */
 int cordon_doctor(char **ret_json, struct cordon_error **reterr);
 
+struct cordon_prove_options {
+	const char *only;  /* one attack by name; NULL: all */
+	const char *guest; /* under the wall of this guest only; NULL: of all that are installed */
+	bool control;      /* try each attack outside too, where it should work */
+	bool quick;        /* do not look which layers stopped it */
+	void (*progress)(const char *attack, const char *outcome, void *arg);
+	void *progress_arg;
+};
+/* Carries out every known attack through the launch path that all code takes. JSON, to be freed:
+ * user, held, open, broken, attacks: [{name, attack, outcome, said, guests, layers, control}].
+ * Not for use while other threads start processes: it leaves a descriptor open on purpose. */
+int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
+		 struct cordon_error **reterr);
+
 #pragma GCC visibility pop

@@ -36,6 +36,7 @@ struct verb {
 
 #define CLI_VERBS(X)                                                                               \
 	X(audit)                                                                                   \
+	X(doctor)                                                                                  \
 	X(files)                                                                                   \
 	X(help)                                                                                    \
 	X(policy)                                                                                  \

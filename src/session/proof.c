@@ -1,0 +1,253 @@
+/* session/proof.c - cordon_prove: every attack through the real launch path, which layer stopped
+ * it, and whether it works outside. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "cordon/cordon.h"
+#include "session/trial.h"
+#include "wall/probe/list.h"
+
+enum { GUESTS = 4 };
+
+struct proof {
+	const struct cordon_prove_options *options;
+	struct policy policy, listed; /* listed: names its commands */
+	struct lure lure;
+	enum guest_kind kinds[GUESTS]; /* guests of this machine */
+	size_t kind_count;
+	bool has_python;
+	uint32_t open, held, broken, uncontrolled;
+};
+
+/* Limits that an attack can pass outside without being felt. */
+static int set_policy(struct policy *p, bool is_listed, struct cordon_error **reterr)
+{
+	int r = policy_init_level(p, LEVEL_STANDARD, reterr);
+
+	if (r < 0)
+		return r;
+	p->memory_bytes = 96ULL << 20;
+	p->fs_bytes = 16ULL << 20;
+	p->file_bytes = 8ULL << 20;
+	p->file_count = 512;
+	p->cpu_seconds = 1;
+	if (!is_listed)
+		return 0;
+	p->commands.all = false;
+	return strlist_add(&p->commands.names, "cat");
+}
+
+static void find_guests(struct proof *x)
+{
+	static const enum guest_kind kinds[GUESTS] = { GUEST_KIND_PYTHON, GUEST_KIND_SH,
+						       GUEST_KIND_R, GUEST_KIND_NODE };
+
+	for (size_t i = 0; i < GUESTS; i++) {
+		cleanup_launch struct launch l = { 0 };
+		struct guest_options o = {
+			.kind = kinds[i], .mode = GUEST_SCRIPT, .policy = &x->policy, .code = ""
+		};
+
+		if (x->options->guest && guest_from_name(x->options->guest) != kinds[i])
+			continue;
+		if (guest_launch(&o, &l, NULL) == 0)
+			x->kinds[x->kind_count++] = kinds[i];
+		x->has_python =
+			x->has_python || (x->kind_count > 0 && x->kinds[0] == GUEST_KIND_PYTHON);
+	}
+}
+
+static const char *outcome_name(enum trial_outcome o)
+{
+	static const char *const names[] = { "held", "open", "not applicable", "broken" };
+
+	return names[o];
+}
+
+/* Under every guest's view and filter; the worst counts. */
+static int try_guests(struct proof *x, struct trial_options *o, struct trial *ret_worst,
+		      json_t *guests, struct cordon_error **reterr)
+{
+	struct trial worst = { .outcome = TRIAL_HELD }, t = { 0 };
+	bool is_single = o->attack->is_python || (o->attack->flags & PROBE_ONCE);
+	size_t count = is_single && x->kind_count > 1 ? 1 : x->kind_count;
+
+	for (size_t i = 0; i < count; i++) {
+		o->kind = x->kinds[i];
+		int r = trial_inside(o, &t, reterr);
+		if (r < 0)
+			return r;
+		json_object_set_new(guests, guest_name(o->kind), json_string(t.said));
+		if (i == 0 || t.outcome == TRIAL_OPEN ||
+		    (t.outcome == TRIAL_BROKEN && worst.outcome != TRIAL_OPEN))
+			worst = t;
+	}
+	o->kind = x->kinds[0];
+	*ret_worst = worst;
+	return 0;
+}
+
+struct combination {
+	uint32_t off;
+	const char *names[3];
+};
+
+/* The smallest set of layers without which the attack works names what stops it. */
+static const struct combination combinations[] = {
+	{ LAYER_SECCOMP, { "seccomp" } },
+	{ LAYER_LANDLOCK, { "landlock" } },
+	{ LAYER_NETNS, { "network namespace" } },
+	{ LAYER_SECCOMP | LAYER_LANDLOCK, { "seccomp", "landlock" } },
+	{ LAYER_SECCOMP | LAYER_NETNS, { "seccomp", "network namespace" } },
+	{ LAYER_LANDLOCK | LAYER_NETNS, { "landlock", "network namespace" } },
+	{ LAYER_SECCOMP | LAYER_LANDLOCK | LAYER_NETNS,
+	  { "seccomp", "landlock", "network namespace" } },
+};
+enum { COMBINATIONS = sizeof(combinations) / sizeof(*combinations) };
+
+static bool works_without(const struct trial_options *o, uint32_t off)
+{
+	struct trial_options second = *o;
+	struct trial t = { 0 };
+
+	second.layers_off = off;
+	return trial_inside(&second, &t, NULL) == 0 && t.outcome == TRIAL_OPEN;
+}
+
+static void find_layers(const struct trial_options *o, const struct trial *first, json_t *layers)
+{
+	const struct combination *all = &combinations[COMBINATIONS - 1], *found = NULL;
+	bool is_tried = !o->attack->is_python && !(o->attack->flags & PROBE_ONCE);
+
+	if (is_tried && works_without(o, all->off)) {
+		for (size_t i = 0; !found && i + 1 < COMBINATIONS; i++)
+			if (works_without(o, combinations[i].off))
+				found = &combinations[i];
+		found = found ? found : all;
+		for (size_t i = 0; i < 3 && found->names[i]; i++)
+			json_array_append_new(layers, json_string(found->names[i]));
+		return;
+	}
+	/* It does not work without them either: what is left holds, and the filter's own report
+	 * says whether it came first. */
+	if (first->is_noticed && strcmp(o->attack->holds, "seccomp") != 0)
+		json_array_append_new(layers, json_string("seccomp"));
+	json_array_append_new(layers, json_string(o->attack->holds));
+}
+
+static void count(struct proof *x, const struct trial *t, const struct trial *control)
+{
+	x->open += t->outcome == TRIAL_OPEN;
+	x->held += t->outcome == TRIAL_HELD || t->outcome == TRIAL_NOT_HERE;
+	x->broken += t->outcome == TRIAL_BROKEN;
+	x->uncontrolled += control->outcome == TRIAL_HELD || control->outcome == TRIAL_BROKEN;
+}
+
+static const char *control_word(const struct trial *t)
+{
+	return t->outcome == TRIAL_OPEN       ? "worked"
+	       : t->outcome == TRIAL_NOT_HERE ? "not applicable"
+					      : "failed";
+}
+
+static int prove_one(struct proof *x, const struct attack *a, json_t *rows,
+		     struct cordon_error **reterr)
+{
+	struct trial_options o = { .attack = a,
+				   .lure = &x->lure,
+				   .policy = a->flags & PROBE_LISTED ? &x->listed : &x->policy };
+	struct trial t = { 0 }, control = { .outcome = TRIAL_NOT_HERE };
+	cleanup_json json_t *guests = json_object();
+	cleanup_json json_t *layers = json_array();
+	cleanup_json json_t *row = json_object();
+
+	int r = try_guests(x, &o, &t, guests, reterr);
+	if (r == 0 && x->options->control)
+		r = trial_outside(&o, &control, reterr);
+	if (r < 0)
+		return r;
+	if (t.outcome == TRIAL_HELD && !x->options->quick)
+		find_layers(&o, &t, layers);
+	json_object_set_new(row, "name", json_string(a->name));
+	json_object_set_new(row, "attack", json_string(a->words));
+	json_object_set_new(row, "language", json_string(a->is_python ? "python" : "c"));
+	json_object_set_new(row, "outcome", json_string(outcome_name(t.outcome)));
+	json_object_set_new(row, "said", json_string(t.said));
+	json_object_set(row, "guests", guests);
+	json_object_set(row, "layers", layers);
+	if (x->options->control) {
+		json_object_set_new(row, "control", json_string(control_word(&control)));
+		json_object_set_new(row, "control_said", json_string(control.said));
+	}
+	count(x, &t, &control);
+	if (x->options->progress)
+		x->options->progress(a->name, outcome_name(t.outcome), x->options->progress_arg);
+	return json_array_append(rows, row) == 0 ? 0 : err_errno(reterr, ENOMEM, "the proof");
+}
+
+static int prove_all(struct proof *x, json_t *rows, struct cordon_error **reterr)
+{
+	size_t n, found = 0;
+	const struct attack *a = attack_table(&n);
+
+	for (size_t i = 0; i < n; i++) {
+		if (x->options->only && !str_eq(x->options->only, a[i].name))
+			continue;
+		found++;
+		if (a[i].is_python && !x->has_python)
+			continue;
+		int r = prove_one(x, &a[i], rows, reterr);
+		if (r < 0)
+			return err_wrap(reterr, r, "the attack '%s'", a[i].name);
+	}
+	return found ? 0
+		     : err_set(reterr, CORDON_INVALID, "there is no attack '%s'", x->options->only);
+}
+
+static int prove(struct proof *x, json_t *rows, struct cordon_error **reterr)
+{
+	int r = lure_lay(&x->lure, &x->policy, reterr);
+
+	if (r < 0)
+		return r;
+	if (x->options->control)
+		r = lure_plant(&x->lure, cordon_probe_bytes, cordon_probe_bytes_len, reterr);
+	find_guests(x);
+	if (r == 0)
+		r = x->kind_count ? prove_all(x, rows, reterr)
+				  : err_set(reterr, CORDON_NOT_FOUND,
+					    "no guest is installed under whose wall to attack");
+	lure_clear(&x->lure);
+	return r;
+}
+
+int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
+		 struct cordon_error **reterr)
+{
+	static const struct cordon_prove_options none = { 0 };
+	struct proof x = { .options = opts ? opts : &none };
+	cleanup_json json_t *rows = json_array();
+	cleanup_json json_t *report = json_object();
+
+	int r = set_policy(&x.policy, false, reterr);
+	if (r == 0)
+		r = set_policy(&x.listed, true, reterr);
+	if (r == 0)
+		r = prove(&x, rows, reterr);
+	policy_done(&x.policy);
+	policy_done(&x.listed);
+	if (r < 0)
+		return r;
+	json_object_set_new(report, "user", json_string(geteuid() == 0 ? "root" : "ordinary"));
+	json_object_set_new(report, "held", json_integer(x.held));
+	json_object_set_new(report, "open", json_integer(x.open));
+	json_object_set_new(report, "broken", json_integer(x.broken));
+	if (x.options->control)
+		json_object_set_new(report, "controls_failed", json_integer(x.uncontrolled));
+	json_object_set(report, "attacks", rows);
+	*ret_json = json_text(report, NULL);
+	return *ret_json ? 0 : err_errno(reterr, ENOMEM, "the proof");
+}

@@ -1,0 +1,296 @@
+/* session/trial.c - see trial.h. */
+#include "session/trial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "guest/languages.h"
+#include "session/remains.h"
+#include "session/script.h"
+#include "wall/box.h"
+#include "wall/probe/list.h"
+#include "wire/wire.h"
+
+enum { TRIAL_MS = 20000 };
+#define PROBE_PATH "/run/cordon/probe"
+
+/* The attack's ends of everything it is given; the host's are beside them. */
+struct ends {
+	int in, out, wire;
+	int host_in, host_out, host_wire;
+};
+
+static void ends_done(struct ends *e)
+{
+	close_fdp(&e->in);
+	close_fdp(&e->out);
+	close_fdp(&e->wire);
+	close_fdp(&e->host_in);
+	close_fdp(&e->host_out);
+	close_fdp(&e->host_wire);
+}
+
+static int open_terminal(struct ends *e)
+{
+	char name[64];
+	int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	if (master < 0)
+		return -errno;
+	e->host_in = master;
+	if (grantpt(master) != 0 || unlockpt(master) != 0 ||
+	    ptsname_r(master, name, sizeof(name)) != 0)
+		return -errno;
+	e->in = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	return e->in < 0 ? -errno : 0;
+}
+
+static int ends_open(struct ends *ret, bool has_terminal, struct cordon_error **reterr)
+{
+	struct ends e = { -1, -1, -1, -1, -1, -1 };
+	int out[2], pair[2], r = 0;
+
+	if (has_terminal)
+		r = open_terminal(&e);
+	else
+		r = (e.in = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0 ? -errno : 0;
+	if (r == 0 && pipe2(out, O_CLOEXEC) != 0)
+		r = -errno;
+	if (r == 0) {
+		e.host_out = out[0];
+		e.out = out[1];
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+			r = -errno;
+	}
+	if (r < 0) {
+		ends_done(&e);
+		return err_errno(reterr, -r, "open the ends of an attack");
+	}
+	e.host_wire = pair[0];
+	e.wire = pair[1];
+	*ret = e;
+	return 0;
+}
+
+static int fill_launch(const struct trial_options *o, struct launch *l,
+		       struct cordon_error **reterr)
+{
+	struct guest_options guest = {
+		.kind = o->kind, .mode = GUEST_SCRIPT, .policy = o->policy, .code = "", .token = ""
+	};
+	const char *argv[64] = { "probe", o->attack->name };
+	size_t argc = 2;
+
+	int r = guest_launch(&guest, l, reterr);
+	if (r < 0)
+		return r;
+	strlist_done(&l->argv);
+	free(l->executable);
+	l->executable = NULL;
+	for (size_t i = 0; i < o->lure->args.count && argc < 62; i++)
+		argv[argc++] = o->lure->args.items[i];
+	if (launch_file(l, PROBE_PATH, cordon_probe_bytes, cordon_probe_bytes_len, 0555) < 0 ||
+	    strlist_add(&l->exec_paths, PROBE_PATH) < 0 ||
+	    language_command(l, PROBE_PATH, argv) < 0)
+		return err_errno(reterr, ENOMEM, "the launch of an attack");
+	return 0;
+}
+
+static void judge_status(int status, const char *text, struct trial *t)
+{
+	int code = WEXITSTATUS(status), signo = WTERMSIG(status);
+
+	if (WIFSIGNALED(status)) {
+		bool is_stopped =
+			signo == SIGSYS || signo == SIGKILL || signo == SIGXCPU || signo == SIGXFSZ;
+		t->outcome = is_stopped ? TRIAL_HELD : TRIAL_BROKEN;
+		snprintf(t->said, sizeof(t->said), "killed by SIG%s", sigabbrev_np(signo));
+	} else if (code == PROBE_WORKED) {
+		t->outcome = TRIAL_OPEN;
+		strcpy(t->said, "worked");
+	} else if (code == PROBE_REFUSED) {
+		const char *name = strerrorname_np(atoi(text));
+
+		t->outcome = TRIAL_HELD;
+		snprintf(t->said, sizeof(t->said), "%s", name ? name : "refused");
+	} else if (code == PROBE_NOT_HERE) {
+		t->outcome = TRIAL_NOT_HERE;
+		strcpy(t->said, "not here");
+	} else {
+		t->outcome = TRIAL_BROKEN;
+		snprintf(t->said, sizeof(t->said), "ended with status %d", code);
+	}
+}
+
+/* How a careless host would read: it asks for descriptors and gets them. */
+static bool takes_descriptors(int wire)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(16 * sizeof(int))];
+	} u = { .room = { 0 } };
+	char bytes[16];
+	struct iovec iov = { bytes, sizeof(bytes) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = u.room,
+			      .msg_controllen = sizeof(u.room) };
+
+	if (recvmsg(wire, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0 ||
+	    msg.msg_controllen < sizeof(struct cmsghdr) || u.head.cmsg_type != SCM_RIGHTS)
+		return false;
+	size_t count = (u.head.cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	for (size_t i = 0; i < count; i++) {
+		int fd;
+
+		memcpy(&fd, CMSG_DATA(&u.head) + i * sizeof(int), sizeof(fd));
+		(void)close(fd);
+	}
+	return count > 0;
+}
+
+/* Whether descriptors that the guest sent arrive when the wire is read as it always is. */
+static bool is_passed(struct ends *e)
+{
+	static const char token[] =
+		"0000000000000000000000000000000000000000000000000000000000000000";
+	struct wire_options options = { .token = token };
+	int before = remains_descriptors();
+	cleanup_wire struct wire *w = NULL;
+
+	if (wire_new(e->host_wire, &options, &w, NULL) < 0)
+		return true;
+	e->host_wire = -1;
+	(void)wire_fill(w, NULL);
+	return remains_descriptors() > before;
+}
+
+/* What only the host can see once the attack is over. */
+static void judge_remains(const struct trial_options *o, struct ends *e, bool is_control,
+			  struct trial *t)
+{
+	bool is_found;
+
+	if (t->outcome != TRIAL_OPEN || !(o->attack->flags & (PROBE_SURVIVOR | PROBE_PASSED)))
+		return;
+	if (o->attack->flags & PROBE_SURVIVOR)
+		is_found = remains_end(o->lure->marker) > 0;
+	else
+		is_found = is_control ? takes_descriptors(e->host_wire) : is_passed(e);
+	t->outcome = is_found ? TRIAL_OPEN : TRIAL_HELD;
+	strcpy(t->said, is_found ? "worked" : "nothing left of it");
+}
+
+static void read_said(int fd, char *ret, size_t size)
+{
+	ssize_t n = read(fd, ret, size - 1);
+
+	ret[n > 0 ? n : 0] = '\0';
+}
+
+int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon_error **reterr)
+{
+	if (o->attack->is_python)
+		return script_inside(o, ret, reterr);
+	cleanup_launch struct launch launch = { 0 };
+	cleanup_box struct box *box = NULL;
+	struct ends e;
+	struct trial t = { .outcome = TRIAL_BROKEN };
+	char text[64];
+
+	int r = fill_launch(o, &launch, reterr);
+	if (r == 0)
+		r = ends_open(&e, o->attack->flags & PROBE_TTY, reterr);
+	if (r < 0)
+		return r;
+	struct box_options options = { .policy = o->policy,
+				       .launch = &launch,
+				       .stdin_fd = e.in,
+				       .stdout_fd = e.out,
+				       .stderr_fd = e.out,
+				       .wire_fd = e.wire,
+				       .layers_off = o->layers_off };
+	r = box_start(&options, &box, reterr);
+	close_fdp(&e.in);
+	close_fdp(&e.out);
+	close_fdp(&e.wire);
+	if (r == 0 && !box_wait_gone(box, deadline_after_ms(TRIAL_MS)))
+		strcpy(t.said, "did not end");
+	else if (r == 0)
+		r = box_failure(box, reterr);
+	if (r == 0 && box_status(box)->state == STATE_EXITED) {
+		read_said(e.host_out, text, sizeof(text));
+		judge_status(box_status(box)->wait_status, text, &t);
+		t.is_noticed = box_status(box)->denial_count > 0;
+		judge_remains(o, &e, false, &t);
+	}
+	ends_done(&e);
+	*ret = t;
+	return r;
+}
+
+/* The control: the same program, started as any program is, with what the attack needs. */
+static int start_outside(const struct trial_options *o, const struct ends *e)
+{
+	cleanup_free char *secret = str_printf("CORDON_LURE=%s", o->lure->secret);
+	char *env[] = { secret, NULL };
+	char *argv[64] = { (char *)(uintptr_t) "probe", (char *)(uintptr_t)o->attack->name,
+			   (char *)(uintptr_t) "control=1" };
+	size_t argc = 3;
+
+	for (size_t i = 0; i < o->lure->args.count && argc < 62; i++)
+		argv[argc++] = o->lure->args.items[i];
+	if (!secret)
+		return -ENOMEM;
+	pid_t pid = fork();
+	if (pid != 0)
+		return pid < 0 ? -errno : pid;
+	if (dup2(e->in, 0) < 0 || dup2(e->out, 1) < 0 || dup2(e->out, 2) < 0 ||
+	    dup2(e->wire, 3) < 0)
+		_exit(126);
+	execve(o->lure->program, argv, env);
+	_exit(126);
+}
+
+int trial_outside(const struct trial_options *o, struct trial *ret, struct cordon_error **reterr)
+{
+	struct trial t = { .outcome = TRIAL_BROKEN };
+	struct ends e;
+	char text[64];
+	int status = 0;
+
+	if (o->attack->is_python)
+		return script_outside(o, ret, reterr);
+	if (o->attack->control == CONTROL_ROOT && geteuid() != 0) {
+		*ret = (struct trial){ .outcome = TRIAL_NOT_HERE, .said = "needs root" };
+		return 0;
+	}
+	int r = ends_open(&e, o->attack->flags & PROBE_TTY, reterr);
+	if (r < 0)
+		return r;
+	int pid = start_outside(o, &e);
+	close_fdp(&e.out);
+	if (pid < 0) {
+		ends_done(&e);
+		return err_errno(reterr, -pid, "start the control of '%s'", o->attack->name);
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	/* A survivor holds the pipe: what was said is there already. */
+	(void)file_set_nonblock(e.host_out, true);
+	read_said(e.host_out, text, sizeof(text));
+	judge_status(status, text, &t);
+	judge_remains(o, &e, true, &t);
+	ends_done(&e);
+	*ret = t;
+	return 0;
+}

@@ -1,0 +1,316 @@
+"""Attacks in Python, as code that a model might write would carry them out.
+
+Outside: python3 attacks.py NAME KEY=VALUE... (control=1); in the sandbox this text is followed by a call of try_attack().
+An attack returns when it worked and raises when it was refused."""
+import ctypes
+import errno
+import mmap
+import os
+import signal
+import sys
+import threading
+import time
+
+
+class NotHere(Exception):
+    """Not applicable on this machine."""
+
+
+class Refused(Exception):
+    pass
+
+
+def must(condition, why="nothing came of it"):
+    if not condition:
+        raise Refused(why)
+
+
+def libc_call(name, *args):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, name)(*args) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def child(function, *args):
+    """Runs it in a child, so that a refusal by signal is seen."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            function(*args)
+            os._exit(0)
+        except OSError as error:
+            os._exit(min(error.errno or 1, 126))
+        except BaseException:
+            os._exit(126)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if status < 0:
+        raise Refused("killed by " + signal.Signals(-status).name)
+    if status:
+        raise OSError(status, os.strerror(status))
+
+
+def attack_py_subprocess(lure):
+    """start a program with subprocess"""
+    import subprocess
+    must(subprocess.run(["/usr/bin/env", "sh", "-c", "exit 42"]).returncode == 42)
+
+
+def attack_py_system(lure):
+    """start a shell with os.system"""
+    must(os.waitstatus_to_exitcode(os.system("exit 42")) == 42)
+
+
+def attack_py_unshare(lure):
+    """new user namespace by ctypes"""
+    child(libc_call, "unshare", 0x10000000)
+
+
+def attack_py_ptrace(lure):
+    """trace the parent by ctypes"""
+    child(libc_call, "ptrace", 0x4206, os.getppid(), 0, 0)
+
+
+def attack_py_setuid(lure):
+    """become root with os.setuid"""
+    if lure.get("control") and os.getuid() != 0:
+        raise NotHere()
+    child(os.setuid, 0)
+
+
+def attack_py_chroot(lure):
+    """os.chroot"""
+    if lure.get("control") and os.getuid() != 0:
+        raise NotHere()
+    child(os.chroot, "/tmp")
+
+
+def attack_py_machine_code(lure):
+    """machine code of its own that makes a 32-bit system call"""
+    if os.uname().machine != "x86_64":
+        raise NotHere()
+
+    def run():
+        code = b"\xb8\x14\x00\x00\x00\xcd\x80\xc3"  # mov eax, 20 (getpid); int 0x80; ret
+        page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        page.write(code)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+        must(ctypes.CFUNCTYPE(ctypes.c_int)(address)() > 0)
+    try:
+        child(run)
+    except Refused as refusal:
+        if lure.get("control") and "SIGSEGV" in str(refusal):
+            raise NotHere() from None
+        raise
+
+
+def attack_py_connect(lure):
+    """connect to a TCP service of the host"""
+    import socket
+    socket.create_connection(("127.0.0.1", int(lure["tcp"])), 2).close()
+
+
+def attack_py_http(lure):
+    """fetch a page from the host"""
+    import http.client
+    connection = http.client.HTTPConnection("127.0.0.1", int(lure["tcp"]), timeout=1)
+    connection.connect()
+
+
+def attack_py_unix(lure):
+    """connect to an abstract socket of the host"""
+    import socket
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect("\0" + lure["abstract"])
+
+
+def attack_py_unix_file(lure):
+    """connect to a socket file of the host"""
+    import socket
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(lure["path"])
+
+
+def attack_py_host_file(lure):
+    """open a file of the host"""
+    with open(lure["file"], encoding="utf-8") as f:
+        must(lure["secret"] in f.read())
+
+
+def attack_py_walk(lure):
+    """find a file of the host by walking from the root"""
+    name = os.path.dirname(lure["file"])
+    must(any(name in (os.path.join(top, d) for d in dirs) or top == name
+             for start in ("/tmp", os.path.dirname(name), "/home", "/root", "/mnt", "/proc/1/root/tmp")
+             for top, dirs, _ in ((t, d, f) for i, (t, d, f) in zip(range(200), os.walk(start)))))
+
+
+def attack_py_link_race(lure):
+    """open a name while a thread turns it from an own file into a link to the host's"""
+    name, own, stop = f"/tmp/cordon-race.{os.getpid()}", f"/tmp/cordon-own.{os.getpid()}", []
+    with open(own, "w", encoding="utf-8") as f:
+        f.write("own")
+
+    def flip():
+        turn = 0
+        while not stop:
+            turn += 1
+            os.symlink(lure["file"] if turn % 2 else own, name + ".new")
+            os.replace(name + ".new", name)
+    thread = threading.Thread(target=flip)
+    thread.start()
+    seen = False
+    try:
+        for _ in range(3000):
+            try:
+                with open(name, encoding="utf-8") as f:
+                    seen = seen or lure["secret"] in f.read()
+            except FileNotFoundError:
+                pass
+    finally:
+        stop.append(1)
+        thread.join()
+        for path in (name, own):
+            os.unlink(path)
+    must(seen, "only the own file was ever there")
+
+
+def attack_py_environment(lure):
+    """find a secret in the environment"""
+    with open("/proc/self/environ", encoding="utf-8", errors="replace") as f:
+        must(lure["secret"] in f.read() + str(dict(os.environ)))
+
+
+def attack_py_descriptors(lure):
+    """read through a descriptor of the host"""
+    for fd in range(4, 1024):
+        try:
+            target = os.readlink(f"/proc/self/fd/{fd}")
+        except OSError:
+            continue
+        if target == lure["file"]:
+            return
+    raise Refused("no descriptor of the host")
+
+
+def attack_py_kill(lure):
+    """signal a process of the host"""
+    os.kill(int(lure["pid"]), 0)
+
+
+def attack_py_processes(lure):
+    """list the processes of the host"""
+    must(any(int(p) == int(lure["pid"]) and p != str(os.getpid()) for p in os.listdir("/proc") if p.isdigit()))
+
+
+def attack_py_write_library(lure):
+    """change the library that everybody imports"""
+    if lure.get("control") and os.getuid() != 0:
+        raise NotHere()
+    with open(os.__file__, "ab"):
+        pass
+
+
+def attack_py_terminal(lure):
+    """open a new terminal"""
+    for fd in os.openpty():
+        os.close(fd)
+
+
+def attack_py_memfd(lure):
+    """run a program from memory"""
+    def run():
+        fd = os.memfd_create("x", 0)
+        with open(os.path.realpath(sys.executable), "rb") as f:
+            os.write(fd, f.read())
+        ro = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY)
+        os.close(fd)
+        os.execve(ro, ["python3", "-c", ""], {})
+    child(run)
+
+
+def attack_py_planted(lure):
+    """run a program from the workspace"""
+    path = f"/tmp/cordon-planted.{os.getpid()}"
+
+    def run():
+        os.execve(path, ["python3", "-I", "-S", "-c", ""], {})
+    try:
+        with open(os.path.realpath(sys.executable), "rb") as source, open(path, "wb") as to:
+            to.write(source.read())
+        os.chmod(path, 0o755)
+        child(run)
+    finally:
+        os.unlink(path)
+
+
+def attack_py_forks(lure):
+    """more processes than allowed"""
+    pids = []
+    try:
+        for _ in range(int(lure["processes"]) + 20):
+            pid = os.fork()
+            if pid == 0:
+                signal.pause()
+            pids.append(pid)
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def attack_py_threads(lure):
+    """more threads than allowed"""
+    event, threads = threading.Event(), []
+    try:
+        for _ in range(int(lure["processes"]) + 20):
+            threads.append(threading.Thread(target=event.wait))
+            threads[-1].start()
+    except RuntimeError as error:
+        raise Refused(str(error)) from None
+    finally:
+        event.set()
+
+
+def attack_py_memory(lure):
+    """more memory than allowed"""
+    def run():
+        try:
+            block = bytearray(int(lure["memory_bytes"]) * 2)
+            for i in range(0, len(block), 4096):
+                block[i] = 1
+        except MemoryError:
+            raise OSError(errno.ENOMEM, "") from None
+    child(run)
+
+
+def attack_py_survive(lure):
+    """outlive the sandbox as a daemon"""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for s in range(1, 65):
+                try:
+                    signal.signal(s, signal.SIG_IGN)
+                except (OSError, ValueError):
+                    pass
+            # The marker must be in the command line, where the host looks.
+            os.execve(sys.executable, ["python3", "-I", "-S", "-c", "import time; time.sleep(20)", lure["marker"]], {})
+        os._exit(0)
+    time.sleep(0.3)
+
+
+def try_attack(name, words):
+    lure = dict(word.split("=", 1) for word in words)
+    try:
+        globals()["attack_" + name](lure)
+    except NotHere:
+        return "not here"
+    except OSError as error:
+        return "refused " + errno.errorcode.get(error.errno, str(error))
+    except (Refused, ImportError, MemoryError) as error:
+        return "refused " + str(error)[:50]
+    return "worked"
+
+
+if __name__ == "__main__" and len(sys.argv) > 1:
+    print(try_attack(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,267 @@
+/* wall/probe/bomb.c - attacks by quantity. Each stops a little above the limit it is given, so that
+ * the control outside does no harm. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "wall/probe/attacks.h"
+
+enum { MORE_PROCESSES = 20, MORE_FILES = 32, CHUNK = 1 << 20, NOEXEC_SEAL = 8 };
+
+int probe_forks(const struct bait *b)
+{
+	long want = b->processes + MORE_PROCESSES, made = 0;
+	int e = 0;
+	pid_t pids[4096];
+
+	if (want > 4096)
+		return NOT_HERE;
+	for (; made < want; made++) {
+		pids[made] = fork();
+		if (pids[made] == 0) {
+			pause();
+			_exit(0);
+		}
+		if (pids[made] < 0) {
+			e = errno;
+			break;
+		}
+	}
+	for (long i = 0; i < made; i++) {
+		(void)kill(pids[i], SIGKILL);
+		(void)bait_wait(pids[i]);
+	}
+	return e;
+}
+
+static void *idle(void *arg)
+{
+	(void)arg;
+	pause();
+	return NULL;
+}
+
+static int make_threads(const struct bait *b)
+{
+	pthread_attr_t attr;
+	pthread_t t;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 65536);
+	for (long i = 0; i < b->processes + MORE_PROCESSES; i++) {
+		int e = pthread_create(&t, &attr, idle, NULL);
+		if (e)
+			return e;
+	}
+	return 0;
+}
+
+int probe_threads(const struct bait *b)
+{
+	return bait_in_child(make_threads, b);
+}
+
+/* Touches that much of a mapping, page by page. */
+static int touch(size_t bytes, int flags)
+{
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return errno;
+	for (size_t i = 0; i < bytes; i += 4096)
+		((volatile char *)p)[i] = 1;
+	return 0;
+}
+
+static size_t too_much(const struct bait *b)
+{
+	return (size_t)(b->memory_bytes + b->memory_bytes / 4 + (32 << 20));
+}
+
+static int touch_private(const struct bait *b)
+{
+	return touch(too_much(b), MAP_PRIVATE);
+}
+
+int probe_memory(const struct bait *b)
+{
+	return bait_in_child(touch_private, b);
+}
+
+static int touch_shared(const struct bait *b)
+{
+	int r = touch(too_much(b), MAP_SHARED);
+
+	if (r == 0)
+		usleep(300000); /* a watcher may need a moment */
+	return r;
+}
+
+int probe_memory_shared(const struct bait *b)
+{
+	return bait_in_child(touch_shared, b);
+}
+
+static int fill_memory_files(const struct bait *b)
+{
+	static char block[CHUNK];
+	size_t left = too_much(b), per_file = (size_t)(b->file_bytes / 2);
+
+	memset(block, 1, sizeof(block));
+	while (left > 0) {
+		int fd = (int)syscall(SYS_memfd_create, "probe", NOEXEC_SEAL);
+		if (fd < 0)
+			return errno;
+		for (size_t done = 0; done < per_file && left > 0; done += CHUNK) {
+			if (write(fd, block, CHUNK) != CHUNK)
+				return errno ? errno : EIO;
+			left = left > CHUNK ? left - CHUNK : 0;
+		}
+	}
+	usleep(300000);
+	return 0;
+}
+
+int probe_memory_memfd(const struct bait *b)
+{
+	return bait_in_child(fill_memory_files, b);
+}
+
+/* Four processes with a part each that one alone may have. */
+static int touch_part(const struct bait *b)
+{
+	int r = touch((size_t)(b->memory_bytes / 2), MAP_PRIVATE);
+
+	if (r == 0)
+		usleep(500000);
+	return r;
+}
+
+int probe_memory_spread(const struct bait *b)
+{
+	pid_t pids[4];
+	int verdict = 0;
+
+	for (int i = 0; i < 4; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0)
+			bait_exit(touch_part(b));
+	}
+	for (int i = 0; i < 4; i++) {
+		int r = pids[i] < 0 ? EAGAIN : bait_decode(bait_wait(pids[i]));
+		verdict = r ? r : verdict;
+	}
+	return verdict;
+}
+
+/* Makes files in a fresh folder until one is refused; then removes all. */
+static int fill_folder(uint64_t files, uint64_t bytes_each)
+{
+	static char block[CHUNK];
+	char path[96], dir[64];
+	uint64_t made = 0;
+	int e = 0;
+
+	snprintf(dir, sizeof(dir), "/tmp/cordon-probe-fill.%d", getpid());
+	if (mkdir(dir, 0700) != 0)
+		return errno;
+	for (; !e && made < files; made++) {
+		snprintf(path, sizeof(path), "%s/%llu", dir, (unsigned long long)made);
+		int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+		if (fd < 0) {
+			e = errno;
+			break;
+		}
+		for (uint64_t done = 0; !e && done < bytes_each; done += CHUNK)
+			e = bait_verdict(write(fd, block, CHUNK));
+		close(fd);
+	}
+	for (uint64_t i = 0; i <= made; i++) {
+		snprintf(path, sizeof(path), "%s/%llu", dir, (unsigned long long)i);
+		(void)unlink(path);
+	}
+	(void)rmdir(dir);
+	return e;
+}
+
+int probe_disk(const struct bait *b)
+{
+	return fill_folder(b->fs_bytes / (4 * CHUNK) + 2, 4 * CHUNK);
+}
+
+int probe_inodes(const struct bait *b)
+{
+	return fill_folder(b->file_count + MORE_FILES, 0);
+}
+
+static int grow_file(const struct bait *b)
+{
+	char path[64];
+
+	(void)signal(SIGXFSZ, SIG_IGN);
+	snprintf(path, sizeof(path), "/tmp/cordon-probe-big.%d", getpid());
+	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return errno;
+	(void)unlink(path);
+	return bait_verdict(pwrite(fd, "x", 1, (off_t)b->file_bytes));
+}
+
+int probe_big_file(const struct bait *b)
+{
+	return grow_file(b);
+}
+
+static int stretch_file(const struct bait *b)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/cordon-probe-sparse.%d", getpid());
+	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return errno;
+	(void)unlink(path);
+	return bait_verdict(ftruncate(fd, (off_t)b->file_bytes + 1));
+}
+
+int probe_sparse_file(const struct bait *b)
+{
+	return bait_in_child(stretch_file, b);
+}
+
+int probe_open_files(const struct bait *b)
+{
+	for (long i = 0; i < b->open_files + 1; i++)
+		if (dup(1) < 0)
+			return errno;
+	return 0;
+}
+
+static int spin(const struct bait *b)
+{
+	struct timespec t;
+	volatile unsigned long x = 0;
+
+	do {
+		for (int i = 0; i < 1000000; i++)
+			x++;
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	} while (t.tv_sec < b->cpu_seconds || t.tv_nsec < 300000000);
+	return 0;
+}
+
+int probe_cpu(const struct bait *b)
+{
+	return bait_in_child(spin, b);
+}

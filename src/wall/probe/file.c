@@ -1,0 +1,290 @@
+/* wall/probe/file.c - attacks on files, devices and what the kernel shows as files. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "wall/probe/attacks.h"
+
+static int can_open(const char *path, int flags)
+{
+	int fd = open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0)
+		return errno;
+	close(fd);
+	return 0;
+}
+
+/* The first of the paths that opens decides; ENOENT for all means there is no such thing here. */
+static int can_open_any(const char *const *paths, int flags, const struct bait *b)
+{
+	int worst = ENOENT;
+
+	for (; *paths; paths++) {
+		int e = can_open(*paths, flags);
+		if (e == 0)
+			return 0;
+		if (e != ENOENT)
+			worst = e;
+	}
+	return worst == ENOENT && b->is_control ? NOT_HERE : worst;
+}
+
+int probe_host_file(const struct bait *b)
+{
+	return bait_find_secret(b->file, b->secret);
+}
+
+int probe_host_dotdot(const struct bait *b)
+{
+	char path[4200] = "";
+
+	for (int i = 0; i < 40; i++)
+		strcat(path, "../");
+	strncat(path, b->file + 1, sizeof(path) - strlen(path) - 1);
+	return chdir("/tmp") != 0 ? errno : bait_find_secret(path, b->secret);
+}
+
+int probe_host_symlink(const struct bait *b)
+{
+	char link[64];
+
+	snprintf(link, sizeof(link), "/tmp/cordon-probe-link.%d", getpid());
+	if (symlink(b->file, link) != 0)
+		return errno;
+	int r = bait_find_secret(link, b->secret);
+	(void)unlink(link);
+	return r;
+}
+
+static int through(const char *prefix, const struct bait *b)
+{
+	char path[4200];
+
+	snprintf(path, sizeof(path), "%s/../../../..%s", prefix, b->file);
+	return bait_find_secret(path, b->secret);
+}
+
+int probe_host_self_root(const struct bait *b)
+{
+	return through("/proc/self/root", b);
+}
+
+int probe_host_self_cwd(const struct bait *b)
+{
+	return through("/proc/self/cwd/../../../..", b);
+}
+
+int probe_shadow(const struct bait *b)
+{
+	(void)b;
+	return can_open("/etc/shadow", O_RDONLY);
+}
+
+int probe_write_usr(const struct bait *b)
+{
+	static const char *const paths[] = { "/usr/bin/true",
+					     "/usr/bin/bash",
+					     "/usr/bin/python3",
+					     "/usr/lib/x86_64-linux-gnu/libc.so.6",
+					     "/usr/lib/aarch64-linux-gnu/libc.so.6",
+					     NULL };
+	int r = can_open_any(paths, O_WRONLY, b);
+
+	return r == ETXTBSY ? 0 : r;
+}
+
+int probe_write_etc(const struct bait *b)
+{
+	(void)b;
+	return can_open("/etc/passwd", O_WRONLY);
+}
+
+/* The control has a root of its own: the tmpfs on /tmp. */
+int probe_write_root(const struct bait *b)
+{
+	if (b->is_control && chroot("/tmp") != 0)
+		return NOT_HERE;
+	return can_open("/cordon-probe", O_CREAT | O_WRONLY);
+}
+
+/* ETXTBSY: writing was allowed, only not while it runs. */
+int probe_write_self(const struct bait *b)
+{
+	int r = can_open("/proc/self/exe", O_WRONLY);
+
+	(void)b;
+	return r == ETXTBSY ? 0 : r;
+}
+
+int probe_hard_link(const struct bait *b)
+{
+	static const char *const targets[] = { "/usr/bin/su",
+					       "/usr/bin/bash",
+					       "/usr/bin/passwd",
+					       "/usr/bin/python3.11",
+					       "/etc/passwd",
+					       "/etc/ld.so.cache",
+					       NULL };
+	char own[64], to[64];
+	int worst = ENOENT;
+
+	snprintf(own, sizeof(own), "/tmp/cordon-probe-own.%d", getpid());
+	snprintf(to, sizeof(to), "/tmp/cordon-probe-hard.%d", getpid());
+	if (b->is_control) { /* a file of the own stands for that of the host */
+		worst = can_open(own, O_CREAT | O_WRONLY);
+		if (worst == 0)
+			worst = bait_verdict(link(own, to));
+		(void)unlink(own);
+	}
+	for (const char *const *t = targets; !b->is_control && *t; t++) {
+		if (link(*t, to) == 0) {
+			worst = 0;
+			break;
+		}
+		worst = errno == ENOENT ? worst : errno;
+	}
+	(void)unlink(to);
+	return worst;
+}
+
+int probe_device_node(const struct bait *b)
+{
+	char path[64];
+
+	(void)b;
+	snprintf(path, sizeof(path), "/tmp/cordon-probe-dev.%d", getpid());
+	if (mknod(path, S_IFCHR | 0600, makedev(1, 1)) != 0)
+		return errno;
+	(void)unlink(path);
+	return 0;
+}
+
+int probe_file_capability(const struct bait *b)
+{
+	static const unsigned char all[20] = { 1, 0, 0, 2, 0, 0, 0, 1 };
+	char path[64];
+
+	(void)b;
+	snprintf(path, sizeof(path), "/tmp/cordon-probe-cap.%d", getpid());
+	int r = can_open(path, O_CREAT | O_WRONLY);
+	if (r == 0)
+		r = bait_verdict(setxattr(path, "security.capability", all, sizeof(all), 0));
+	(void)unlink(path);
+	return r;
+}
+
+/* A setuid program gives its owner's rights unless the mount or the process forbids it. */
+int probe_setuid_honoured(const struct bait *b)
+{
+	struct statvfs s;
+
+	(void)b;
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+		return EPERM;
+	if (statvfs("/usr", &s) != 0)
+		return errno;
+	return s.f_flag & ST_NOSUID ? EPERM : 0;
+}
+
+int probe_core_pattern(const struct bait *b)
+{
+	(void)b;
+	return can_open("/proc/sys/kernel/core_pattern", O_WRONLY);
+}
+
+int probe_release_agent(const struct bait *b)
+{
+	static const char *const paths[] = { "/sys/fs/cgroup/memory/release_agent",
+					     "/sys/fs/cgroup/pids/release_agent",
+					     "/sys/fs/cgroup/cpu/release_agent",
+					     "/sys/fs/cgroup/freezer/release_agent", NULL };
+
+	return can_open_any(paths, O_WRONLY, b);
+}
+
+int probe_cgroup_tasks(const struct bait *b)
+{
+	static const char *const paths[] = { "/sys/fs/cgroup/memory/tasks",
+					     "/sys/fs/cgroup/cgroup.procs",
+					     "/sys/fs/cgroup/unified/cgroup.procs", NULL };
+
+	return can_open_any(paths, O_WRONLY, b);
+}
+
+int probe_sysctl_read(const struct bait *b)
+{
+	(void)b;
+	return can_open("/proc/sys/kernel/osrelease", O_RDONLY);
+}
+
+int probe_proc_leaks(const struct bait *b)
+{
+	static const char *const paths[] = {
+		"/proc/kallsyms",      "/proc/cpuinfo", "/proc/version",
+		"/proc/modules",       "/proc/cmdline", "/proc/kcore",
+		"/proc/kmsg",          "/proc/keys",    "/proc/iomem",
+		"/proc/interrupts",    "/proc/meminfo", "/proc/config.gz",
+		"/proc/sysrq-trigger", "/proc/1/maps",  NULL
+	};
+
+	return can_open_any(paths, O_RDONLY, b);
+}
+
+int probe_sysfs(const struct bait *b)
+{
+	static const char *const paths[] = { "/sys/class/net", "/sys/kernel/notes", "/sys/devices",
+					     "/sys/fs/cgroup", NULL };
+
+	return can_open_any(paths, O_RDONLY, b);
+}
+
+int probe_oom_score(const struct bait *b)
+{
+	(void)b;
+	return can_open("/proc/self/oom_score_adj", O_WRONLY);
+}
+
+int probe_dev_kmsg(const struct bait *b)
+{
+	static const char *const paths[] = { "/dev/kmsg", NULL };
+
+	return can_open_any(paths, O_RDONLY, b);
+}
+
+/* A container's device group may refuse root too: then there is no control. */
+int probe_dev_mem(const struct bait *b)
+{
+	static const char *const paths[] = { "/dev/mem",     "/dev/port", "/dev/vda",   "/dev/sda",
+					     "/dev/nvme0n1", "/dev/xvda", "/dev/loop0", "/dev/dm-0",
+					     "/dev/mmcblk0", NULL };
+	int r = can_open_any(paths, O_RDONLY, b);
+
+	return r == EPERM && b->is_control ? NOT_HERE : r;
+}
+
+int probe_dev_ptmx(const struct bait *b)
+{
+	static const char *const paths[] = { "/dev/ptmx", "/dev/pts/ptmx", NULL };
+
+	return can_open_any(paths, O_RDWR, b);
+}
+
+int probe_dev_kvm(const struct bait *b)
+{
+	static const char *const paths[] = { "/dev/kvm",   "/dev/fuse",    "/dev/net/tun",
+					     "/dev/vsock", "/dev/console", "/dev/tty",
+					     NULL };
+
+	return can_open_any(paths, O_RDWR, b);
+}

@@ -1,0 +1,177 @@
+/* wall/probe/socket.c - attacks over sockets. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "wall/probe/attacks.h"
+
+static int open_family(int family, int type, int protocol)
+{
+	return bait_verdict(socket(family, type | SOCK_CLOEXEC, protocol));
+}
+
+int probe_inet(const struct bait *b)
+{
+	(void)b;
+	return open_family(AF_INET, SOCK_STREAM, 0);
+}
+
+int probe_inet6(const struct bait *b)
+{
+	int r = open_family(AF_INET6, SOCK_STREAM, 0);
+
+	return r == EAFNOSUPPORT && b->is_control ? NOT_HERE : r;
+}
+
+int probe_inet_datagram(const struct bait *b)
+{
+	(void)b;
+	return open_family(AF_INET, SOCK_DGRAM, 0);
+}
+
+int probe_raw(const struct bait *b)
+{
+	(void)b;
+	return open_family(AF_INET, SOCK_RAW, IPPROTO_ICMP);
+}
+
+int probe_packet(const struct bait *b)
+{
+	(void)b;
+	return open_family(AF_PACKET, SOCK_RAW, 0);
+}
+
+int probe_netlink(const struct bait *b)
+{
+	(void)b;
+	return open_family(AF_NETLINK, SOCK_RAW, 0);
+}
+
+int probe_vsock(const struct bait *b)
+{
+	int r = open_family(AF_VSOCK, SOCK_STREAM, 0);
+
+	return r == EAFNOSUPPORT && b->is_control ? NOT_HERE : r;
+}
+
+int probe_unix_stream(const struct bait *b)
+{
+	(void)b;
+	return open_family(AF_UNIX, SOCK_STREAM, 0);
+}
+
+int probe_any_family(const struct bait *b)
+{
+	static const int types[] = { SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET };
+	int last = EPERM;
+
+	(void)b;
+	for (int family = 0; family < 48; family++)
+		for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+			last = open_family(family, types[i], 0);
+			if (last == 0)
+				return 0;
+		}
+	return last;
+}
+
+static int reach_inet(int type, long port)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons((uint16_t)port),
+				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return errno;
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0)
+		return errno;
+	/* A datagram to nowhere is accepted once; the second learns of the refusal. */
+	if (type == SOCK_STREAM)
+		return 0;
+	if (send(fd, "x", 1, MSG_NOSIGNAL) < 0)
+		return errno;
+	usleep(2000);
+	return bait_verdict(send(fd, "x", 1, MSG_NOSIGNAL));
+}
+
+int probe_tcp_host(const struct bait *b)
+{
+	return reach_inet(SOCK_STREAM, b->tcp);
+}
+
+int probe_udp_host(const struct bait *b)
+{
+	return reach_inet(SOCK_DGRAM, b->udp);
+}
+
+static socklen_t unix_address(struct sockaddr_un *ret, const char *name, int is_abstract)
+{
+	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	size_t len = name ? strlen(name) : 0;
+	if (len > sizeof(ret->sun_path) - 2)
+		len = sizeof(ret->sun_path) - 2;
+	memcpy(ret->sun_path + is_abstract, name ? name : "", len);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + 1);
+}
+
+static int reach_unix(const char *name, int is_abstract)
+{
+	struct sockaddr_un to;
+	socklen_t len = unix_address(&to, name, is_abstract);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return errno;
+	return bait_verdict(connect(fd, (struct sockaddr *)&to, len));
+}
+
+int probe_abstract_host(const struct bait *b)
+{
+	return reach_unix(b->abstract, 1);
+}
+
+int probe_path_host(const struct bait *b)
+{
+	return reach_unix(b->path, 0);
+}
+
+/* socket() is refused, socketpair() is not; and a datagram names its receiver. */
+static int mail(const char *name, int is_abstract)
+{
+	struct sockaddr_un to;
+	socklen_t len = unix_address(&to, name, is_abstract);
+	struct iovec iov = { (char[]){ "x" }, 1 };
+	struct msghdr msg = {
+		.msg_name = &to, .msg_namelen = len, .msg_iov = &iov, .msg_iovlen = 1
+	};
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) != 0)
+		return errno;
+	return bait_verdict(sendmsg(pair[0], &msg, MSG_NOSIGNAL));
+}
+
+int probe_sendmsg_abstract(const struct bait *b)
+{
+	return mail(b->abstract_mail, 1);
+}
+
+int probe_sendmsg_path(const struct bait *b)
+{
+	return mail(b->path_mail, 0);
+}
+
+int probe_net_tables(const struct bait *b)
+{
+	char port[16];
+
+	snprintf(port, sizeof(port), ":%04lX ", b->tcp);
+	return bait_find_secret("/proc/self/net/tcp", port);
+}
