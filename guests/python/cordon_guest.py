@@ -8,15 +8,16 @@
 # Any CPython from 3.9 on. Nothing here is a boundary: the code can reach all of it if it tries.
 import builtins
 import os
-import select
 import signal
 import sys
-from _thread import allocate_lock, get_ident
+from _thread import get_ident
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-WIRE = 3
 TEXT_BYTES = 65536
 _MISSING = object()
+
+
+_PARTS = ("cordon_rich", "cordon_tools", "cordon_values", "cordon_wire")
 
 
 def _load_parts():
@@ -24,168 +25,13 @@ def _load_parts():
     keep, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     sys.path.insert(0, _HERE)
     try:
-        import cordon_rich
-        import cordon_tools
-        import cordon_values
+        parts = [__import__(name) for name in _PARTS]
     finally:
         sys.path.remove(_HERE)
         sys.dont_write_bytecode = keep
-    for name in ("cordon_rich", "cordon_tools", "cordon_values"):
+    for name in _PARTS:
         del sys.modules[name]
-    return cordon_rich, cordon_tools, cordon_values
-
-
-def _make_json():
-    """The C scanner and encoder by themselves: the json package would load re for every start."""
-    from _json import encode_basestring, make_encoder, make_scanner
-
-    class Context:
-        strict = False
-        object_hook = object_pairs_hook = None
-        parse_float = float
-        parse_int = int
-        parse_constant = float
-        memo = {}
-
-    scan = make_scanner(Context())
-
-    def default(o):
-        raise TypeError("no JSON form: %s" % type(o).__name__)
-
-    enc = make_encoder(None, default, encode_basestring, None, ":", ",", False, False, True)
-
-    def dumps(o):
-        return "".join(enc(o, 0))
-
-    def loads(s):
-        return scan(s, 0)[0]
-
-    return dumps, loads
-
-
-rich, tools, values = None, None, None
-dumps, loads = _make_json()
-
-
-def _to_bytes(text):
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError:  # lone surrogates
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
-
-
-# ---- the wire
-# A signal handler runs between any two byte codes, so KeyboardInterrupt may only be raised where it
-# cannot cut a message in two: `armed` says where. Elsewhere it is noted and raised afterwards.
-
-class Wire:
-    __slots__ = ("rest", "lines", "armed", "active", "pending", "lock", "writing", "poll", "pid",
-                 "main")
-
-    def __init__(self):
-        self.rest = b""
-        self.lines = []  # whole lines not yet taken
-        self.armed = self.active = self.pending = False
-        self.lock = allocate_lock()  # a tool call, from its line to its answer
-        self.writing = allocate_lock()
-        self.main = get_ident()
-        self.poll = select.poll()
-        self.poll.register(WIRE, select.POLLIN)
-        self.pid = os.getpid()
-
-    def on_sigint(self, signum, frame):
-        if self.armed:
-            raise KeyboardInterrupt
-        if self.active:
-            self.pending = True
-
-    def send(self, message):
-        self.send_bytes(_to_bytes(dumps(message)) + b"\n")
-
-    def send_bytes(self, data):
-        main = get_ident() == self.main
-        armed = self.armed
-        if main:
-            self.armed = False
-        try:
-            with self.writing:
-                n = os.write(WIRE, data)
-                while n < len(data):
-                    data = memoryview(data)[n:]
-                    n = os.write(WIRE, data)
-        finally:
-            if main:
-                self.armed = armed
-
-    def _fill(self):
-        """Reads once; False at the end of the stream."""
-        data = os.read(WIRE, 65536)
-        if not data:
-            return False
-        if data.find(b"\n") < 0:
-            parts = [self.rest, data]
-            while True:
-                data = os.read(WIRE, 1 << 20)
-                if not data:
-                    return False
-                parts.append(data)
-                if b"\n" in data:
-                    break
-            data = b"".join(parts)
-        elif self.rest:
-            data = self.rest + data
-        lines = data.split(b"\n")
-        self.rest = lines.pop()
-        self.lines.extend(lines)
-        return True
-
-    def next(self):
-        """The next message; None at the end of the stream."""
-        while not self.lines:
-            if not self._fill():
-                return None
-        return loads(self.lines.pop(0).decode("utf-8", "replace"))
-
-    def idle(self):
-        return not self.lines and not self.poll.poll(0)
-
-    def answer(self, ident, call, timeout_ms, still):
-        """Waits for the answer to one tool call. still() says whether anyone waits for it."""
-        kept = []
-        try:
-            while True:
-                while self.lines:
-                    line = self.lines.pop(0)
-                    m = loads(line.decode("utf-8", "replace"))
-                    if m.get("type") == "tool_result":
-                        if m.get("id") == ident and m.get("call") == call:
-                            return m
-                    else:
-                        kept.append(line)
-                self._wait(timeout_ms, still)
-                if not self._fill():
-                    os._exit(0)  # the host has gone: nobody is left to work for
-        finally:
-            self.lines[:0] = kept
-
-    def _wait(self, timeout_ms, still):
-        main = timeout_ms is None
-        while True:
-            if main:
-                self.armed = True
-                try:
-                    if self.pending:
-                        self.pending = False
-                        raise KeyboardInterrupt
-                    ready = self.poll.poll()
-                finally:
-                    self.armed = False
-            else:
-                ready = self.poll.poll(timeout_ms)
-            if ready:
-                return
-            if not still():
-                raise tools.ToolError("the execution that made this call has ended")
+    return parts
 
 
 # ---- one session
@@ -207,8 +53,7 @@ class Session:
         self.globals["__builtins__"] = builtins
         self.stdout, self.stderr = sys.stdout, sys.stderr
         self.runtime_files = frozenset(
-            os.path.join(_HERE, f) for f in ("cordon_guest.py", "cordon_tools.py",
-                                             "cordon_values.py", "cordon_rich.py"))
+            os.path.join(_HERE, f + ".py") for f in ("cordon_guest",) + _PARTS)
         self.tools = {}
 
     # -- setting up
@@ -244,7 +89,8 @@ class Session:
         builtins.ToolError = tools.ToolError
         sys.modules["cordon"] = module
         tools.memory.add_module("cordon_figures", rich.BACKEND, "cordon_figures.py")
-        os.environ.setdefault("MPLBACKEND", "module://cordon_figures")
+        if os.environ.get("MPLBACKEND", "agg").lower() == "agg":
+            os.environ["MPLBACKEND"] = "module://cordon_figures"
         modules = o.get("modules", "*")
         if modules != "*" and modules != ["*"]:
             tools.ImportRule(list(modules), self.runtime_files).install()
@@ -303,13 +149,13 @@ class Session:
     def reply(self, result):
         message = {"type": "result", "id": self.ident}
         message.update(result)
-        data = _to_bytes(dumps(message)) + b"\n"
+        data = to_bytes(dumps(message)) + b"\n"
         if len(data) > self.rpc_bytes:
             message = {"type": "result", "id": self.ident, "ok": False, "error": {
                 "kind": "value", "name": "ValueError",
                 "message": "The result is too large (%d bytes, max %d)" % (len(data),
                                                                           self.rpc_bytes)}}
-            data = _to_bytes(dumps(message)) + b"\n"
+            data = to_bytes(dumps(message)) + b"\n"
         self.ident = None
         self.wire.send_bytes(data)
 
@@ -549,7 +395,7 @@ class Session:
             form = values.encode(dict(args), self.message_bytes)
         except values.ValueFormError as e:
             raise tools.ToolError("Tool '%s': an argument cannot cross: %s" % (name, e)) from None
-        line = _to_bytes(dumps({"type": "tool_call", "id": ident, "call": call, "tool": str(name),
+        line = to_bytes(dumps({"type": "tool_call", "id": ident, "call": call, "tool": str(name),
                                 "args": form})) + b"\n"
         if len(line) > self.message_bytes:
             raise tools.ToolError("IPC message too large (%d bytes, max %d)"
@@ -567,7 +413,7 @@ class Session:
             return
         message = {"type": "output", "id": self.ident}
         message.update(rich.encode(mime, data, name))
-        line = _to_bytes(dumps(message)) + b"\n"
+        line = to_bytes(dumps(message)) + b"\n"
         if len(line) > self.rpc_bytes:
             self.stderr.write("cordon: an output of type %s was left out: %d bytes, max %d\n"
                               % (mime, len(line), self.rpc_bytes))
@@ -674,15 +520,16 @@ def _ready_streams():
 
 
 def main(argv):
-    global rich, tools, values
+    global rich, tools, values, dumps, to_bytes
     if "--validate" in argv:
         sys.path.insert(0, _HERE)
         sys.dont_write_bytecode = True
         import cordon_check
         return cordon_check.main()
     token = _take_token()
-    rich, tools, values = _load_parts()
-    os.set_inheritable(WIRE, False)
+    rich, tools, values, parts_wire = _load_parts()
+    dumps, to_bytes, Wire = parts_wire.dumps, parts_wire.to_bytes, parts_wire.Wire
+    os.set_inheritable(parts_wire.WIRE, False)
     wire = Wire()
     signal.signal(signal.SIGINT, wire.on_sigint)
     _ready_streams()

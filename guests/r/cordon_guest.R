@@ -22,6 +22,27 @@ library_path <- function(env, name) {
 # --vanilla reads no Renviron, which is where Debian keeps its library directories.
 .libPaths(c("/usr/local/lib/R/site-library", "/usr/lib/R/site-library", .libPaths()))
 
+# R looks for programs by running `which` in a shell, and the package utils does not load where there is none:
+# the same by looking. The host starts R with R_DEFAULT_PACKAGES=NULL, so that this comes first.
+set_base <- function(name, value) {
+	base <- baseenv()
+	unlockBinding(name, base)
+	assign(name, value, envir = base)
+	lockBinding(name, base)
+}
+set_base("Sys.which", function(names) {
+	dirs <- strsplit(Sys.getenv("PATH"), ":", fixed = TRUE)[[1]]
+	found <- vapply(as.character(names), function(name) {
+		paths <- if (grepl("/", name, fixed = TRUE)) name else file.path(dirs, name)
+		paths <- paths[file.access(paths, 1L) == 0L & !file.info(paths, extra_cols = FALSE)$isdir %in% TRUE]
+		if (length(paths)) paths[[1L]] else ""
+	}, "")
+	names(found) <- names
+	found
+})
+for (package in c("methods", "datasets", "utils", "grDevices", "graphics", "stats"))
+	library(package, character.only = TRUE, warn.conflicts = FALSE)
+
 # ---- validation
 
 watched <- c("system", "system2", "shell", ".Internal", "Sys.setenv", ".Call", ".C", ".Fortran", ".External",
@@ -275,15 +296,6 @@ quit_now <- function(save = "default", status = 0, runLast = TRUE) {
 	.Internal(quit("no", as.integer(status), FALSE))
 }
 
-replace_quit <- function() {
-	base <- baseenv()
-	for (name in c("quit", "q")) {
-		unlockBinding(name, base)
-		assign(name, quit_now, envir = base)
-		lockBinding(name, base)
-	}
-}
-
 # Whether the code assigns the variable anywhere: then it wins, even with the same value as before.
 assigns <- function(e, name) {
 	if (is.call(e)) {
@@ -487,7 +499,8 @@ prepare <- function() {
 	if (length(options$rpc_bytes)) rpc_bytes <<- as.double(options$rpc_bytes)
 	change_env(options$env)
 	base::options(device = new_device, warn = 1L, keep.source = TRUE, browserNLdisabled = TRUE)
-	replace_quit()
+	set_base("quit", quit_now)
+	set_base("q", quit_now)
 	install_tools(options$tools)
 }
 

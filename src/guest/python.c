@@ -136,6 +136,8 @@ static int bind_library(struct launch *l, const char *path)
 		return -CORDON_NOMEM;
 	if (launch_bind(l, "/usr/lib/python3", NULL, BIND_OPTIONAL) < 0)
 		return -CORDON_NOMEM;
+	if (launch_bind(l, "/etc/matplotlibrc", NULL, BIND_OPTIONAL) < 0)
+		return -CORDON_NOMEM;
 	return launch_bind(l, "/usr/share/matplotlib", NULL, BIND_OPTIONAL);
 }
 

@@ -53,6 +53,7 @@ int r_launch(const struct guest_options *o, struct launch *l, struct cordon_erro
 	    launch_env(l, "R_INCLUDE_DIR", "/usr/share/R/include") < 0 ||
 	    launch_env(l, "R_DOC_DIR", "/usr/share/R/doc") < 0 ||
 	    launch_env(l, "R_LIBS_USER", "") < 0 ||
+	    launch_env(l, "R_DEFAULT_PACKAGES", "NULL") < 0 || /* the runtime loads them */
 	    launch_env(l, "LD_LIBRARY_PATH", "/usr/lib/R/lib") < 0 ||
 	    strlist_add(&l->exec_paths, program) < 0 || language_command(l, program, argv) < 0)
 		return err_errno(reterr, ENOMEM, "the launch of R");

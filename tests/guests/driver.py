@@ -213,7 +213,7 @@ class Template(Guest):
         g.sock, g.alive, g.pid = mine, True, 0
         g.pipes = [os.pipe(), os.pipe(), os.pipe()]
         null = os.open("/dev/null", os.O_RDWR)
-        fds = [theirs.fileno(), g.pipes[0][0], g.pipes[1][1], g.pipes[2][1]] + [null] * 4
+        fds = [theirs.fileno(), g.pipes[0][0], g.pipes[1][1], g.pipes[2][1]] + [null] * 5
         line = json.dumps({"type": "spawn", "token": g.token}).encode() + b"\n"
         self.sock.sendmsg([line], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
         theirs.close()

@@ -2,16 +2,16 @@
 #include <signal.h>
 #include <unistd.h>
 
-int cordon_guest_fork(const int fds[8]);
+int cordon_guest_fork(const int fds[9]);
 
-int cordon_guest_fork(const int fds[8])
+int cordon_guest_fork(const int fds[9])
 {
-	/* As the real one: the four descriptors of the library are its own to close, in the
+	/* As the real one: the last five descriptors of the library are its own to close, in the
 	 * session. */
 	signal(SIGCHLD, SIG_IGN);
 	pid_t pid = fork();
 	if (pid == 0)
-		for (int i = 4; i < 8; i++)
+		for (int i = 4; i < 9; i++)
 			close(fds[i]);
 	return (int)pid;
 }

@@ -12,6 +12,7 @@ RUNTIME = os.path.join(TOP, "guests/r/cordon_guest.R")
 R_HOME = os.environ.get("CORDON_TEST_R_HOME") or "/usr/lib/R"
 ARGV = [R_HOME + "/bin/exec/R", "--vanilla", "--no-echo", "-f", RUNTIME]
 ENV = {"R_HOME": R_HOME, "R_SHARE_DIR": "/usr/share/R/share", "LD_LIBRARY_PATH": R_HOME + "/lib", "TZ": "UTC",
+       "R_DEFAULT_PACKAGES": "NULL",
        "CORDON_R_LIB": os.environ.get("CORDON_R_LIB") or os.path.join(BUILD, "guests/r/cordon_r.so")}
 ADD = {"name": "add", "description": "Adds two numbers.",
        "args": {"a": {"type": "numeric", "required": True},

@@ -1,0 +1,159 @@
+# cordon_wire.py - descriptor 3: lines in and out, and the wait for a tool's answer.
+import os
+import select
+from _thread import allocate_lock, get_ident
+
+from cordon_tools import ToolError
+
+WIRE = 3
+
+
+def _make_json():
+    """The C scanner and encoder by themselves: the json package would load re for every start."""
+    from _json import encode_basestring, make_encoder, make_scanner
+
+    class Context:
+        strict = False
+        object_hook = object_pairs_hook = None
+        parse_float = float
+        parse_int = int
+        parse_constant = float
+        memo = {}
+
+    scan = make_scanner(Context())
+
+    def default(o):
+        raise TypeError("no JSON form: %s" % type(o).__name__)
+
+    enc = make_encoder(None, default, encode_basestring, None, ":", ",", False, False, True)
+
+    def dumps(o):
+        return "".join(enc(o, 0))
+
+    def loads(s):
+        return scan(s, 0)[0]
+
+    return dumps, loads
+
+
+dumps, loads = _make_json()
+
+
+def to_bytes(text):
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:  # lone surrogates
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+# A signal handler runs between any two byte codes, so KeyboardInterrupt may only be raised where it
+# cannot cut a message in two: `armed` says where. Elsewhere it is noted and raised afterwards.
+
+class Wire:
+    __slots__ = ("rest", "lines", "armed", "active", "pending", "lock", "writing", "poll", "pid",
+                 "main")
+
+    def __init__(self):
+        self.rest = b""
+        self.lines = []  # whole lines not yet taken
+        self.armed = self.active = self.pending = False
+        self.lock = allocate_lock()  # a tool call, from its line to its answer
+        self.writing = allocate_lock()
+        self.main = get_ident()
+        self.poll = select.poll()
+        self.poll.register(WIRE, select.POLLIN)
+        self.pid = os.getpid()
+
+    def on_sigint(self, signum, frame):
+        if self.armed:
+            raise KeyboardInterrupt
+        if self.active:
+            self.pending = True
+
+    def send(self, message):
+        self.send_bytes(to_bytes(dumps(message)) + b"\n")
+
+    def send_bytes(self, data):
+        main = get_ident() == self.main
+        armed = self.armed
+        if main:
+            self.armed = False
+        try:
+            with self.writing:
+                n = os.write(WIRE, data)
+                while n < len(data):
+                    data = memoryview(data)[n:]
+                    n = os.write(WIRE, data)
+        finally:
+            if main:
+                self.armed = armed
+
+    def _fill(self):
+        """Reads once; False at the end of the stream."""
+        data = os.read(WIRE, 65536)
+        if not data:
+            return False
+        if data.find(b"\n") < 0:
+            parts = [self.rest, data]
+            while True:
+                data = os.read(WIRE, 1 << 20)
+                if not data:
+                    return False
+                parts.append(data)
+                if b"\n" in data:
+                    break
+            data = b"".join(parts)
+        elif self.rest:
+            data = self.rest + data
+        lines = data.split(b"\n")
+        self.rest = lines.pop()
+        self.lines.extend(lines)
+        return True
+
+    def next(self):
+        """The next message; None at the end of the stream."""
+        while not self.lines:
+            if not self._fill():
+                return None
+        return loads(self.lines.pop(0).decode("utf-8", "replace"))
+
+    def idle(self):
+        return not self.lines and not self.poll.poll(0)
+
+    def answer(self, ident, call, timeout_ms, still):
+        """Waits for the answer to one tool call. still() says whether anyone waits for it."""
+        kept = []
+        try:
+            while True:
+                while self.lines:
+                    line = self.lines.pop(0)
+                    m = loads(line.decode("utf-8", "replace"))
+                    if m.get("type") == "tool_result":
+                        if m.get("id") == ident and m.get("call") == call:
+                            return m
+                    else:
+                        kept.append(line)
+                self._wait(timeout_ms, still)
+                if not self._fill():
+                    os._exit(0)  # the host has gone: nobody is left to work for
+        finally:
+            self.lines[:0] = kept
+
+    def _wait(self, timeout_ms, still):
+        main = timeout_ms is None
+        while True:
+            if main:
+                self.armed = True
+                try:
+                    if self.pending:
+                        self.pending = False
+                        raise KeyboardInterrupt
+                    ready = self.poll.poll()
+                finally:
+                    self.armed = False
+            else:
+                ready = self.poll.poll(timeout_ms)
+            if ready:
+                return
+            if not still():
+                raise ToolError("the execution that made this call has ended")
