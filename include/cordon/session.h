@@ -56,7 +56,7 @@ struct cordon_execute_options {
 	bool skip_validation;
 	cordon_output_fn output;
 	void *output_arg;
-	bool discard_output; /* do not keep a copy in the result, only call output */
+	bool discard_output;     /* do not keep a copy in the result, only call output */
 	const char *const *args; /* cordon_run only: arguments of the program; ends with NULL */
 };
 

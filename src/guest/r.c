@@ -10,7 +10,8 @@
  * an answer. Here is one that is true; there are no commands to be found. */
 static int shell(struct launch *l, struct cordon_error **reterr)
 {
-	static const char which[] = "#!/bin/sh\nfor name; do command -v \"$name\" || exit 1; done\n";
+	static const char which[] =
+		"#!/bin/sh\nfor name; do command -v \"$name\" || exit 1; done\n";
 
 	if (launch_file(l, "/usr/bin/which", which, sizeof(which) - 1, 0555) < 0 ||
 	    strlist_add(&l->exec_paths, "/usr/bin/which") < 0)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -88,8 +89,7 @@ int view_commands(struct launch *l, const struct policy_list *commands,
 			return err_set(reterr, CORDON_INVALID, "commands: '%s' is no plain name",
 				       name);
 		for (size_t d = 0; d < 3; d++) {
-			strcpy(path, dirs[d]);
-			strcat(strcat(path, "/"), name);
+			(void)snprintf(path, sizeof(path), "%s/%s", dirs[d], name);
 			if (access(path, X_OK) == 0)
 				break;
 			path[0] = '\0';

@@ -67,7 +67,7 @@ static int add_head(struct conn *c, const struct http_head *h, struct buf *out)
 static void take_head(struct conn *c, const struct http_head *h)
 {
 	uint64_t max = c->engine->config.response_bytes;
-	cleanup_buf struct buf out;
+	cleanup_buf struct buf out = { 0 };
 
 	buf_init(&out, QUEUE_SIZE / 2);
 	c->record.status = h->status;

@@ -245,7 +245,7 @@ static bool start_server_tls(struct conn *c)
 
 void exchange_connected(struct conn *c)
 {
-	cleanup_buf struct buf out;
+	cleanup_buf struct buf out = { 0 };
 	struct http_head h;
 	struct exchange *x = &c->exchange;
 	size_t len = (size_t)http_head_length(queue_bytes(&c->client.in), c->client.in.len);

@@ -37,7 +37,7 @@ static int settle(const struct config *c, struct cordon_error **reterr)
 
 static int read_config(int fd, struct config *ret, struct cordon_error **reterr)
 {
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = { 0 };
 	cleanup_json json_t *obj = NULL;
 
 	buf_init(&text, CONFIG_MAX_BYTES);
@@ -74,7 +74,7 @@ static int serve(const int fds[static 3], struct cordon_error **reterr)
 /* The host program waits for the first line: it gets the reason. */
 static void report(int fd, const struct cordon_error *e)
 {
-	cleanup_buf struct buf reason;
+	cleanup_buf struct buf reason = { 0 };
 	size_t len = 0;
 
 	buf_init(&reason, 4096);

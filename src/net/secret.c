@@ -204,7 +204,7 @@ static int add_percent(struct buf *b, char c)
 static int add_escaped(struct secret_filter *f, const char *value,
 		       int (*escape)(struct buf *b, char c))
 {
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf b = { 0 };
 	int r = 0;
 
 	buf_init(&b, 3 * (size_t)SECRET_VALUE_MAX + 1);

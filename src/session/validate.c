@@ -63,7 +63,7 @@ int cordon_validate(const char *guest, const char *code, size_t len, char **ret_
 	cleanup_policy struct policy p = { 0 };
 	cleanup_box struct box *box = NULL;
 	cleanup_json json_t *verdict = NULL;
-	struct engine_ends ends;
+	struct engine_ends ends = { 0 };
 	struct stream out;
 	enum guest_kind kind = guest_from_name(guest ? guest : "python");
 

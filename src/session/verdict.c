@@ -34,7 +34,7 @@ static int said_errno(const struct evidence *v)
 {
 	const char *p = v->message ? strstr(v->message, "[Errno ") : NULL;
 
-	return p ? atoi(p + 7) : 0;
+	return p ? (int)strtol(p + 7, NULL, 10) : 0;
 }
 
 /* The path in "[Errno 13] Permission denied: '/x'"; NULL: none. */

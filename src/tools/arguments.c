@@ -280,7 +280,7 @@ static int check_names(const json_t *schema, const char *tool, const json_t *arg
 {
 	const json_t *properties = json_object_get(schema, "properties");
 	const json_t *more = json_object_get(schema, "additionalProperties");
-	cleanup_buf struct buf extra, missing;
+	cleanup_buf struct buf extra = { 0 }, missing = { 0 };
 	const char *name;
 	json_t *entry;
 	size_t i;

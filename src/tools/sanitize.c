@@ -325,7 +325,7 @@ static char *shorten(struct buf *b, size_t max)
 
 char *cordon_sanitize(const char *message, size_t max)
 {
-	cleanup_buf struct buf out;
+	cleanup_buf struct buf out = { 0 };
 	buf_init(&out, SIZE_MAX);
 	if (!message || !*message)
 		return str_dup("Unknown error");

@@ -195,10 +195,10 @@ int main(int argc, char **argv)
 {
 	struct job j = { 0 };
 
-	if (argc > 1 && strcmp(argv[1], "reap") == 0) {
+	if (argc > 2 && strcmp(argv[1], "reap") == 0) {
 		if (plan_map(&j, INIT_FD_PLAN, INIT_FD_STATUS) < 0)
 			return 125;
-		reaper_run(&j, (pid_t)atoi(argv[2]), INIT_FD_CONTROL, INIT_FD_CGROUP);
+		reaper_run(&j, (pid_t)strtol(argv[2], NULL, 10), INIT_FD_CONTROL, INIT_FD_CGROUP);
 	}
 	if (plan_map(&j, INIT_FD_PLAN, INIT_FD_STATUS) < 0)
 		return 125;

@@ -103,7 +103,7 @@ static int apply_file(const struct job *j, const struct plan_op *op)
 
 	if (strlen(dst) >= sizeof(path))
 		return -ENAMETOOLONG;
-	strcpy(path, dst);
+	memcpy(path, dst, strlen(dst) + 1);
 	int r = make_parents(path);
 	if (r < 0)
 		return r;

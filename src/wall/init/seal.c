@@ -163,9 +163,11 @@ int seal_prove(struct job *j)
 	struct stat st;
 
 	for (int i = 0; i < PLAN_NAMESPACES; i++) {
-		char path[32] = "/proc/self/ns/";
+		static const char dir[] = "/proc/self/ns/";
+		char path[sizeof(dir) + 8];
 
-		strcat(path, names[i]);
+		memcpy(path, dir, sizeof(dir));
+		memcpy(path + sizeof(dir) - 1, names[i], strlen(names[i]) + 1);
 		s->namespaces[i] = stat(path, &st) == 0 ? (uint64_t)st.st_ino : 0;
 	}
 	s->rlimit_count = j->plan->rlimit_count;
