@@ -78,6 +78,7 @@ static void conn_free(struct conn *c)
 	exchange_done(c);
 	stream_close(&c->client);
 	stream_close(&c->server);
+	bulk_close(&c->bulk);
 	if (c->prev)
 		c->prev->next = c->next;
 	else
@@ -198,6 +199,36 @@ void conn_tick(struct conn *c)
 		conn_abort(c);
 	}
 	conn_run(c);
+}
+
+/* What the limits still leave; the byte that is too much must come by the usual way. */
+static uint64_t budget(const struct conn *c)
+{
+	const struct config *limit = &c->engine->config;
+	uint64_t one = limit->response_bytes > c->record.bytes_in
+			       ? limit->response_bytes - c->record.bytes_in
+			       : 0;
+	uint64_t all = limit->total_bytes > c->engine->total_bytes
+			       ? limit->total_bytes - c->engine->total_bytes
+			       : 0;
+
+	return one < all ? one : all;
+}
+
+bool conn_is_bulk(struct conn *c, uint64_t left)
+{
+	if (c->bulk.held > 0)
+		return true;
+	c->server.is_bypassed = !c->client.tls && !c->server.tls && left >= BULK_FROM &&
+				budget(c) >= BULK_FROM && !c->server.is_eof;
+	return c->server.is_bypassed && bulk_is_ready(&c->server, &c->client);
+}
+
+size_t conn_bulk_step(struct conn *c, uint64_t max, bool *ret_progress)
+{
+	uint64_t most = budget(c);
+
+	return bulk_move(&c->bulk, &c->server, &c->client, most < max ? most : max, ret_progress);
 }
 
 struct conn *conn_by_ask(struct engine *e, uint64_t ask_id)

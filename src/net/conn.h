@@ -3,6 +3,7 @@
 #pragma once
 
 #include "net/body.h"
+#include "net/bulk.h"
 #include "net/engine.h"
 #include "net/http.h"
 
@@ -58,6 +59,7 @@ struct conn {
 	bool is_fixed;              /* a tunnel: the target cannot change any more */
 	bool is_running, is_opened; /* is_opened: TLS is terminated here */
 	struct stream client, server;
+	struct bulk bulk; /* from server to client */
 	struct host target;
 	uint16_t port;
 	struct rule_verdict verdict;
@@ -85,6 +87,12 @@ void conn_abort(struct conn *c); /* at once, with a reset */
 void conn_leave(struct conn *c); /* after what is queued */
 void conn_tick(struct conn *c);  /* time passes */
 struct conn *conn_by_ask(struct engine *e, uint64_t ask_id);
+
+/* Large bodies of plain connections bypass the queues; left: bytes of the body that are still to
+ * come. True: conn_bulk_step() does it. */
+bool conn_is_bulk(struct conn *c, uint64_t left);
+/* Returns the bytes that were taken from the server. */
+size_t conn_bulk_step(struct conn *c, uint64_t max, bool *ret_progress);
 
 /* intake.c */
 bool intake_step(struct conn *c);

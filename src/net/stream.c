@@ -116,7 +116,7 @@ static char *make_room(struct queue *q, size_t *ret_len)
 
 static bool can_read(const struct stream *s)
 {
-	return s->fd >= 0 && !s->is_eof && !s->is_broken && s->is_readable &&
+	return s->fd >= 0 && !s->is_eof && !s->is_broken && s->is_readable && !s->is_bypassed &&
 	       queue_room(&s->in) > 0;
 }
 
@@ -158,7 +158,7 @@ static ssize_t write_some(struct stream *s, const char *from, size_t len)
 
 static bool finish_writing(struct stream *s)
 {
-	if (!s->shut_wanted || s->is_shut || s->out.len > 0)
+	if (!s->shut_wanted || s->is_shut || s->out.len > 0 || s->has_bulk)
 		return false;
 	s->is_shut = true;
 	if (s->tls)
@@ -202,9 +202,9 @@ static uint32_t wanted(const struct stream *s, bool want_read)
 {
 	uint32_t events = 0;
 
-	if (want_read && !s->is_eof && queue_room(&s->in) > 0)
+	if (want_read && !s->is_eof && !s->is_paused && queue_room(&s->in) > 0)
 		events |= EPOLLIN;
-	if (!s->tls && s->out.len > 0)
+	if (!s->tls && (s->out.len > 0 || s->has_bulk))
 		events |= EPOLLOUT;
 	/* TLS may have to read before it can write: waiting for the wrong one would spin. */
 	if (s->tls && tls_wants_write(s->tls))

@@ -40,6 +40,9 @@ struct stream {
 	bool is_eof;                   /* the peer will send no more; in may still hold bytes */
 	bool is_broken;                /* reset, or TLS failed: nothing more comes or goes */
 	bool shut_wanted, is_shut;
+	bool is_bypassed;             /* bulk.c reads it, stream_fill() does not */
+	bool is_paused;               /* nothing is to be read for now */
+	bool has_bulk;                /* a pipe holds bytes for it */
 	uint64_t bytes_in, bytes_out; /* payload since stream_open */
 };
 

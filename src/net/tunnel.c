@@ -138,15 +138,24 @@ bool tunnel_step_classify(struct conn *c)
 
 static bool move_from_server(struct conn *c)
 {
-	size_t n = queue_move(&c->client.out, &c->server.in);
+	bool progress = false;
+	size_t n;
 
+	/* Whoever has sent much will send more. */
+	if (conn_is_bulk(c, c->record.bytes_in >= BULK_FROM ? UINT64_MAX : 0)) {
+		n = conn_bulk_step(c, UINT64_MAX, &progress);
+	} else {
+		n = queue_move(&c->client.out, &c->server.in);
+		progress = n > 0;
+	}
 	if (n > 0)
 		(void)record_count(c, 0, n);
-	if (c->server.is_eof && c->server.in.len == 0 && !c->client.shut_wanted) {
+	if (c->server.is_eof && c->server.in.len == 0 && c->bulk.held == 0 &&
+	    !c->client.shut_wanted) {
 		stream_shut(&c->client);
 		return true;
 	}
-	return n > 0;
+	return progress;
 }
 
 bool tunnel_step(struct conn *c)
