@@ -516,7 +516,9 @@ warm <- function() {
 }
 
 seed <- function() {
-	bytes <- readBin("/dev/urandom", "integer", 1L)
+	source <- file("/dev/urandom", "rb", raw = TRUE)
+	bytes <- readBin(source, "integer", 1L)
+	close(source)
 	set.seed(if (is.na(bytes)) 1L else bytes)
 	tempdir(check = TRUE)
 }

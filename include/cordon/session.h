@@ -72,6 +72,8 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 			   struct cordon_result **ret, struct cordon_error **reterr);
 /* From another thread: ends the running execution; no effect when none runs. */
 int cordon_session_cancel(struct cordon_session *s, struct cordon_error **reterr);
+/* From another thread: asks the running code to give up (^C); the session and its state stay. */
+int cordon_session_interrupt(struct cordon_session *s, struct cordon_error **reterr);
 int cordon_session_restart(struct cordon_session *s, struct cordon_error **reterr);
 bool cordon_session_is_alive(const struct cordon_session *s);
 const char *cordon_session_id(const struct cordon_session *s);

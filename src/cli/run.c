@@ -7,7 +7,9 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "cli/approval.h"
 #include "cli/choice.h"
+#include "cli/transfer.h"
 #include "cli/verb.h"
 
 enum { MAX_CODE = 64 << 20 };
@@ -76,8 +78,9 @@ static int report(const struct cli *c, struct cordon_result *r)
 		puts(cordon_result_json(r));
 		return cordon_result_exit_status(r);
 	}
-	if (cordon_result_value_text(r))
-		puts(cordon_result_value_text(r));
+	const char *text = cordon_result_value_text(r);
+	if (text)
+		puts(text);
 	fflush(stdout);
 	if (!cordon_result_success(r)) {
 		print_failure(c, r);
@@ -86,35 +89,101 @@ static int report(const struct cli *c, struct cordon_result *r)
 	return cordon_result_exit_status(r);
 }
 
-static int run(struct cli *c, int argc, char **argv)
+/* Whatever needs the session itself; a plain run is one call. */
+static bool needs_session(const struct cli *c)
 {
-	cleanup_choice struct cordon_policy *policy = NULL;
+	return cli_has(c, "file") || cli_has(c, "out") || cli_has(c, "tools") ||
+	       cli_has(c, "workspace");
+}
+
+static int run_in_session(const struct cli *c, struct cordon_session_options *session,
+			  const struct cordon_execute_options *options, struct cordon_result **ret,
+			  struct cordon_error **reterr)
+{
+	struct approval_desk desk = { 0 };
+	struct cordon_session *s = NULL;
+
+	if (!approval_mode(cli_value(c, "approve"), &desk))
+		return err_set(reterr, CORDON_INVALID, "--approve takes ask, allow or deny");
+	session->approval = approval_decide;
+	session->approval_arg = &desk;
+	session->cold = true;
+	int r = cordon_session_open(session, &s, reterr);
+	if (r < 0)
+		return r;
+	desk.session = s;
+	r = transfer_in(c, s, reterr);
+	if (r == 0)
+		r = cordon_session_execute(s, options, ret, reterr);
+	if (r == 0)
+		r = transfer_out(c, s, reterr);
+	cordon_session_close(s);
+	return r;
+}
+
+static int load_tools(const struct cli *c, struct cordon_tools **ret, struct cordon_error **reterr)
+{
+	const char *path = cli_value(c, "tools");
+
+	if (!path)
+		return 0;
+	int r = cordon_tools_new(ret, reterr);
+	return r < 0 ? r : cordon_tools_add_file(*ret, path, reterr);
+}
+
+static int run_code(const struct cli *c, int argc, char **argv, const struct cordon_policy *policy,
+		    const struct buf *code)
+{
 	cleanup_error struct cordon_error *e = NULL;
-	cleanup_buf struct buf code = { 0 };
+	struct cordon_tools *tools = NULL;
 	struct cordon_result *result = NULL;
 	bool json = cli_has(c, "json");
-
-	if (choice_policy(c, NULL, &policy, &e) < 0)
-		return choice_fail(c, e);
-	if (load_code(c, argc, argv, &code, &e) < 0)
-		return choice_fail(c, e);
 	cleanup_close int in = isatty(0) || (argc > 0 && str_eq(argv[0], "-")) ? -1 : dup(0);
+
+	if (load_tools(c, &tools, &e) < 0) {
+		cordon_tools_unref(tools);
+		return choice_fail(c, e);
+	}
 	struct cordon_session_options session = { .guest = choose_guest(c, argc, argv),
-						  .policy = policy };
+						  .policy = policy,
+						  .tools = tools,
+						  .workspace = cli_value(c, "workspace") };
 	struct cordon_execute_options options = {
-		.code = buf_text(&code),
-		.code_len = code.len,
+		.code = buf_text(code),
+		.code_len = code->len,
 		.context_json = cli_value(c, "context"),
 		.stdin_fd = in > 0 ? in : 0,
 		.output = json ? NULL : pass_through,
 		.discard_output = !json,
 		.args = (const char *const *)(argv + (cli_value(c, "eval") || argc == 0 ? 0 : 1)),
 	};
-	if (cordon_run(&session, &options, &result, &e) < 0)
-		return cordon_error_code(e) == CORDON_LIMIT ? choice_fail(c, e) : cli_fail(c, e);
-	int status = report(c, result);
+	int r = needs_session(c) ? run_in_session(c, &session, &options, &result, &e)
+				 : cordon_run(&session, &options, &result, &e);
+	if (r == 0 && cli_value(c, "out-dir"))
+		r = transfer_outputs(c, result, cli_value(c, "out-dir"), &e);
+	int status = r == 0                                         ? report(c, result)
+		     : r == -CORDON_LIMIT || r == -CORDON_NOT_FOUND ? choice_fail(c, e)
+								    : cli_fail(c, e);
 	cordon_result_free(result);
+	cordon_tools_unref(tools);
 	return status;
+}
+
+static int run(struct cli *c, int argc, char **argv)
+{
+	cleanup_choice struct cordon_policy *policy = NULL;
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_buf struct buf code = { 0 };
+
+	if (choice_policy(c, NULL, &policy, &e) < 0)
+		return choice_fail(c, e);
+	const char *audit = cli_value(c, "audit");
+	cleanup_free char *set = audit ? str_printf("audit=%s", audit) : NULL;
+	if (set && cordon_policy_set(policy, set, &e) < 0)
+		return choice_fail(c, e);
+	if (load_code(c, argc, argv, &code, &e) < 0)
+		return choice_fail(c, e);
+	return run_code(c, argc, argv, policy, &code);
 }
 
 static const struct cli_option options[] = {
@@ -123,6 +192,13 @@ static const struct cli_option options[] = {
 	{ "guest", 'g', "GUEST", "python, r, node, sh or pod; default: by the file's ending",
 	  false },
 	{ "context", 'c', "JSON", "an object whose members become variables", false },
+	{ "file", 'f', "HOST:GUEST", "copy a file in before the code runs", true },
+	{ "out", 'o', "GUEST:HOST", "copy a file out afterwards", true },
+	{ "out-dir", 0, "DIR", "save plots and other rich outputs here", false },
+	{ "tools", 0, "FILE", "host commands that the code may call (docs/tools.md)", false },
+	{ "approve", 0, "HOW", "calls that need approval: ask, allow or deny", false },
+	{ "audit", 0, "FILE", "append to this audit log", false },
+	{ "workspace", 'w', "NAME", "files that persist under this name", false },
 	{ "json", 'j', NULL, "print the whole result as one line of JSON", false },
 	{ 0 },
 };

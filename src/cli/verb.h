@@ -42,6 +42,8 @@ struct verb {
 	X(policy)                                                                                  \
 	X(rpc)                                                                                     \
 	X(run)                                                                                     \
+	X(shell)                                                                                   \
+	X(validate)                                                                                \
 	X(version)
 
 #define X(name) extern const struct verb verb_##name;

@@ -324,6 +324,17 @@ int cordon_session_cancel(struct cordon_session *s, struct cordon_error **reterr
 	return r;
 }
 
+int cordon_session_interrupt(struct cordon_session *s, struct cordon_error **reterr)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->is_busy && s->engine)
+		r = box_interrupt(s->engine->box);
+	pthread_mutex_unlock(&s->lock);
+	return r < 0 ? err_set(reterr, CORDON_STATE, "Session is not running.") : 0;
+}
+
 int cordon_session_restart(struct cordon_session *s, struct cordon_error **reterr)
 {
 	int r = session_hold(s, "Cannot restart while an execution is in progress.", reterr);

@@ -1,0 +1,87 @@
+/* cli/validate.c - `cordon validate`: syntax and warnings without running anything. */
+#include <cordon/cordon.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "cli/verb.h"
+
+enum { MAX_CODE = 16 << 20 };
+
+static const char *guest_for(const struct cli *c, const char *path)
+{
+	const char *guest = cli_value(c, "guest");
+
+	if (guest)
+		return guest;
+	if (path && (str_ends(path, ".R") || str_ends(path, ".r")))
+		return "r";
+	if (path && (str_ends(path, ".js") || str_ends(path, ".mjs") || str_ends(path, ".cjs")))
+		return "node";
+	if (path && (str_ends(path, ".sh") || str_ends(path, ".bash")))
+		return "sh";
+	return "python";
+}
+
+static int print(const struct cli *c, const char *json)
+{
+	cleanup_json json_t *j = NULL;
+	size_t i;
+	json_t *w;
+
+	if (json_parse(json, strlen(json), 0, &j, NULL) < 0)
+		return 125;
+	bool valid = json_is_true(json_object_get(j, "valid"));
+	if (cli_has(c, "json")) {
+		puts(json);
+		return !valid;
+	}
+	if (!valid)
+		printf("invalid: line %lld: %s\n",
+		       (long long)json_integer_value(json_object_get(j, "line")),
+		       json_string_value(json_object_get(j, "error")));
+	json_array_foreach(json_object_get(j, "warnings"), i, w)
+		printf("warning: %s\n", json_string_value(w));
+	if (valid && json_array_size(json_object_get(j, "warnings")) == 0)
+		puts("valid");
+	return !valid;
+}
+
+static int run(struct cli *c, int argc, char **argv)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_buf struct buf code = { 0 };
+	cleanup_free char *json = NULL;
+	const char *text = cli_value(c, "eval");
+
+	buf_init(&code, MAX_CODE);
+	if (text ? buf_add_str(&code, text) < 0
+		 : file_load(argc ? argv[0] : "-", MAX_CODE, &code, &e) < 0)
+		return cli_fail(c, e);
+	if (cordon_validate(guest_for(c, argc ? argv[0] : NULL), buf_text(&code), code.len, &json,
+			    &e) < 0)
+		return cli_fail(c, e);
+	return print(c, json);
+}
+
+static const struct cli_option options[] = {
+	{ "eval", 'e', "CODE", "the code itself instead of a file", false },
+	{ "guest", 'g', "GUEST", "python, r, node or sh; default: by the file's ending", false },
+	{ "json", 'j', NULL, "print the verdict as JSON", false },
+	{ 0 },
+};
+
+const struct verb verb_validate = {
+	.name = "validate",
+	.summary = "check code without running it",
+	.usage = "[OPTION...] [FILE]",
+	.options = options,
+	.run = run,
+	.about = "Parses the code with the language's own parser, in a sandbox, and names calls "
+		 "that the "
+		 "sandbox may restrict. The warnings are advice: the wall is the boundary.\n\n"
+		 "Exit status: 0 valid, 1 invalid.",
+	.max_operands = 1,
+};
