@@ -401,49 +401,69 @@ static void put_number(SEXP out, R_xlen_t i, const unsigned char *p, const struc
 	}
 }
 
+/* From the wire's order (the last index fastest) to R's. */
+static void from_c_order(SEXP out, SEXP dim, const unsigned char *raw, const struct dtype *t)
+{
+	size_t n = (size_t)XLENGTH(out), width = t->width * (t->type == CPLXSXP ? 2 : 1);
+	for (size_t i = 0; i < n; i++) {
+		size_t rest = i, to = 0, step = n;
+		for (int d = LENGTH(dim) - 1; d >= 0; d--) {
+			size_t extent = (size_t)INTEGER(dim)[d];
+			step /= extent;
+			to += rest % extent * step;
+			rest /= extent;
+		}
+		put_number(out, (R_xlen_t)to, raw + i * width, t);
+	}
+}
+
+/* The dimensions, or one alone where they do not go with the number of elements. */
+static SEXP decode_dim(struct json shape, size_t n)
+{
+	const char *at = NULL;
+	struct json key, item;
+	double cells = 1;
+	SEXP dim = PROTECT(Rf_allocVector(INTSXP, count(shape)));
+	for (int d = 0; json_each(shape, &at, &key, &item); d++)
+		cells *= INTEGER(dim)[d] = (int)number(item);
+	UNPROTECT(1);
+	return cells == (double)n && LENGTH(dim) ? dim : Rf_ScalarInteger((int)n);
+}
+
+static void set_dimnames(SEXP out, SEXP dim, struct json names)
+{
+	const char *at = NULL;
+	struct json key, item;
+	SEXP all = PROTECT(Rf_allocVector(VECSXP, LENGTH(dim)));
+	for (int d = 0; json_each(names, &at, &key, &item); d++)
+		if (json_kind(item) == '[' && count(item) == INTEGER(dim)[d])
+			SET_VECTOR_ELT(all, d, decode_strings(item));
+	Rf_setAttrib(out, R_DimNamesSymbol, all);
+	UNPROTECT(1);
+}
+
 static SEXP decode_array(struct json v)
 {
-	struct json dtype = json_get(v, "dtype"), shape = json_get(v, "shape"), key, item;
+	struct json dtype = json_get(v, "dtype"), names = json_get(v, "dimnames");
 	size_t k = 0;
 	while (k < sizeof(dtypes) / sizeof(dtypes[0]) && !json_is(dtype, dtypes[k].name))
 		k++;
 	if (k == sizeof(dtypes) / sizeof(dtypes[0]))
 		return decode_list(v);
 	const struct dtype *t = &dtypes[k];
-	size_t width = t->width * (t->type == CPLXSXP ? 2 : 1);
-	size_t size = base64_decode(json_get(v, "v"), NULL), n = size / width;
+	size_t size = base64_decode(json_get(v, "v"), NULL);
+	size_t n = size / (t->width * (t->type == CPLXSXP ? 2 : 1));
 	const void *top = vmaxget();
 	unsigned char *raw = (unsigned char *)R_alloc(size + 1, 1);
 	base64_decode(json_get(v, "v"), raw);
 	SEXP out = PROTECT(Rf_allocVector(t->type, (R_xlen_t)n));
-	SEXP dim = PROTECT(Rf_allocVector(INTSXP, count(shape)));
-	const char *at = NULL;
-	double cells = 1;
-	for (int d = 0; json_each(shape, &at, &key, &item); d++)
-		cells *= INTEGER(dim)[d] = (int)number(item);
-	int rank = cells == (double)n ? LENGTH(dim) : 0;
-	for (size_t i = 0; i < n; i++) { /* the i-th in C order */
-		size_t rest = i, to = 0, inner = n;
-		for (int d = rank - 1; d >= 0; d--) {
-			size_t extent = (size_t)INTEGER(dim)[d];
-			inner /= extent;
-			to += rest % extent * inner;
-			rest /= extent;
-		}
-		put_number(out, (R_xlen_t)(rank ? to : i), raw + i * width, t);
-	}
+	SEXP dim = PROTECT(decode_dim(json_get(v, "shape"), n));
+	from_c_order(out, dim, raw, t);
 	vmaxset(top);
-	if (rank > 1)
+	if (LENGTH(dim) > 1) {
 		Rf_setAttrib(out, R_DimSymbol, dim);
-	struct json names = json_get(v, "dimnames");
-	if (rank > 1 && count(names) == rank) {
-		SEXP all = PROTECT(Rf_allocVector(VECSXP, rank));
-		at = NULL;
-		for (int d = 0; json_each(names, &at, &key, &item); d++)
-			if (json_kind(item) == '[' && count(item) == INTEGER(dim)[d])
-				SET_VECTOR_ELT(all, d, decode_strings(item));
-		Rf_setAttrib(out, R_DimNamesSymbol, all);
-		UNPROTECT(1);
+		if (count(names) == LENGTH(dim))
+			set_dimnames(out, dim, names);
 	}
 	UNPROTECT(2);
 	return out;

@@ -6,23 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cordon_r.h"
+#include "encode.h"
 
 #define MAX_DEPTH 62
 #define MAX_COUNT 1000000
 
-struct encoder {
-	struct bytes *b;
-	size_t limit;
-	long left;
-	SEXP text; /* prints what has no data form */
-	const char *why;
-	char said[96];
-};
-
 static void any(struct encoder *e, SEXP v, int depth);
 
-static bool take(struct encoder *e, R_xlen_t n)
+bool encode_take(struct encoder *e, R_xlen_t n)
 {
 	if (e->why)
 		return false;
@@ -151,7 +142,7 @@ static void put_element(struct bytes *b, SEXP v, R_xlen_t i)
 	}
 }
 
-static bool is_missing(SEXP v, R_xlen_t i)
+bool encode_is_missing(SEXP v, R_xlen_t i)
 {
 	switch (TYPEOF(v)) {
 	case LGLSXP:
@@ -170,7 +161,7 @@ static bool is_missing(SEXP v, R_xlen_t i)
 static void scalar(struct encoder *e, SEXP v)
 {
 	struct bytes *b = e->b;
-	if (is_missing(v, 0)) {
+	if (encode_is_missing(v, 0)) {
 		bytes_format(b, "{\"$\":\"na\",\"t\":\"%s\"}", type_name(v));
 	} else if (TYPEOF(v) == REALSXP && !R_FINITE(REAL(v)[0])) {
 		bytes_format(b, "{\"$\":\"float\",\"v\":\"%s\"}", odd_double(REAL(v)[0]));
@@ -187,7 +178,7 @@ static void scalar(struct encoder *e, SEXP v)
 
 /* ---- vectors */
 
-static void strings(struct encoder *e, SEXP names)
+void encode_strings(struct encoder *e, SEXP names)
 {
 	bytes_char(e->b, '[');
 	for (R_xlen_t i = 0; i < XLENGTH(names) && !e->why; i++) {
@@ -197,7 +188,7 @@ static void strings(struct encoder *e, SEXP names)
 		else
 			put_string(e->b, STRING_ELT(names, i));
 		if (i % 256 == 0)
-			take(e, 0);
+			encode_take(e, 0);
 	}
 	bytes_char(e->b, ']');
 }
@@ -207,11 +198,11 @@ static void names_field(struct encoder *e, SEXP v)
 	SEXP names = Rf_getAttrib(v, R_NamesSymbol);
 	if (TYPEOF(names) == STRSXP) {
 		bytes_text(e->b, ",\"names\":");
-		strings(e, names);
+		encode_strings(e, names);
 	}
 }
 
-static void shape(struct encoder *e, SEXP dim, const char *field)
+void encode_shape(struct encoder *e, SEXP dim, const char *field)
 {
 	bytes_format(e->b, ",\"%s\":[", field);
 	for (int i = 0; i < LENGTH(dim); i++)
@@ -223,98 +214,20 @@ static void shape(struct encoder *e, SEXP dim, const char *field)
 static void vector(struct encoder *e, SEXP v, const char *type,
 		   void (*put)(struct bytes *b, SEXP v, R_xlen_t i))
 {
-	if (!take(e, XLENGTH(v)))
+	if (!encode_take(e, XLENGTH(v)))
 		return;
 	bytes_format(e->b, "{\"$\":\"vec\",\"t\":\"%s\",\"v\":[", type);
 	for (R_xlen_t i = 0; i < XLENGTH(v) && !e->why; i++) {
 		bytes_text(e->b, i ? "," : "");
 		put(e->b, v, i);
 		if (i % 256 == 0)
-			take(e, 0);
+			encode_take(e, 0);
 	}
 	bytes_char(e->b, ']');
 	names_field(e, v);
 	SEXP dim = Rf_getAttrib(v, R_DimSymbol);
 	if (TYPEOF(dim) == INTSXP)
-		shape(e, dim, "dim");
-	bytes_char(e->b, '}');
-}
-
-/* ---- arrays: base64 of the elements in C order */
-
-static void put_raw_element(SEXP v, R_xlen_t i, bool as_double, unsigned char *out, size_t width)
-{
-	if (as_double) {
-		double x = is_missing(v, i) ? NA_REAL : (double)INTEGER(v)[i];
-		memcpy(out, &x, 8);
-	} else if (TYPEOF(v) == LGLSXP) {
-		*out = (unsigned char)LOGICAL(v)[i];
-	} else {
-		memcpy(out, (const char *)DATAPTR_RO(v) + (size_t)i * width, width);
-	}
-}
-
-static bool any_missing(SEXP v)
-{
-	for (R_xlen_t i = 0; i < XLENGTH(v); i++)
-		if (is_missing(v, i))
-			return true;
-	return false;
-}
-
-static void array(struct encoder *e, SEXP v, SEXP dim)
-{
-	bool holes = (TYPEOF(v) == LGLSXP || TYPEOF(v) == INTSXP) && any_missing(v);
-	const char *type = holes                  ? "float64"
-			   : TYPEOF(v) == LGLSXP  ? "bool"
-			   : TYPEOF(v) == INTSXP  ? "int32"
-			   : TYPEOF(v) == REALSXP ? "float64"
-						  : "complex128";
-	size_t width = holes                  ? 8
-		       : TYPEOF(v) == LGLSXP  ? 1
-		       : TYPEOF(v) == INTSXP  ? 4
-		       : TYPEOF(v) == REALSXP ? 8
-					      : 16;
-	R_xlen_t n = XLENGTH(v);
-	int rank = LENGTH(dim);
-	if (!take(e, 1))
-		return;
-	if ((double)n * (double)width * 4 / 3 > (double)e->limit) {
-		e->b->len = e->limit + 1;
-		take(e, 0);
-		return;
-	}
-	const void *top = vmaxget();
-	unsigned char *raw = (unsigned char *)R_alloc((size_t)n + 1, (int)width);
-	R_xlen_t *stride = (R_xlen_t *)R_alloc((size_t)rank + 1, sizeof(R_xlen_t));
-	for (int d = 0, step = 1; d < rank; step *= INTEGER(dim)[d++])
-		stride[d] = step;
-	for (R_xlen_t i = 0; i < n; i++) { /* the i-th in C order */
-		R_xlen_t rest = i, from = 0;
-		for (int d = rank - 1; d >= 0; d--) {
-			from += rest % INTEGER(dim)[d] * stride[d];
-			rest /= INTEGER(dim)[d];
-		}
-		put_raw_element(v, from, holes, raw + (size_t)i * width, width);
-	}
-	bytes_format(e->b, "{\"$\":\"array\",\"dtype\":\"%s\"", type);
-	shape(e, dim, "shape");
-	bytes_text(e->b, ",\"v\":\"");
-	base64_encode(e->b, raw, (size_t)n * width);
-	bytes_char(e->b, '"');
-	vmaxset(top);
-	SEXP names = Rf_getAttrib(v, R_DimNamesSymbol);
-	if (TYPEOF(names) == VECSXP) {
-		bytes_text(e->b, ",\"dimnames\":[");
-		for (int d = 0; d < LENGTH(names); d++) {
-			bytes_text(e->b, d ? "," : "");
-			if (TYPEOF(VECTOR_ELT(names, d)) == STRSXP)
-				strings(e, VECTOR_ELT(names, d));
-			else
-				bytes_text(e->b, "null");
-		}
-		bytes_char(e->b, ']');
-	}
+		encode_shape(e, dim, "dim");
 	bytes_char(e->b, '}');
 }
 
@@ -380,11 +293,11 @@ static void put_int64(struct bytes *b, SEXP v, R_xlen_t i)
 
 static void factor(struct encoder *e, SEXP v)
 {
-	if (!take(e, XLENGTH(v)))
+	if (!encode_take(e, XLENGTH(v)))
 		return;
 	bytes_text(e->b, "{\"$\":\"factor\",\"levels\":");
 	SEXP levels = Rf_getAttrib(v, R_LevelsSymbol);
-	strings(e, TYPEOF(levels) == STRSXP ? levels : Rf_allocVector(STRSXP, 0));
+	encode_strings(e, TYPEOF(levels) == STRSXP ? levels : Rf_allocVector(STRSXP, 0));
 	bytes_text(e->b, ",\"v\":[");
 	for (R_xlen_t i = 0; i < XLENGTH(v); i++) {
 		bytes_text(e->b, i ? "," : "");
@@ -415,7 +328,7 @@ static void text_form(struct encoder *e, SEXP v)
 		bytes_text(e->b, "\"<object that cannot be printed>\"");
 	bytes_char(e->b, '}');
 	UNPROTECT(3);
-	take(e, 1);
+	encode_take(e, 1);
 }
 
 /* A column of a data frame: always a vector, factor or list. */
@@ -426,7 +339,7 @@ static void frame(struct encoder *e, SEXP v, int depth)
 	SEXP names = PROTECT(Rf_getAttrib(v, R_NamesSymbol));
 	SEXP rows = PROTECT(Rf_getAttrib(v, R_RowNamesSymbol)); /* expands the compact form */
 	bytes_text(e->b, "{\"$\":\"frame\",\"names\":");
-	strings(e, TYPEOF(names) == STRSXP ? names : PROTECT(Rf_allocVector(STRSXP, 0)));
+	encode_strings(e, TYPEOF(names) == STRSXP ? names : PROTECT(Rf_allocVector(STRSXP, 0)));
 	if (TYPEOF(names) != STRSXP)
 		UNPROTECT(1);
 	bytes_text(e->b, ",\"columns\":[");
@@ -493,43 +406,57 @@ static void raw(struct encoder *e, SEXP v)
 	else
 		base64_encode(e->b, RAW(v), (size_t)XLENGTH(v));
 	bytes_text(e->b, "\"}");
-	take(e, 1);
+	encode_take(e, 1);
+}
+
+struct class_form {
+	const char *class, *type, *before, *after;
+	void (*put)(struct bytes *b, SEXP v, R_xlen_t i);
+};
+
+static const struct class_form class_forms[] = {
+	{ "Date", "date", "{\"$\":\"date\",\"v\":", "}", put_date },
+	{ "POSIXct", "datetime", "{\"$\":\"datetime\",\"v\":", "}", put_datetime },
+	{ "difftime", "duration", "{\"$\":\"duration\",\"v\":", "}", put_duration },
+	{ "integer64", "int", "", "", put_int64 },
+	{ "bigint", "string", "{\"$\":\"int\",\"v\":", "}", put_element },
+};
+
+/* The form of the vector's class, where its type is the one that goes with it; or NULL. */
+static const struct class_form *form_of(SEXP v)
+{
+	for (size_t i = 0; i < sizeof(class_forms) / sizeof(class_forms[0]); i++) {
+		const struct class_form *f = &class_forms[i];
+		bool words = f->put == put_element, doubles = f->put == put_int64;
+		bool fits = words ? TYPEOF(v) == STRSXP
+				  : TYPEOF(v) == REALSXP || (!doubles && TYPEOF(v) == INTSXP);
+		if (fits && Rf_inherits(v, f->class))
+			return f;
+	}
+	return NULL;
 }
 
 /* A vector of a class that has a form of its own; false: it has none. */
 static bool classed(struct encoder *e, SEXP v, bool alone)
 {
-	static const struct {
-		const char *class, *type, *before, *after;
-		void (*put)(struct bytes *b, SEXP v, R_xlen_t i);
-	} forms[] = {
-		{ "Date", "date", "{\"$\":\"date\",\"v\":", "}", put_date },
-		{ "POSIXct", "datetime", "{\"$\":\"datetime\",\"v\":", "}", put_datetime },
-		{ "difftime", "duration", "{\"$\":\"duration\",\"v\":", "}", put_duration },
-		{ "integer64", "int", "", "", put_int64 },
-		{ "bigint", NULL, "{\"$\":\"int\",\"v\":", "}", put_element },
-	};
 	if (Rf_inherits(v, "factor") && TYPEOF(v) == INTSXP) {
 		factor(e, v);
 		return true;
 	}
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-		if (!Rf_inherits(v, forms[i].class) ||
-		    (TYPEOF(v) == STRSXP) != (forms[i].type == NULL) ||
-		    (i < 4 && TYPEOF(v) != INTSXP && TYPEOF(v) != REALSXP) ||
-		    (i == 3 && TYPEOF(v) != REALSXP))
-			continue;
-		if (!alone || XLENGTH(v) != 1 || Rf_getAttrib(v, R_NamesSymbol) != R_NilValue ||
-		    (i < 3 && !R_FINITE(number_at(v, 0)))) {
-			vector(e, v, forms[i].type ? forms[i].type : "string", forms[i].put);
-		} else if (take(e, 1)) {
-			bytes_text(e->b, forms[i].before);
-			forms[i].put(e->b, v, 0);
-			bytes_text(e->b, forms[i].after);
-		}
-		return true;
+	const struct class_form *f = form_of(v);
+	if (!f)
+		return false;
+	bool single = alone && XLENGTH(v) == 1 && Rf_getAttrib(v, R_NamesSymbol) == R_NilValue;
+	bool odd =
+		single && TYPEOF(v) != STRSXP && f->put != put_int64 && !R_FINITE(number_at(v, 0));
+	if (!single || odd) {
+		vector(e, v, f->type, f->put);
+	} else if (encode_take(e, 1)) {
+		bytes_text(e->b, f->before);
+		f->put(e->b, v, 0);
+		bytes_text(e->b, f->after);
 	}
-	return false;
+	return true;
 }
 
 static void atomic(struct encoder *e, SEXP v, bool alone)
@@ -538,9 +465,9 @@ static void atomic(struct encoder *e, SEXP v, bool alone)
 	if (OBJECT(v) && classed(e, v, alone))
 		return;
 	if (alone && TYPEOF(dim) == INTSXP && TYPEOF(v) != STRSXP)
-		array(e, v, dim);
+		encode_array(e, v, dim);
 	else if (alone && XLENGTH(v) == 1 && Rf_getAttrib(v, R_NamesSymbol) == R_NilValue) {
-		if (take(e, 1))
+		if (encode_take(e, 1))
 			scalar(e, v);
 	} else
 		vector(e, v, type_name(v), put_element);
@@ -560,32 +487,43 @@ static bool is_data_list(SEXP v)
 	       (!OBJECT(v) || Rf_inherits(v, "AsIs") || Rf_inherits(v, "simple.list"));
 }
 
+static void broken_down_time(struct encoder *e, SEXP v, int depth)
+{
+	int failed = 0;
+	SEXP call = PROTECT(Rf_lang2(Rf_install("as.POSIXct"), v));
+	SEXP ct = PROTECT(R_tryEvalSilent(call, R_BaseEnv, &failed));
+	if (failed)
+		text_form(e, v);
+	else
+		any(e, ct, depth);
+	UNPROTECT(2);
+}
+
+static void generic(struct encoder *e, SEXP v, int depth)
+{
+	if (Rf_inherits(v, "data.frame"))
+		frame(e, v, depth);
+	else if (Rf_inherits(v, "POSIXlt"))
+		broken_down_time(e, v, depth);
+	else if (!is_data_list(v))
+		text_form(e, v);
+	else if (encode_take(e, 1))
+		list(e, v, depth);
+}
+
 static void any(struct encoder *e, SEXP v, int depth)
 {
 	if (e->why || (TYPEOF(v) == VECSXP && deep(e, depth)))
 		return;
 	if (v == R_NilValue) {
-		take(e, 1);
+		encode_take(e, 1);
 		bytes_text(e->b, "null");
 	} else if (is_atomic(v) && !IS_S4_OBJECT(v)) {
-		if (!deep(e, depth))
-			atomic(e, v, true);
+		atomic(e, v, true);
 	} else if (TYPEOF(v) == RAWSXP) {
 		raw(e, v);
-	} else if (TYPEOF(v) == VECSXP && Rf_inherits(v, "data.frame")) {
-		frame(e, v, depth);
-	} else if (TYPEOF(v) == VECSXP && Rf_inherits(v, "POSIXlt")) {
-		SEXP call = PROTECT(Rf_lang2(Rf_install("as.POSIXct"), v));
-		int failed = 0;
-		SEXP ct = PROTECT(R_tryEvalSilent(call, R_BaseEnv, &failed));
-		if (failed)
-			text_form(e, v);
-		else
-			any(e, ct, depth);
-		UNPROTECT(2);
-	} else if (is_data_list(v)) {
-		if (take(e, 1))
-			list(e, v, depth);
+	} else if (TYPEOF(v) == VECSXP && !IS_S4_OBJECT(v)) {
+		generic(e, v, depth);
 	} else {
 		text_form(e, v);
 	}
@@ -596,6 +534,6 @@ const char *encode_value(struct bytes *b, SEXP v, SEXP text, size_t limit)
 	static struct encoder e;
 	e = (struct encoder){ .b = b, .limit = limit, .left = MAX_COUNT, .text = text };
 	any(&e, v, 1);
-	take(&e, 0);
+	encode_take(&e, 0);
 	return e.why;
 }

@@ -184,7 +184,7 @@ def test_values_that_cannot_cross():
                        ("let d = []; for (let i = 0; i < 100; i++) d = [d]; d", "nested deeper"),
                        ("new Array(2000000).fill(0)", "elements"), ("'x'.repeat(9 << 20)", "too large"),
                        ("new Uint8Array(9 << 20)", "too large"),
-                       ("let e = [0]; for (let i = 0; i < 40; i++) e = [e, e]; e", "elements")):
+                       ("let ee = [0]; for (let i = 0; i < 40; i++) ee = [ee, ee]; ee", "elements")):
         r = g.run(code)
         assert r.error.get("kind") == "value" and word in r.error["message"], (code, str(r)[:300])
     assert g.value("1") == 1
