@@ -227,7 +227,10 @@ int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon
 		strcpy(t.said, "did not end");
 	else if (r == 0)
 		r = box_failure(box, reterr);
-	if (r == 0 && box_status(box)->state == STATE_EXITED) {
+	if (r == 0 && box_status(box)->memory_kills > 0) {
+		t.outcome = TRIAL_HELD;
+		strcpy(t.said, "killed");
+	} else if (r == 0 && box_status(box)->state == STATE_EXITED) {
 		read_said(e.host_out, text, sizeof(text));
 		judge_status(box_status(box)->wait_status, text, &t);
 		t.is_noticed = box_status(box)->denial_count > 0;

@@ -135,9 +135,10 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 		(void)result_fail(r, "internal", "%s", cordon_error_message(err));
 		return;
 	}
-	int signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	/* The keeper ends the whole sandbox, so nobody was left to tell of the guest's end. */
+	int signo = s->memory_kills > 0 ? SIGKILL : WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	r->exit_code = signo ? 128 + signo : WEXITSTATUS(status);
-	if (now.oom_kills > v->before.oom_kills)
+	if (now.oom_kills > v->before.oom_kills || s->memory_kills > 0)
 		(void)result_fail(r, "memory", "killed: the memory limit of %llu bytes was reached",
 				  (unsigned long long)p->memory_bytes);
 	else if (signo == SIGXCPU || v->over_cpu ||

@@ -314,6 +314,8 @@ static uint32_t flags(const struct blueprint_options *o)
 		f |= PLANF_NO_NETNS;
 	if (o->policy->cpu_percent <= 100 && !o->cgroup->has_cpu)
 		f |= PLANF_ONE_CORE;
+	if (o->cgroup->count == 0)
+		f |= PLANF_WATCH_MEMORY;
 	return f;
 }
 
@@ -336,6 +338,7 @@ static void header(struct draft *d, const struct blueprint_options *o)
 	p->executable = put_text(d, l->executable);
 	p->cwd = put_text(d, l->cwd ? l->cwd : "/home/user");
 	p->hostname = put_text(d, "sandbox");
+	p->memory_bytes = o->policy->memory_bytes;
 	p->cgroup_v2 = o->cgroup->is_v2;
 	p->cgroup_count = o->cgroup->count;
 	for (uint32_t i = 0; i < o->cgroup->count; i++)

@@ -416,6 +416,9 @@ void box_usage(struct box *b, uint64_t *ret_cpu_us, uint64_t *ret_peak_bytes)
 {
 	*ret_cpu_us = b->status->cpu_us;
 	*ret_peak_bytes = cgroup_read_peak(&b->cgroup);
-	if (*ret_peak_bytes == 0)
-		*ret_peak_bytes = b->status->max_rss_kib * 1024;
+	if (*ret_peak_bytes == 0) {
+		uint64_t seen = b->status->memory_peak_kib, reaped = b->status->max_rss_kib;
+
+		*ret_peak_bytes = (seen > reaped ? seen : reaped) * 1024;
+	}
 }

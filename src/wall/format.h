@@ -62,7 +62,8 @@ enum {
 	PLANF_NO_SECCOMP = 1 << 4,
 	PLANF_ONE_CORE = 1 << 5, /* bind to one CPU: cpu_percent 100 without a cpu cgroup */
 	PLANF_NO_NETNS = 1 << 6,
-	PLANF_OWN_NETNS = 1 << 7, /* a template's sessions: one each instead of a shared one */
+	PLANF_OWN_NETNS = 1 << 7,    /* a template's sessions: one each instead of a shared one */
+	PLANF_WATCH_MEMORY = 1 << 8, /* no cgroup limits memory: the keeper does */
 };
 
 struct plan {
@@ -72,6 +73,7 @@ struct plan {
 	uint32_t rule_count, rules;
 	uint64_t landlock_fs, landlock_net,
 		landlock_scoped; /* handled rights, by this kernel's ABI */
+	uint64_t memory_bytes;   /* of the whole sandbox, for PLANF_WATCH_MEMORY */
 	uint32_t rlimit_count;
 	struct plan_rlimit rlimits[PLAN_RLIMITS];
 	uint32_t argc, argv; /* NUL-separated strings */
@@ -143,6 +145,8 @@ struct status {
 	int32_t wait_status;
 	int32_t init_pid, guest_pid;  /* of pid 1 as the keeper sees it; inside */
 	uint64_t cpu_us, max_rss_kib; /* of what was reaped */
+	uint64_t memory_peak_kib;     /* seen by PLANF_WATCH_MEMORY */
+	uint32_t memory_kills;        /* made by it */
 	/* Proof, read back after sealing. */
 	uint64_t namespaces[PLAN_NAMESPACES]; /* inode numbers: user pid mnt net ipc uts cgroup */
 	uint64_t cap_eff, cap_prm, cap_bnd;

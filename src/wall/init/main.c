@@ -14,11 +14,13 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "wall/init/guest.h"
 #include "wall/init/identity.h"
 #include "wall/init/kernel.h"
+#include "wall/init/memory.h"
 #include "wall/init/reaper.h"
 #include "wall/init/root.h"
 #include "wall/init/seal.h"
@@ -76,6 +78,8 @@ _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 	if (!(j->plan->flags & PLANF_TEMPLATE) && seal_capabilities(j) < 0)
 		_exit(1);
 	listener = let_go(listener);
+	/* Of the guest's own uid: not to be traced or looked into, whatever else should fail. */
+	(void)prctl(PR_SET_DUMPABLE, 0);
 	reaper_run(j, guest, INIT_FD_CONTROL, listener);
 }
 
@@ -124,7 +128,7 @@ static bool host_is_gone(int timeout_ms)
 }
 
 /* Until pid 1 is dead: ends it when the host is gone or says so with SIGTERM. */
-static void watch(pid_t pid, int pidfd)
+static void watch(struct job *j, pid_t pid, int pidfd)
 {
 	struct pollfd p[2] = { { .fd = INIT_FD_CONTROL, .events = 0 },
 			       { .fd = pidfd, .events = POLLIN } };
@@ -132,8 +136,12 @@ static void watch(pid_t pid, int pidfd)
 	int status;
 
 	sigemptyset(&none);
-	while (!is_told_to_end && !p[0].revents && !(p[1].revents & POLLIN))
-		(void)ppoll(p, 2, NULL, &none);
+	while (!is_told_to_end && !p[0].revents && !(p[1].revents & POLLIN)) {
+		int ms = memory_look(j, pid);
+		struct timespec patience = { .tv_nsec = ms * 1000000L };
+
+		(void)ppoll(p, 2, ms < 0 ? NULL : &patience, &none);
+	}
 	if (!(p[1].revents & POLLIN))
 		(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 	while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
@@ -146,7 +154,7 @@ static int keep(struct job *j, pid_t pid, int pidfd)
 {
 	j->status->init_pid = pid;
 	pidfd = let_go(pidfd);
-	watch(pid, pidfd);
+	watch(j, pid, pidfd);
 	(void)shutdown(INIT_FD_CONTROL, SHUT_WR);
 	while (!host_is_gone(-1))
 		;

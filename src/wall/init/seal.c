@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -95,6 +96,21 @@ int seal_landlock(struct job *j)
 	return r != 0 ? plan_fail(j, STAGE_LANDLOCK, UINT32_MAX - 1, e) : 0;
 }
 
+/* Where the keeper watches memory, there is no memory that no process has mapped: no memory files.
+ * ENOSYS, as on a kernel that has none. The filter proper forbids other architectures. */
+static long forbid_memory_files(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = sizeof(code) / sizeof(*code), .filter = code };
+
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
+}
+
 int seal_seccomp(struct job *j, enum plan_filter which, int *ret_listener)
 {
 	struct sock_fprog prog = {
@@ -105,6 +121,9 @@ int seal_seccomp(struct job *j, enum plan_filter which, int *ret_listener)
 
 	if (j->plan->flags & PLANF_NO_SECCOMP)
 		return 0;
+	if ((j->plan->flags & PLANF_WATCH_MEMORY) && which != FILTER_TEMPLATE &&
+	    forbid_memory_files() != 0)
+		return plan_fail(j, STAGE_SECCOMP, 8, errno);
 	long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
 	if (fd < 0)
 		return plan_fail(j, STAGE_SECCOMP, which, errno);
