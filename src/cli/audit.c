@@ -303,7 +303,7 @@ static const char *const words[] = { "verify", "show", "tail", NULL };
 static const struct cli_example examples[] = {
 	{ "cordon audit verify audit.jsonl", "is the log whole? names the first broken line" },
 	{ "cordon audit verify audit.jsonl.1 audit.jsonl", "a rotated log, oldest part first" },
-	{ "cordon audit show -e denied audit.jsonl", "what was refused" },
+	{ "cordon audit show -e capability.denied audit.jsonl", "what was refused" },
 	{ "cordon audit tail -f audit.jsonl", "watch it" },
 	{ 0 },
 };

@@ -198,13 +198,16 @@ static int refuse(struct desk *d, uint64_t call, const char *tool, enum desk_cau
 		  char *message, struct desk_answer *ret, struct cordon_error **reterr)
 {
 	static const char *const names[] = { [DESK_UNKNOWN] = "unknown",
-					     [DESK_DENIED] = "denied",
+					     [DESK_DENIED] = "tools",
 					     [DESK_BAD_ARGS] = "arguments",
 					     [DESK_BUDGET] = "budget" };
 	if (!message)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	d->text = message;
-	int r = record_refusal(d->audit, d->session, tool, names[cause], message, reterr);
+	const char *why = names[cause];
+	if (cause == DESK_DENIED && registry_is_allowed(d->policy, tool))
+		why = "approval";
+	int r = record_refusal(d->audit, d->session, tool, why, message, reterr);
 	r = heed_audit(d, r, reterr);
 	if (r < 0)
 		return r;

@@ -1,6 +1,7 @@
 /* tools/record.c - audit events of tool calls. */
 #include "tools/record.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -42,17 +43,28 @@ int record_result(struct audit *a, const struct cordon_call *c, bool is_error, c
 	return audit_commit(e, reterr);
 }
 
+/* The same shape as every other denial (docs/result.md). The tool is a registered one: its name is
+ * plain. */
+static void add_denial(struct audit_event *e, const char *tool, const char *rule)
+{
+	char denial[400];
+
+	(void)snprintf(denial, sizeof(denial),
+		       "{\"operation\":\"tool\",\"target\":\"%s\",\"layer\":\"tools\","
+		       "\"rule\":\"%s\",\"count\":1}",
+		       tool, rule);
+	audit_add_json(e, "denial", denial, strlen(denial));
+}
+
 int record_refusal(struct audit *a, const char *session, const char *tool, const char *cause,
 		   const char *message, struct cordon_error **reterr)
 {
-	bool is_denied = str_eq(cause, "denied");
-	struct audit_event *e = audit_begin(a, is_denied ? "denied" : "tool_refused", session);
+	bool is_denied = str_eq(cause, "tools") || str_eq(cause, "approval");
+	struct audit_event *e =
+		audit_begin(a, is_denied ? "capability.denied" : "tool_refused", session);
 
 	if (is_denied) {
-		audit_add_text(e, "operation", "tool", 4);
-		audit_add_text_cut(e, "target", tool, strlen(tool), AUDIT_RESULT_CHARS);
-		audit_add_text(e, "layer", "tools", 5);
-		audit_add_text(e, "rule", "tools", 5);
+		add_denial(e, tool, cause);
 	} else {
 		audit_add_text_cut(e, "tool", tool, strlen(tool), AUDIT_RESULT_CHARS);
 		audit_add_text(e, "cause", cause, strlen(cause));

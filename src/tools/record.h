@@ -10,7 +10,8 @@
 int record_call(struct audit *a, const struct cordon_call *c, struct cordon_error **reterr);
 int record_result(struct audit *a, const struct cordon_call *c, bool is_error, const char *text,
 		  size_t len, struct cordon_error **reterr);
-/* A call that never ran. cause: "unknown", "arguments", "budget"; denied calls are "denied". */
+/* A call that never ran. cause: "unknown", "arguments", "budget", or, for a denial, the rule:
+ * "tools" (the policy's list), "approval" (nobody to give it). */
 int record_refusal(struct audit *a, const char *session, const char *tool, const char *cause,
 		   const char *message, struct cordon_error **reterr);
 int record_approval(struct audit *a, const struct cordon_call *c, struct cordon_error **reterr);

@@ -333,7 +333,7 @@ TEST(everything_is_audited)
 	(void)call(&b, 5, "zzz", "{}", &a);
 	ASSERT_STREQ(events.data,
 		     "tool_call tool_result tool_call tool_result (tool failed reading [path]) "
-		     "denied (secret: tool not allowed by security policy) "
+		     "capability.denied (secret: tool not allowed by security policy) "
 		     "tool_refused (Missing arguments for tool 'add': 'a', 'b') "
 		     "tool_refused (Unknown tool: zzz) ");
 	bench_done(&b);
