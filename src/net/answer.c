@@ -179,6 +179,11 @@ static bool move_piece(struct conn *c, size_t spare)
 	return true;
 }
 
+static bool has_ended(const struct stream *s)
+{
+	return s->in.len == 0 && (s->is_eof || s->is_broken);
+}
+
 /* The server will say no more: that is the end of some bodies, and the loss of others. */
 static bool end_with_server(struct conn *c)
 {
@@ -221,8 +226,7 @@ static bool step_body(struct conn *c)
 			return true;
 		progress = true;
 	}
-	bool is_over = c->server.in.len == 0 && (c->server.is_eof || c->server.is_broken);
-	if (!b->is_done && is_over && !end_with_server(c))
+	if (!b->is_done && has_ended(&c->server) && !end_with_server(c))
 		return true;
 	if (b->is_done)
 		finish(c);

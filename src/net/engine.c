@@ -217,7 +217,7 @@ static void on_tick(struct loop *l, void *arg)
 	(void)loop_add_timer(l, deadline_after_ms(ENGINE_TICK_MS), on_tick, e, &e->tick, NULL);
 }
 
-static void tell_ready(struct engine *e)
+void engine_tell_ready(struct engine *e, const struct confine_result *confined)
 {
 	uint16_t ports[RELAY_PORTS_MAX];
 	size_t count = ruleset_ports(e->config.rules, ports, RELAY_PORTS_MAX);
@@ -225,10 +225,11 @@ static void tell_ready(struct engine *e)
 
 	for (size_t i = 0; i < count; i++)
 		(void)json_array_append_new(list, json_integer(ports[i]));
-	control_send(&e->control,
-		     json_pack("{s:s, s:i, s:b, s:s?, s:o}", "type", "ready", "version", 1, "tls",
-			       e->tls != NULL, "authority",
-			       e->tls ? tls_store_authority(e->tls) : NULL, "ports", list));
+	control_send(&e->control, json_pack("{s:s, s:i, s:b, s:s?, s:o, s:b, s:b}", "type", "ready",
+					    "version", 1, "tls", e->tls != NULL, "authority",
+					    e->tls ? tls_store_authority(e->tls) : NULL, "ports",
+					    list, "landlock", confined->has_landlock, "seccomp",
+					    confined->has_seccomp));
 }
 
 static int set_up(struct engine *e, int control_fd, struct cordon_error **reterr)
@@ -268,7 +269,6 @@ int engine_new(struct loop *l, struct config *config, int control_fd, int relay_
 		return r;
 	}
 	engine_balance(e);
-	tell_ready(e);
 	*ret = e;
 	return 0;
 }

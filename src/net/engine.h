@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/loop.h"
 #include "net/config.h"
+#include "net/confine.h"
 #include "net/control.h"
 #include "net/resolve.h"
 #include "net/stream.h"
@@ -56,6 +57,8 @@ struct engine {
 int engine_new(struct loop *l, struct config *config, int control_fd, int relay_fd,
 	       struct engine **ret, struct cordon_error **reterr);
 struct engine *engine_free(struct engine *e);
+/* The first word to the host program: ports, authority, and how far the gateway is confined. */
+void engine_tell_ready(struct engine *e, const struct confine_result *confined);
 /* Starts or stops taking connections, by how many there are. */
 void engine_balance(struct engine *e);
 /* Counts payload against the execution's budget; false: it is used up. */

@@ -12,9 +12,10 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "net/confine.h"
 #include "net/engine.h"
 
-/* No more than it needs: no new privileges, no dumps, no user of the host. */
+/* No more than it needs: no dumps, no user of the host, few descriptors. */
 static int settle(const struct config *c, struct cordon_error **reterr)
 {
 	struct rlimit none = { 0 }, files = { 4096, 4096 };
@@ -22,8 +23,6 @@ static int settle(const struct config *c, struct cordon_error **reterr)
 	(void)setrlimit(RLIMIT_CORE, &none);
 	(void)setrlimit(RLIMIT_NOFILE, &files);
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return err_errno(reterr, errno, "no_new_privs");
 	if (c->gid &&
 	    (setgroups(0, NULL) < 0 || setresgid((gid_t)c->gid, (gid_t)c->gid, (gid_t)c->gid) < 0))
 		return err_errno(reterr, errno, "become group %u", (unsigned)c->gid);
@@ -55,6 +54,7 @@ static int serve(const int fds[static 3], struct cordon_error **reterr)
 {
 	cleanup_config struct config config = { 0 };
 	cleanup_loop struct loop *l = NULL;
+	struct confine_result confined = { 0 };
 	struct engine *e = NULL;
 
 	int r = read_config(fds[0], &config, reterr);
@@ -65,6 +65,10 @@ static int serve(const int fds[static 3], struct cordon_error **reterr)
 		r = loop_new(&l, reterr);
 	if (r == 0)
 		r = engine_new(l, &config, fds[1], fds[2], &e, reterr);
+	if (r == 0) /* after TLS has read its authorities and before a byte of the guest is read */
+		r = confine_self(e->config.ca_file, &confined, reterr);
+	if (r == 0)
+		engine_tell_ready(e, &confined);
 	if (r == 0)
 		r = loop_run(l, reterr);
 	engine_free(e);

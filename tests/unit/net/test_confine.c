@@ -1,0 +1,49 @@
+/* unit/net/test_confine.c - what the gateway cannot do, even if somebody else speaks through it. */
+#include "net/confine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/test.h"
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+TEST(files_and_calls)
+{
+	char path[] = "/tmp/cordon-confine-XXXXXX";
+	struct confine_result got = { 0 };
+	struct addrinfo *list = NULL;
+	pthread_t thread;
+
+	int fd = mkstemp(path);
+	ASSERT(fd >= 0);
+	(void)close(fd);
+	ASSERT_EQ(confine_self(NULL, &got, NULL), 0);
+	ASSERT(got.has_seccomp);
+	if (got.has_landlock) {
+		ASSERT(open(path, O_RDONLY) < 0 && errno == EACCES);
+		ASSERT(open("/etc/passwd", O_RDONLY) < 0 && errno == EACCES);
+		ASSERT(open("/tmp/x", O_WRONLY | O_CREAT, 0600) < 0);
+		ASSERT(unlink(path) < 0);
+	}
+	ASSERT(execl("/bin/true", "true", NULL) < 0 && errno == EPERM);
+	ASSERT(fork() < 0 && errno == EPERM);
+	ASSERT(socket(AF_PACKET, SOCK_RAW, 0) < 0 && errno == EPERM);
+	ASSERT(socket(AF_VSOCK, SOCK_STREAM, 0) < 0 && errno == EPERM);
+	ASSERT(kill(getppid(), 0) < 0 && errno == EPERM);
+	/* What it lives of goes on. */
+	ASSERT_EQ(pthread_create(&thread, NULL, nothing, NULL), 0);
+	ASSERT_EQ(pthread_join(thread, NULL), 0);
+	ASSERT_EQ(getaddrinfo("localhost", NULL, NULL, &list), 0);
+	freeaddrinfo(list);
+	ASSERT(socket(AF_INET, SOCK_STREAM, 0) >= 0);
+	ASSERT(socket(AF_INET6, SOCK_STREAM, 0) >= 0 || errno == EAFNOSUPPORT);
+}
