@@ -227,6 +227,7 @@ static bool read_lines(struct rpc *c)
 	if (!goes_on) {
 		pthread_mutex_lock(&c->lock);
 		c->is_over = true;
+		pthread_cond_broadcast(&c->changed);
 		pthread_mutex_unlock(&c->lock);
 	}
 	if (is_reading)
@@ -247,10 +248,10 @@ static bool become_reader(struct rpc *c)
 }
 
 /* After a request: wait for the next one, unless enough others do. */
-static bool stay(struct rpc *c, bool is_first)
+static bool stay(struct rpc *c)
 {
 	pthread_mutex_lock(&c->lock);
-	bool stays = is_first || c->waiting < SPARE_THREADS;
+	bool stays = c->waiting < SPARE_THREADS;
 	if (stays)
 		c->waiting++;
 	pthread_mutex_unlock(&c->lock);
@@ -261,7 +262,7 @@ static void *serve_thread(void *arg)
 {
 	struct rpc *c = arg;
 
-	while (become_reader(c) && read_lines(c) && stay(c, false))
+	while (become_reader(c) && read_lines(c) && stay(c))
 		;
 	pthread_mutex_lock(&c->lock);
 	c->threads--;
@@ -340,9 +341,13 @@ int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr)
 	pthread_mutex_init(&c->reading, NULL);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->changed, NULL);
-	c->waiting = 1;
-	while (become_reader(c) && read_lines(c) && stay(c, true))
-		;
+	/* This thread carries out nothing, so that it can end what does not end by itself. */
+	if (!has_follower(c))
+		c->is_over = true;
+	pthread_mutex_lock(&c->lock);
+	while (!c->is_over)
+		pthread_cond_wait(&c->changed, &c->lock);
+	pthread_mutex_unlock(&c->lock);
 	int r = end(c, reterr);
 	if (r < 0)
 		return r; /* somebody still uses it */

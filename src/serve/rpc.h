@@ -36,7 +36,7 @@ struct rpc {
 	pthread_mutex_t reading; /* held by the one thread that reads */
 	pthread_mutex_t lock;    /* of the fields below */
 	pthread_cond_t changed;
-	unsigned threads, waiting, busy; /* besides the first; for `reading`; with a request */
+	unsigned threads, waiting, busy; /* in all; for `reading`; with a request */
 	bool is_over;
 	struct seat *home; /* the sandbox of requests that name none, once created */
 };
