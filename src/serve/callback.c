@@ -16,9 +16,9 @@ struct callback {
 	struct callback *next;
 };
 
-void callbacks_init(struct callbacks *t, struct lineout *out)
+void callbacks_init(struct callbacks *t, struct lineout *out, struct seats *seats)
 {
-	*t = (struct callbacks){ .out = out };
+	*t = (struct callbacks){ .out = out, .seats = seats };
 	pthread_mutex_init(&t->lock, NULL);
 }
 
@@ -80,10 +80,11 @@ enum cordon_answer callback_call_tool(struct cordon_call *call, void *table)
 	char id[ID_BYTES];
 	memcpy(id, c->id, sizeof(id));
 	const char *args = cordon_call_args(call);
-	cleanup_free char *head =
-		str_printf("{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"method\":\"tool.call\",\"params\":"
-			   "{\"session\":\"%s\",\"tool\":\"%s\",\"args\":",
-			   id, cordon_call_session(call), cordon_call_tool(call));
+	cleanup_free char *request = seat_request(t->seats, cordon_call_session(call));
+	cleanup_free char *head = str_printf(
+		"{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"method\":\"tool.call\",\"params\":"
+		"{\"session\":\"%s\",\"request_id\":%s,\"tool\":\"%s\",\"args\":",
+		id, cordon_call_session(call), request ? request : "null", cordon_call_tool(call));
 	const struct line_part parts[] = { { head ? head : "", head ? strlen(head) : 0 },
 					   { args, strlen(args) },
 					   { "}}", 2 } };

@@ -6,11 +6,13 @@
 
 #include "base/json.h"
 #include "serve/line.h"
+#include "serve/seat.h"
 
 enum { CALLBACKS_MAX = 4096 };
 
 struct callbacks {
 	struct lineout *out;
+	struct seats *seats; /* tell which request a call belongs to */
 	pthread_mutex_t lock;
 	struct callback *first;
 	unsigned count;
@@ -18,7 +20,7 @@ struct callbacks {
 	bool is_closing;
 };
 
-void callbacks_init(struct callbacks *t, struct lineout *out);
+void callbacks_init(struct callbacks *t, struct lineout *out, struct seats *seats);
 void callbacks_done(struct callbacks *t);
 /* A tool's function whose arg is the table: the client gets `tool.call`, its answer the guest. */
 enum cordon_answer callback_call_tool(struct cordon_call *call, void *table);

@@ -336,7 +336,7 @@ int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr)
 	linein_init(&c->in, o->in_fd, o->out_fd, RPC_LINE_MAX);
 	lineout_init(&c->out, o->out_fd);
 	seats_init(&c->seats);
-	callbacks_init(&c->callbacks, &c->out);
+	callbacks_init(&c->callbacks, &c->out, &c->seats);
 	c->policy = o->policy;
 	pthread_mutex_init(&c->reading, NULL);
 	pthread_mutex_init(&c->lock, NULL);

@@ -282,6 +282,18 @@ struct seat *seat_by_request(struct seats *t, const json_t *request)
 	return found;
 }
 
+char *seat_request(struct seats *t, const char *session)
+{
+	char *text = NULL;
+
+	pthread_mutex_lock(&t->lock);
+	for (struct seat *s = t->first; s && !text; s = s->next)
+		if (s->execution && s->request && str_eq(s->id, session))
+			text = json_text(s->request, NULL);
+	pthread_mutex_unlock(&t->lock);
+	return text;
+}
+
 /* With the lock held and the seat out of the table, until nobody else uses it. */
 static void wait_alone(struct seats *t, struct seat *s)
 {

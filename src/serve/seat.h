@@ -73,6 +73,8 @@ void seat_end(struct seats *t, struct seat *s);
 bool seat_cancel(struct seats *t, struct seat *s);
 /* The seat whose execution runs for this request, or NULL. The reference goes with seat_put. */
 struct seat *seat_by_request(struct seats *t, const json_t *request);
+/* The request that executes in this session as JSON text, to be freed; NULL: none, or no memory. */
+char *seat_request(struct seats *t, const char *session);
 /* Takes it out of the table, ends its execution, waits for everybody else, and closes it. Takes the
  * caller's reference. */
 void seat_close(struct seats *t, struct seat *s);

@@ -1,0 +1,69 @@
+"""What can go wrong: with Cordon (RpcError and its kinds), or with the code (ExecutionError, which carries the result)."""
+from typing import TYPE_CHECKING, Any, Dict, Optional
+
+if TYPE_CHECKING:
+    from ._result import Result
+
+
+class CordonError(Exception):
+    """All of them."""
+
+
+class ProgramMissing(CordonError):
+    """The program `cordon` was not found."""
+
+
+class ConnectionLost(CordonError):
+    """The server is gone, and all its sessions with it."""
+
+
+class RpcError(CordonError):
+    """Cordon could not do what it was asked to. code: of JSON-RPC; kind: its name ("denied", "limit", ...)."""
+
+    def __init__(self, code: int, message: str, data: Optional[Dict[str, Any]] = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.data = code, message, data or {}
+        self.kind: str = self.data.get("code", "")
+        self.errno: Optional[str] = self.data.get("errno")
+
+
+class Denied(RpcError):
+    """Policy said no."""
+
+
+class LimitExceeded(RpcError):
+    """A ceiling was reached."""
+
+
+class NotFound(RpcError):
+    """There is no such session, file, snapshot."""
+
+
+class StateError(RpcError):
+    """Right call, wrong moment: closed, or busy."""
+
+
+class SandboxError(CordonError):
+    """A sandbox that is gone, or offloaded."""
+
+
+class ExecutionError(CordonError):
+    """The code failed. `result` has everything that is known about it."""
+
+    def __init__(self, result: "Result") -> None:
+        text = result.error or "failed"
+        super().__init__("%s: %s" % (result.error_kind, text))
+        self.result = result
+        self.kind = result.error_kind
+
+
+class ExecutionTimeout(ExecutionError, TimeoutError):
+    """It took longer than allowed."""
+
+
+KINDS = {"denied": Denied, "limit": LimitExceeded, "not_found": NotFound, "state": StateError}
+
+
+def rpc_error(error: Dict[str, Any]) -> RpcError:
+    data = error.get("data") or {}
+    return KINDS.get(data.get("code", ""), RpcError)(error.get("code", 0), error.get("message", ""), data)

@@ -1,0 +1,78 @@
+"""The result of an execution, as docs/result.md has it, with the value in Python's own types."""
+import base64
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional
+
+from ._errors import ExecutionError, ExecutionTimeout
+from ._values import decode
+
+
+@dataclass(frozen=True)
+class Output:
+    """A plot, a table, HTML: what the code showed."""
+    mime: str
+    data: bytes
+    name: Optional[str] = None
+
+    @property
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Denial:
+    """What was tried, which layer refused, and the smallest change of the policy that would allow it."""
+    operation: str
+    target: Optional[str] = None
+    layer: Optional[str] = None
+    rule: Optional[str] = None
+    remedy: Optional[str] = None
+    count: int = 1
+
+
+@dataclass
+class Result:
+    success: bool
+    value: Any = None
+    text: Optional[str] = None
+    stdout: str = ""
+    stderr: str = ""
+    error: Optional[str] = None
+    error_kind: Optional[str] = None
+    exit_code: int = 0
+    execution_time_ms: float = 0.0
+    cpu_time_ms: float = 0.0
+    memory_used_mb: float = 0.0
+    truncated: Dict[str, bool] = field(default_factory=dict)
+    outputs: List[Output] = field(default_factory=list)
+    tool_calls: int = 0
+    denials: List[Denial] = field(default_factory=list)
+    warnings: List[Any] = field(default_factory=list)
+    restarted: bool = False
+    assurance: Optional[Dict[str, Any]] = None
+    exception: Optional[Dict[str, Any]] = None
+    raw: Dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def traceback(self) -> Optional[str]:
+        return (self.exception or {}).get("traceback")
+
+    def check(self) -> "Result":
+        """Itself, or the ExecutionError when the code failed."""
+        if self.success:
+            return self
+        raise (ExecutionTimeout if self.error_kind == "timeout" else ExecutionError)(self)
+
+    @classmethod
+    def from_json(cls, raw: Dict[str, Any]) -> "Result":
+        r = raw.get
+        outputs = [Output(o["mime"], base64.b64decode(o["data"]) if o.get("encoding") == "base64" else o["data"].encode(),
+                          o.get("name")) for o in r("outputs") or ()]
+        known = Denial.__dataclass_fields__
+        denials = [Denial(**{k: v for k, v in d.items() if k in known}) for d in r("denials") or ()]
+        return cls(success=raw["success"], value=decode(r("result")), text=r("result_text"), stdout=raw["stdout"],
+                   stderr=raw["stderr"], error=r("error"), error_kind=r("error_kind"), exit_code=r("exit_code", 0),
+                   execution_time_ms=r("execution_time_ms", 0.0), cpu_time_ms=r("cpu_time_ms", 0.0),
+                   memory_used_mb=r("memory_used_mb", 0.0), truncated=r("truncated") or {}, outputs=outputs,
+                   tool_calls=r("tool_calls", 0), denials=denials, warnings=r("warnings") or [],
+                   restarted=r("restarted", False), assurance=r("assurance"), exception=r("exception"), raw=raw)

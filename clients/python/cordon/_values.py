@@ -1,0 +1,1 @@
+../../../guests/python/cordon_values.py

@@ -1,0 +1,358 @@
+"""The same for asyncio: async with cordon.aio.Session("python") as s: await s.run("6 * 7")
+
+Tools may be coroutine functions; other tools run in the loop's thread pool, so that they may block."""
+import asyncio
+import base64
+import inspect
+import json
+import os
+from typing import Any, Callable, Dict, List, Mapping, Optional, Set
+
+from ._errors import ConnectionLost, CordonError, RpcError, StateError, rpc_error
+from ._result import Result
+from ._rpc import find_program, to_line
+from ._session import PIECE, Approval, Bytes, FileInfo, absolute, execute_params, open_params, output_watch
+from ._tools import RESULT_MAX, Table, Tools, to_tools
+from ._values import decode, encode
+
+READ_MAX = 1 << 30
+
+
+class Connection:
+    """A server of one's own: async with Connection() as c, or await Connection.open()."""
+
+    def __init__(self) -> None:
+        self._pending: Dict[int, "asyncio.Future[Any]"] = {}
+        self._watches: Dict[int, Any] = {}
+        self._last = 0
+        self._tasks: Set["asyncio.Task[Any]"] = set()
+        self.tools: Dict[str, Table] = {}
+        self.owners: Dict[str, "Session"] = {}
+        self.is_alive = False
+
+    @classmethod
+    async def open(cls, program: Optional[str] = None, args: Any = ()) -> "Connection":
+        return await cls()._begin(program or find_program(), args)
+
+    async def _begin(self, program: str, args: Any) -> "Connection":
+        self._process = await asyncio.create_subprocess_exec(
+            program, "rpc", *args, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=READ_MAX)
+        self.is_alive = True
+        self._reader = asyncio.ensure_future(self._read())
+        return self
+
+    async def request(self, method: str, params: Dict[str, Any], watch: Any = None) -> Any:
+        if not self.is_alive:
+            raise ConnectionLost("the connection is closed")
+        self._last += 1
+        number = self._last
+        line = to_line({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        answer: "asyncio.Future[Any]" = asyncio.get_running_loop().create_future()
+        self._pending[number] = answer
+        if watch:
+            self._watches[number] = watch
+        try:
+            self._process.stdin.write(line)  # type: ignore[union-attr]
+            await self._process.stdin.drain()  # type: ignore[union-attr]
+            return await answer
+        except (BrokenPipeError, ConnectionResetError) as e:
+            raise ConnectionLost("the server is gone") from e
+        except asyncio.CancelledError:
+            if self.is_alive and method.endswith((".execute", ".run")):
+                self._send({"jsonrpc": "2.0", "method": "cancel", "params": {"request_id": number}})
+            raise
+        finally:
+            self._pending.pop(number, None)
+            self._watches.pop(number, None)
+
+    def _send(self, message: Dict[str, Any]) -> None:
+        self._process.stdin.write(to_line(message))  # type: ignore[union-attr]
+
+    async def _read(self) -> None:
+        assert self._process.stdout
+        while True:
+            line = await self._process.stdout.readline()
+            if not line.endswith(b"\n"):
+                break
+            self._take(json.loads(line))
+        self.is_alive = False
+        for answer in self._pending.values():
+            if not answer.done():
+                answer.set_exception(ConnectionLost("the server is gone"))
+
+    def _take(self, message: Dict[str, Any]) -> None:
+        method = message.get("method")
+        if method is None:
+            answer = self._pending.get(message.get("id"))  # type: ignore[arg-type]
+            if answer and not answer.done():
+                if "error" in message:
+                    answer.set_exception(rpc_error(message["error"]))
+                else:
+                    answer.set_result(message["result"])
+        elif method == "tool.call":
+            self._start(self._call_tool(message))
+        elif method == "output":
+            watch = self._watches.get(message["params"].get("request_id"))
+            if watch:
+                watch(method, message["params"])
+        else:
+            params = message["params"]
+            owner = self.owners.get(params.get("session") or params.get("session_id") or "")
+            if owner:
+                self._start(owner._note(method, params))
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _call_tool(self, message: Dict[str, Any]) -> None:
+        params = message["params"]
+        reply: Dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
+        try:
+            table = self.tools.get(params["session"]) or self.tools.get("request %s" % params.get("request_id"))
+            if table is None:
+                raise CordonError("no such tool here")
+            fn = table.names[params["tool"]].fn
+            args = {k: decode(v) for k, v in params["args"].items()}
+            if inspect.iscoroutinefunction(fn):
+                value = await fn(**args)
+            else:
+                value = await asyncio.get_running_loop().run_in_executor(None, lambda: fn(**args))
+            reply["result"] = {"value": encode(value, RESULT_MAX)}
+            to_line(reply)
+        except Exception as e:
+            reply.pop("result", None)
+            reply["error"] = {"code": 1, "message": str(e) or type(e).__name__}
+        if self.is_alive:
+            self._send(reply)
+
+    async def close(self) -> None:
+        if not self.is_alive and self._process.returncode is not None:
+            return
+        self.is_alive = False
+        assert self._process.stdin
+        self._process.stdin.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), 5)
+        except asyncio.TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+        await self._reader
+
+    async def __aenter__(self) -> "Connection":
+        return self if self.is_alive else await self._begin(find_program(), ())
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self.close()
+
+
+class Files:
+    def __init__(self, connection: Connection, session: str) -> None:
+        self._c, self._session = connection, session
+
+    async def _call(self, method: str, path: str, **params: Any) -> Any:
+        return await self._c.request("files." + method, dict(params, session=self._session, path=absolute(path)))
+
+    async def read(self, path: str) -> bytes:
+        parts, offset = [], 0
+        while True:
+            r = await self._call("read", path, offset=offset, length=PIECE)
+            parts.append(base64.b64decode(r["data"]))
+            offset += r["length"]
+            if r["eof"]:
+                return b"".join(parts)
+
+    async def write(self, path: str, data: Bytes) -> None:
+        raw = memoryview(data.encode() if isinstance(data, str) else data).cast("B")
+        target = absolute(path) if len(raw) <= PIECE else absolute(path) + ".part-" + os.urandom(4).hex()
+        for i in range(0, max(1, len(raw)), PIECE):
+            await self._call("append" if i else "write", target, data=base64.b64encode(raw[i:i + PIECE]).decode())
+        if target != absolute(path):
+            await self.move(target, path)
+
+    async def append(self, path: str, data: Bytes) -> None:
+        raw = memoryview(data.encode() if isinstance(data, str) else data).cast("B")
+        for i in range(0, max(1, len(raw)), PIECE):
+            await self._call("append", path, data=base64.b64encode(raw[i:i + PIECE]).decode())
+
+    async def list(self, path: str = "/home/user") -> List[FileInfo]:
+        return [FileInfo(**e) for e in (await self._call("list", path))["entries"]]
+
+    async def stat(self, path: str) -> FileInfo:
+        return FileInfo(name=path.rstrip("/").rsplit("/", 1)[-1], **await self._call("stat", path))
+
+    async def mkdir(self, path: str, parents: bool = False) -> None:
+        await self._call("mkdir", path, parents=parents)
+
+    async def move(self, source: str, target: str) -> None:
+        await self._c.request("files.move", {"session": self._session, "from": absolute(source), "to": absolute(target)})
+
+    async def remove(self, path: str, recursive: bool = False) -> None:
+        await self._call("remove", path, recursive=recursive)
+
+
+class Session:
+    """As cordon.Session. Without a connection it has a server of its own."""
+
+    def __init__(self, guest: str = "python", *, level: Any = None, policy: Optional[Mapping[str, Any]] = None, tools: Tools = None,
+                 env: Optional[Mapping[str, str]] = None, on_approval: Optional[Callable[[Approval], Any]] = None,
+                 on_audit: Optional[Callable[[Dict[str, Any]], Any]] = None, connection: Optional[Connection] = None,
+                 **options: Any) -> None:
+        listed = to_tools(tools)
+        if on_audit:
+            options["audit"] = True
+        self._params = open_params(guest, level, policy, listed, env, options)
+        self._table = Table(listed)
+        self._on_approval, self._on_audit = on_approval, on_audit
+        self._own = connection is None
+        self._c: Any = connection
+        self.guest, self.id = guest, ""
+
+    async def open(self) -> "Session":
+        if self._c is None:
+            self._c = await Connection.open()
+        try:
+            self._attach((await self._c.request("session.open", self._params))["session"])
+        except BaseException:
+            if self._own:
+                await self._c.close()
+            raise
+        return self
+
+    def _attach(self, session: str) -> None:
+        self.id = session
+        self.files = Files(self._c, session)
+        self._c.tools[session] = self._table
+        self._c.owners[session] = self
+
+    async def _note(self, method: str, params: Dict[str, Any]) -> None:
+        if method == "audit" and self._on_audit:
+            self._on_audit(params)
+        elif method == "approval":
+            params.pop("request_id", None)
+            a = Approval(**params)
+            verdict = self._on_approval(a) if self._on_approval else False
+            if inspect.isawaitable(verdict):
+                verdict = await verdict
+            reply: Dict[str, Any] = {"session": a.session, "id": a.id, "allow": bool(verdict) and not isinstance(verdict, str)}
+            if isinstance(verdict, dict) and "value" in verdict:
+                reply["value"] = encode(verdict["value"], RESULT_MAX)
+            elif isinstance(verdict, str):
+                reply["reason"] = verdict
+            await self._c.request("approval.resolve", reply)
+
+    async def _call(self, method: str, /, **params: Any) -> Any:
+        if not self.id:
+            raise StateError(-32600, "Session is not running.", {"code": "state"})
+        return await self._c.request(method, dict(params, session=self.id))
+
+    async def execute(self, code: str, context: Optional[Mapping[str, Any]] = None, *, stdin: Optional[Bytes] = None,
+                      timeout: Optional[float] = None, on_stdout: Optional[Callable[[str], Any]] = None,
+                      on_stderr: Optional[Callable[[str], Any]] = None, check: bool = False, tool_calls: Optional[int] = None,
+                      validate: Optional[bool] = None) -> Result:
+        if not self.id:
+            raise StateError(-32600, "Session is not running.", {"code": "state"})
+        watch = output_watch(on_stdout, on_stderr)
+        params = execute_params(code, context, stdin, timeout, {"tool_calls": tool_calls, "validate": validate}, bool(watch))
+        params["session"] = self.id
+        result = Result.from_json(await self._c.request("session.execute", params, watch))
+        return result.check() if check else result
+
+    async def run(self, code: str, context: Optional[Mapping[str, Any]] = None, **options: Any) -> Any:
+        return (await self.execute(code, context, check=True, **options)).value
+
+    async def cancel(self) -> bool:
+        return bool((await self._call("session.cancel"))["cancelled"])
+
+    async def restart(self) -> None:
+        await self._call("session.restart")
+
+    async def describe(self) -> Dict[str, Any]:
+        return await self._call("session.describe")  # type: ignore[no-any-return]
+
+    async def setenv(self, name: str, value: Optional[str]) -> None:
+        await self._call("session.setenv", name=name, value=value)
+
+    async def snapshot(self, name: Optional[str] = None) -> str:
+        return str((await self._call("snapshot.create", **({"name": name} if name else {})))["name"])
+
+    async def restore(self, name: str) -> None:
+        await self._call("snapshot.restore", name=name)
+
+    async def fork(self) -> "Session":
+        child = Session(self.guest, connection=self._c)
+        child._table, child._on_approval, child._on_audit = self._table, self._on_approval, self._on_audit
+        child._attach((await self._call("session.fork"))["session"])
+        return child
+
+    async def export(self) -> bytes:
+        return base64.b64decode((await self._call("files.export"))["data"])
+
+    async def import_(self, blob: bytes) -> Any:
+        return (await self._call("files.import", data=base64.b64encode(blob).decode()))["report"]
+
+    async def close(self) -> None:
+        session, self.id = self.id, ""
+        if session and self._c.is_alive:
+            try:
+                await self._c.request("session.close", {"session": session})
+            except RpcError:
+                pass
+            self._c.tools.pop(session, None)
+            self._c.owners.pop(session, None)
+        if self._own and self._c:
+            await self._c.close()
+
+    async def __aenter__(self) -> "Session":
+        return await self.open()
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self.close()
+
+
+class Pool:
+    """As cordon.Pool."""
+
+    def __init__(self, guest: str = "python", size: int = 4, *, max_size: Optional[int] = None, reuse: bool = False, level: Any = None,
+                 policy: Optional[Mapping[str, Any]] = None, tools: Tools = None, env: Optional[Mapping[str, str]] = None,
+                 connection: Optional[Connection] = None, **options: Any) -> None:
+        listed = to_tools(tools)
+        options.update(size=size, max_size=max_size, reuse=reuse)
+        self._params, self._table = open_params(guest, level, policy, listed, env, options), Table(listed)
+        self._own, self._c, self.id = connection is None, connection, ""  # type: ignore[assignment]
+
+    async def __aenter__(self) -> "Pool":
+        if self._c is None:
+            self._c = await Connection.open()
+        self.id = (await self._c.request("pool.open", self._params))["pool"]
+        return self
+
+    async def execute(self, code: str, context: Optional[Mapping[str, Any]] = None, *, stdin: Optional[Bytes] = None,
+                      timeout: Optional[float] = None, wait: float = 0, on_stdout: Optional[Callable[[str], Any]] = None,
+                      on_stderr: Optional[Callable[[str], Any]] = None, check: bool = False) -> Result:
+        assert self._c
+        watch = output_watch(on_stdout, on_stderr)
+        params = execute_params(code, context, stdin, timeout, {"wait_ms": int(wait * 1000)}, bool(watch))
+        params["pool"] = self.id
+        key = "request %d" % (self._c._last + 1)
+        self._c.tools[key] = self._table
+        try:
+            result = Result.from_json(await self._c.request("pool.execute", params, watch))
+        finally:
+            self._c.tools.pop(key, None)
+        return result.check() if check else result
+
+    async def run(self, code: str, context: Optional[Mapping[str, Any]] = None, **options: Any) -> Any:
+        return (await self.execute(code, context, check=True, **options)).value
+
+    async def status(self) -> Dict[str, int]:
+        assert self._c
+        return await self._c.request("pool.status", {"pool": self.id})  # type: ignore[no-any-return]
+
+    async def __aexit__(self, *_: Any) -> None:
+        assert self._c
+        if self._c.is_alive:
+            await self._c.request("pool.close", {"pool": self.id})
+        if self._own:
+            await self._c.close()
