@@ -415,3 +415,27 @@ TEST(many_writers_rotate_together)
 	ASSERT(files > 10);
 	ASSERT_EQ(lines, 1600 + files - 1);
 }
+
+TEST(a_killed_writer_leaves_a_whole_log)
+{
+	setup();
+	for (useconds_t round = 0; round < 25; round++) {
+		pid_t pid = fork();
+		ASSERT(pid >= 0);
+		if (pid == 0) {
+			struct audit_options opts = { .path = path, .rotate_bytes = 1 << 20 };
+			struct audit *a = NULL;
+			if (audit_open(&opts, &a, NULL) < 0)
+				_exit(1);
+			while (audit_write(a, "e", "s", "k", "some text", NULL) == 0)
+				;
+			_exit(1);
+		}
+		usleep(1000 + round * 397);
+		ASSERT_EQ(kill(pid, SIGKILL), 0);
+		ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+		if (access(path, F_OK) == 0)
+			ASSERT(verify(path, NULL).is_whole);
+	}
+	ASSERT(verify(path, NULL).lines > 0);
+}

@@ -1,0 +1,207 @@
+/* bench/tools.c - what a tool call costs: a plain ping-pong over a socketpair, the same through
+ * wire and desk, the same with an audit log, and from a live session in Python and sh. Medians, all
+ * in one run, because the machine is shared. */
+#include <cordon/cordon.h>
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "policy/policy.h"
+#include "tools/desk.h"
+#include "wire/wire.h"
+
+#define TOKEN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define HELLO "{\"type\":\"hello\",\"version\":1,\"token\":\"" TOKEN "\"}\n"
+
+enum { CALLS = 20000, SESSION_CALLS = 5000 };
+
+static double times[CALLS];
+
+static void check(int r, const struct cordon_error *e, const char *what)
+{
+	if (r >= 0)
+		return;
+	fprintf(stderr, "%s: %s\n", what, cordon_error_message(e));
+	exit(1);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void print(const char *what, size_t count)
+{
+	qsort(times, count, sizeof(*times), compare);
+	printf("%-44s %7.1f us median, %7.1f us best\n", what, times[count / 2], times[0]);
+}
+
+static enum cordon_answer add(struct cordon_call *c, void *arg)
+{
+	cleanup_json json_t *args = NULL;
+	char text[64];
+
+	(void)arg;
+	check(json_parse(cordon_call_args(c), strlen(cordon_call_args(c)), 0, &args, NULL), NULL,
+	      "arguments");
+	snprintf(text, sizeof(text), "%.17g",
+		 json_number_value(json_object_get(args, "a")) +
+			 json_number_value(json_object_get(args, "b")));
+	check(cordon_call_value(c, text, NULL), NULL, "answer");
+	return CORDON_ANSWER_VALUE;
+}
+
+/* The guest's side, in C: as quick as one can be. */
+static void guest(int fd, bool says_hello)
+{
+	char line[200], answer[400];
+
+	if (says_hello && write(fd, HELLO, strlen(HELLO)) < 0)
+		exit(1);
+	for (int i = 1; i <= CALLS; i++) {
+		int n = snprintf(line, sizeof(line),
+				 "{\"type\":\"tool_call\",\"id\":1,\"call\":%d,"
+				 "\"tool\":\"add\",\"args\":{\"a\":1,\"b\":2}}\n",
+				 i);
+		uint64_t start = clock_now_ns();
+		if (write(fd, line, (size_t)n) != n || read(fd, answer, sizeof(answer)) <= 0)
+			exit(1);
+		times[i - 1] = (double)(clock_now_ns() - start) / 1000;
+	}
+}
+
+static pid_t start_guest(int *ret_fd, bool says_hello, const char *what)
+{
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+		exit(1);
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(fds[0]);
+		guest(fds[1], says_hello);
+		print(what, CALLS);
+		fflush(stdout);
+		_exit(0);
+	}
+	close(fds[1]);
+	*ret_fd = fds[0];
+	return pid;
+}
+
+static void ping_pong(void)
+{
+	static const char answer[] = "{\"type\":\"tool_result\",\"id\":1,\"call\":1,\"value\":3}\n";
+	char line[400];
+	int fd;
+	pid_t pid = start_guest(&fd, false, "plain socketpair, same bytes");
+
+	while (read(fd, line, sizeof(line)) > 0)
+		if (write(fd, answer, sizeof(answer) - 1) < 0)
+			break;
+	close(fd);
+	waitpid(pid, NULL, 0);
+}
+
+static void serve(struct wire *w, struct desk *d)
+{
+	struct wire_message m;
+	struct desk_answer a;
+
+	wire_begin(w, 1, UINT64_MAX);
+	desk_begin(d, UINT64_MAX);
+	while (!wire_is_closed(w)) {
+		struct pollfd p[] = { { .fd = wire_fd(w), .events = wire_events(w) },
+				      { .fd = desk_fd(d), .events = POLLIN } };
+		if (poll(p, 2, -1) < 0 || wire_fill(w, NULL) < 0)
+			break;
+		while (wire_next(w, &m, NULL) > 0)
+			if (m.type == WIRE_TOOL_CALL &&
+			    desk_dispatch(d, m.call, m.tool.data, m.args.data, m.args.len, &a,
+					  NULL) > 0)
+				(void)wire_send_tool_value(w, 1, a.call, a.text, a.len, NULL);
+	}
+}
+
+static void through_the_desk(struct cordon_tools *tools, const char *audit_path, const char *what)
+{
+	struct cordon_error *e = NULL;
+	struct audit *audit = NULL;
+	struct policy policy;
+	struct desk *d = NULL;
+	struct wire *w = NULL;
+	int fd;
+
+	check(policy_init_level(&policy, LEVEL_STANDARD, &e), e, "policy");
+	struct audit_options log = { .path = audit_path };
+	if (audit_path)
+		check(audit_open(&log, &audit, &e), e, "audit");
+	struct desk_options desk = {
+		.tools = tools, .policy = &policy, .session = "sess_bench", .audit = audit
+	};
+	check(desk_new(&desk, &d, &e), e, "desk");
+	pid_t pid = start_guest(&fd, true, what);
+	struct wire_options wire = { .token = TOKEN };
+	check(wire_new(fd, &wire, &w, &e), e, "wire");
+	serve(w, d);
+	waitpid(pid, NULL, 0);
+	wire_free(w);
+	desk_free(d);
+	audit_close(audit);
+	policy_done(&policy);
+}
+
+static void from_a_session(struct cordon_tools *tools, const char *kind, const char *code)
+{
+	struct cordon_error *e = NULL;
+	struct cordon_session *s = NULL;
+	struct cordon_result *r = NULL;
+	struct cordon_session_options opts = { .guest = kind, .tools = tools };
+	struct cordon_execute_options x = { .code = code };
+
+	check(cordon_session_open(&opts, &s, &e), e, kind);
+	check(cordon_session_execute(s, &x, &r, &e), e, kind);
+	if (cordon_result_success(r))
+		printf("%-6s %s\n", kind, cordon_result_value_text(r));
+	else
+		printf("%-6s failed: %s\n", kind, cordon_result_error(r));
+	cordon_result_free(r);
+	cordon_session_close(s);
+}
+
+int main(void)
+{
+	struct cordon_error *e = NULL;
+	struct cordon_tools *tools = NULL;
+	struct cordon_tool tool = { .name = "add",
+				    .fn = add,
+				    .args_json = "{\"a\":\"number\",\"b\":\"number\"}" };
+	char path[] = "/tmp/cordon-bench-XXXXXX";
+
+	close(mkstemp(path));
+	check(cordon_tools_new(&tools, &e), e, "tools");
+	check(cordon_tools_add(tools, &tool, &e), e, "tool");
+	for (int round = 0; round < 2; round++) {
+		ping_pong();
+		through_the_desk(tools, NULL, "wire and desk");
+		through_the_desk(tools, path, "wire and desk, audited (2 events a call)");
+	}
+	from_a_session(tools, "python",
+		       "import time\nts = []\n"
+		       "for i in range(5000):\n t = time.perf_counter(); add(a=1, b=2); "
+		       "ts.append(time.perf_counter() - t)\n"
+		       "f'{sorted(ts)[2500]*1e6:.1f} us median from Python'");
+	unlink(path);
+	cordon_tools_unref(tools);
+	return 0;
+}
