@@ -85,8 +85,6 @@ static int build(struct request *q)
 	if (identity_map(j, j->plan->inside_uid, j->plan->inside_gid) < 0 ||
 	    identity_hostname(j) < 0)
 		return -1;
-	if ((j->plan->flags & PLANF_LOOPBACK) && identity_loopback_up(j) < 0)
-		return -1;
 	if (root_workspace(j, plan_text(j, j->plan->workspace_data), &out[0]) < 0 ||
 	    root_proc(j, "/proc") < 0)
 		return -1;

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "session/network.h"
 #include "session/template.h"
 
 enum { PIPE_BYTES = 1 << 20, TOKEN_DIGITS = 64 };
@@ -105,7 +106,9 @@ static int start_cold(struct engine *e, const struct engine_options *o,
 	int r = guest_launch(&guest, &launch, reterr);
 	if (r < 0)
 		return r;
-	r = engine_ends_open(&ends, !o->script, reterr);
+	r = network_prepare(o->network, &launch, reterr);
+	if (r == 0)
+		r = engine_ends_open(&ends, !o->script, reterr);
 	if (r < 0)
 		return r;
 	struct box_options box = { .policy = o->policy,
@@ -116,6 +119,7 @@ static int start_cold(struct engine *e, const struct engine_options *o,
 				   .wire_fd = ends.wire,
 				   .layers_off = o->layers_off };
 	r = box_start(&box, &e->box, reterr);
+	network_launched(o->network);
 	if (r == 0)
 		r = engine_adopt(e, &ends, o->policy, token, reterr);
 	engine_ends_done(&ends);

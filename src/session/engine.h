@@ -12,6 +12,7 @@
 #include "wall/box.h"
 #include "wire/wire.h"
 
+struct network;
 struct template;
 
 struct engine {
@@ -34,6 +35,8 @@ struct engine_options {
 	size_t script_len;
 	const char *const *args;
 	uint32_t layers_off; /* `doctor --prove` only */
+	struct network
+		*network; /* the gateway of a session whose policy opens the network, or NULL */
 };
 
 enum { ENGINE_START_MS = 30000 };

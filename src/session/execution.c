@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "session/cputime.h"
+#include "session/network.h"
 #include "session/result.h"
 #include "session/session.h"
 #include "session/stream.h"
@@ -188,9 +189,11 @@ static void feed(struct execution *x, bool source_ready)
 /* The clock stands still while somebody decides about an approval. */
 static deadline_ns deadline_of(const struct execution *x)
 {
-	if (x->deadline == 0 || desk_is_waiting(x->session->desk))
+	if (x->deadline == 0 || desk_is_waiting(x->session->desk) ||
+	    network_is_waiting(x->session->network))
 		return 0;
-	return x->deadline + desk_waited_ns(x->session->desk);
+	return x->deadline + desk_waited_ns(x->session->desk) +
+	       network_waited_ns(x->session->network);
 }
 
 static void check_clocks(struct execution *x)
@@ -220,7 +223,7 @@ static int patience_ms(const struct execution *x)
 	return left < 0 || left > cpu ? cpu : left;
 }
 
-enum { P_WIRE, P_OUT, P_ERR, P_BOX, P_CANCEL, P_STDIN, P_SOURCE, P_DESK, P_COUNT };
+enum { P_WIRE, P_OUT, P_ERR, P_BOX, P_CANCEL, P_STDIN, P_SOURCE, P_DESK, P_NET, P_COUNT };
 
 static void wait_and_serve(struct execution *x)
 {
@@ -235,6 +238,7 @@ static void wait_and_serve(struct execution *x)
 		[P_STDIN] = { .fd = x->in_left > 0 ? e->stdin_fd : -1, .events = POLLOUT },
 		[P_SOURCE] = { .fd = x->in_left == 0 ? x->in_fd : -1, .events = POLLIN },
 		[P_DESK] = { .fd = desk_fd(x->session->desk), .events = POLLIN },
+		[P_NET] = { .fd = network_fd(x->session->network), .events = POLLIN },
 	};
 
 	if (poll(p, P_COUNT, patience_ms(x)) < 0)
@@ -247,6 +251,8 @@ static void wait_and_serve(struct execution *x)
 		serve_wire(x, p[P_WIRE].revents);
 	if (p[P_DESK].revents)
 		serve_desk(x);
+	if (p[P_NET].revents)
+		network_serve(x->session->network);
 	if (p[P_STDIN].revents || p[P_SOURCE].revents)
 		feed(x, p[P_SOURCE].revents != 0);
 	if (x->is_over)
@@ -331,6 +337,7 @@ static void finish(struct execution *x)
 	if (cpu_us > x->evidence.before.cpu_us)
 		r->cpu_ms = (double)(cpu_us - x->evidence.before.cpu_us) / 1e3;
 	r->memory_mb = (double)peak / (1024 * 1024);
+	network_end(x->session->network, r);
 	verdict_reach(&x->evidence, x->engine, &x->session->policy, r);
 	r->out = x->out.kept;
 	r->err = x->err.kept;
@@ -352,6 +359,7 @@ int execution_run(struct cordon_session *s, const struct cordon_execute_options 
 	x->result = result;
 	x->id = ++s->next_id;
 	begin(x);
+	network_begin(s->network, x->id);
 	int r = x->engine->wire ? send_code(x, reterr) : 0;
 	if (r < 0) {
 		evidence_done(&x->evidence);

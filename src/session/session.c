@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "policy/public.h"
 #include "session/journal.h"
+#include "session/network.h"
 #include "session/result.h"
 #include "session/template.h"
 #include "session/welcome.h"
@@ -28,6 +29,13 @@ static int open_workspace(struct cordon_session *s, struct cordon_error **reterr
 	return workspace_open(&o, &s->workspace, reterr);
 }
 
+/* A gateway serves one guest's namespace: a new guest gets a new one. */
+static int session_open_network(struct cordon_session *s, struct cordon_error **reterr)
+{
+	s->network = network_close(s->network);
+	return network_open(s, &s->network, reterr);
+}
+
 int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 {
 	cleanup_engine struct engine *e = NULL;
@@ -38,12 +46,14 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 
 	if (!welcome)
 		return err_errno(reterr, ENOMEM, "greet the guest");
-	int r = 0;
-	if (!s->is_cold && guest_can_fork(s->kind))
+	int r = session_open_network(s, reterr);
+	if (r == 0 && !s->network && !s->is_cold && guest_can_fork(s->kind))
 		r = template_get(s->kind, &s->policy, &t, reterr);
 	if (r < 0)
 		return r;
-	struct engine_options o = { .policy = &s->policy, .kind = s->kind, .template = t };
+	struct engine_options o = {
+		.policy = &s->policy, .kind = s->kind, .template = t, .network = s->network
+	};
 	r = engine_start(&o, &e, reterr);
 	if (r == 0)
 		r = engine_greet(e, welcome, len, deadline_after_ms(ENGINE_START_MS), reterr);
@@ -115,6 +125,7 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 static struct cordon_session *destroy(struct cordon_session *s)
 {
 	session_drop_engine(s);
+	network_close(s->network);
 	desk_free(s->desk);
 	if (s->tools)
 		cordon_tools_unref(s->tools);
@@ -271,8 +282,12 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 static int start_script(struct cordon_session *s, const struct cordon_execute_options *o,
 			struct cordon_error **reterr)
 {
+	int r = session_open_network(s, reterr);
+	if (r < 0)
+		return r;
 	struct engine_options e = { .policy = &s->policy,
 				    .kind = s->kind,
+				    .network = s->network,
 				    .script = o->code,
 				    .script_len = o->code_len ? o->code_len : strlen(o->code),
 				    .args = o->args };
@@ -398,5 +413,7 @@ char *cordon_session_describe(const struct cordon_session *s)
 int cordon_session_resolve(struct cordon_session *s, const char *approval_id, bool allow,
 			   const char *value_json, const char *reason, struct cordon_error **reterr)
 {
+	if (network_is_approval(approval_id))
+		return network_resolve(s->network, approval_id, allow, reason, reterr);
 	return desk_resolve(s->desk, approval_id, allow, value_json, reason, reterr);
 }

@@ -27,7 +27,8 @@ struct cordon_session {
 	cordon_approval_fn approval;
 	void *approval_arg;
 	struct audit *audit;
-	struct desk *desk; /* where its tool calls are handled */
+	struct desk *desk;       /* where its tool calls are handled */
+	struct network *network; /* its gateway; NULL: the policy opens nothing */
 	bool is_cold;
 
 	pthread_mutex_t lock; /* of the fields below */

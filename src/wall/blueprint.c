@@ -345,6 +345,9 @@ static void header(struct draft *d, const struct blueprint_options *o)
 		p->cgroup_names[i] = put_text(d, o->cgroup->name);
 	blueprint_workspace_data(o->policy, data, sizeof(data));
 	p->workspace_data = put_text(d, data);
+	p->relay_port_count = (uint32_t)l->relay_port_count;
+	p->relay_ports =
+		put_aligned(d, l->relay_ports, l->relay_port_count * sizeof(*l->relay_ports));
 }
 
 int blueprint_make(const struct blueprint_options *o, struct buf *ret, struct cordon_error **reterr)

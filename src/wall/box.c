@@ -112,6 +112,7 @@ static void fill_spawn(struct spawn *s, const struct box *b, const struct box_op
 	s->fds[1] = o->stdout_fd;
 	s->fds[2] = o->stderr_fd;
 	s->fds[INIT_FD_WIRE] = o->wire_fd;
+	s->fds[INIT_FD_RELAY] = o->launch->has_network ? o->launch->relay_fd : -1;
 	s->uid = s->gid = b->uid;
 	s->cgroup_fd = b->cgroup.is_v2 && b->cgroup.count ? b->cgroup.join_fds[0] : -1;
 	for (uint32_t i = 0; i < b->cgroup.count; i++) {

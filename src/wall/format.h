@@ -16,7 +16,8 @@ enum {
 	INIT_FD_SELF = 7,    /* this program, for the reapers of a template's sessions */
 	INIT_FD_CGROUP = 8,  /* PLAN_CGROUPS slots: `tasks` files (v1) */
 	INIT_FD_PARENT = 11, /* PLAN_CGROUPS slots: the directories that hold our cgroups */
-	INIT_FD_END = 14,
+	INIT_FD_RELAY = 14,  /* where the gateway's listening sockets go */
+	INIT_FD_END = 15,
 };
 enum { PLAN_CGROUPS = 3, PLAN_RLIMITS = 12, PLAN_NAMESPACES = 7 };
 
@@ -86,8 +87,8 @@ struct plan {
 	uint32_t cgroup_names[PLAN_CGROUPS]; /* directory names below the parent descriptors */
 	uint32_t workspace_data;             /* sessions of a template: mount data of their tmpfs */
 	uint32_t filter_len[3], filter[3];   /* BPF programs: see enum plan_filter */
-	uint32_t relay;                      /* path of the network relay or 0 */
-	uint32_t private_dir;                /* the no-namespace rung: workspace on the host */
+	uint32_t relay_port_count, relay_ports; /* 16-bit numbers the gateway listens on */
+	uint32_t private_dir;                   /* the no-namespace rung: workspace on the host */
 };
 
 enum plan_filter {

@@ -56,7 +56,12 @@ struct launch {
 	struct launch_link *links;
 	size_t link_count;
 	bool is_template; /* forks sessions; each gets a workspace of its own */
-	bool has_network; /* loopback is up, stream sockets exist: a relay will listen */
+	bool has_network; /* loopback is up, stream sockets exist, and the gateway listens */
+	/* Borrowed, when has_network: where the listening sockets go, and which ports they are on.
+	 */
+	int relay_fd;
+	const uint16_t *relay_ports;
+	size_t relay_port_count;
 };
 
 /* All copy; 0 or -CORDON_NOMEM. guest NULL: the same path as on the host. */

@@ -3,12 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
+
+#include "net/relay.h"
 
 static int write_file(const char *path, const char *text)
 {
@@ -64,14 +63,13 @@ int identity_hostname(struct job *j)
 	return 0;
 }
 
-int identity_loopback_up(struct job *j)
+int identity_open_relay(struct job *j)
 {
-	struct ifreq ifr = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct relay_options o = { .gateway_fd = INIT_FD_RELAY,
+				   .ports = plan_at(j, j->plan->relay_ports),
+				   .port_count = j->plan->relay_port_count };
+	int r = relay_open(&o, NULL);
 
-	if (fd < 0)
-		return plan_fail(j, STAGE_NETWORK, 0, errno);
-	int r = ioctl(fd, SIOCSIFFLAGS, &ifr) != 0 ? errno : 0;
-	close(fd);
-	return r ? plan_fail(j, STAGE_NETWORK, 1, r) : 0;
+	close(INIT_FD_RELAY);
+	return r < 0 ? plan_fail(j, STAGE_NETWORK, 0, -r) : 0;
 }

@@ -14,4 +14,5 @@ int identity_forbid_nesting(struct job *j, unsigned allowed);
  * microseconds where cgroup.procs costs milliseconds. */
 int identity_join_cgroups(struct job *j, const int *fds, uint32_t count);
 int identity_hostname(struct job *j);
-int identity_loopback_up(struct job *j);
+/* Loopback up, and the gateway's listening sockets opened here and sent to it. */
+int identity_open_relay(struct job *j);

@@ -41,7 +41,7 @@ static int build(struct job *j, uid_t uid, gid_t gid)
 	if (identity_map(j, uid, gid) < 0 || identity_hostname(j) < 0 ||
 	    identity_forbid_nesting(j, template ? 1000 : 0) < 0)
 		return -1;
-	if ((p->flags & PLANF_LOOPBACK) && identity_loopback_up(j) < 0)
+	if ((p->flags & PLANF_LOOPBACK) && identity_open_relay(j) < 0)
 		return -1;
 	if (root_build(j) < 0)
 		return -1;

@@ -1,0 +1,253 @@
+/* session/network.c - see network.h. */
+#include "session/network.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "base/str.h"
+#include "session/session.h"
+
+#define BUNDLE_PATH "/etc/ssl/certs/ca-certificates.crt"
+#define APPROVAL_PREFIX "net-"
+
+enum { BUNDLE_MAX = 16 << 20, APPROVAL_KEY = 32 };
+
+struct network {
+	struct cordon_session *session;
+	struct gateway *gateway;
+	json_t *denials; /* of this execution */
+	struct strlist env;
+	char key[APPROVAL_KEY + 1]; /* makes approval ids unguessable */
+	pthread_mutex_t lock;       /* of the gateway's control line and the fields below */
+	unsigned waiting;
+	uint64_t waiting_since_ns, waited_ns;
+};
+
+/* The shape of docs/result.md; the rest of the event is the audit log's. */
+static json_t *denial_of(const json_t *event)
+{
+	static const char *const keys[] = { "operation", "target", "layer", "rule", "remedy" };
+	json_t *d = json_object();
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		json_t *v = json_object_get(event, keys[i]);
+		json_object_set_new(d, keys[i], v ? json_incref(v) : json_null());
+	}
+	json_object_set_new(d, "count", json_integer(1));
+	return d;
+}
+
+static void on_event(const json_t *event, void *arg)
+{
+	struct network *n = arg;
+	const char *name = json_string_value(json_object_get(event, "event"));
+	struct audit_event *e =
+		audit_begin(n->session->audit, name ? name : "network", n->session->id);
+
+	if (e) {
+		cleanup_free char *text = json_text(event, NULL);
+
+		if (text)
+			audit_add_json(e, "request", text, strlen(text));
+		(void)audit_commit(e, NULL);
+	}
+	if (str_eq(name, "network.denied") && json_array_size(result_array(&n->denials)) < 1000)
+		json_array_append_new(n->denials, denial_of(event));
+}
+
+static void on_ask(uint64_t id, const json_t *request, void *arg)
+{
+	struct network *n = arg;
+	const char *method = json_string_value(json_object_get(request, "method"));
+	const char *host = json_string_value(json_object_get(request, "host"));
+	const char *path = json_string_value(json_object_get(request, "path"));
+	cleanup_free char *detail = json_text(request, NULL);
+	char key[96], what[512];
+
+	snprintf(key, sizeof(key), APPROVAL_PREFIX "%s-%" PRIu64, n->key, id);
+	snprintf(what, sizeof(what), "%s %s%s", method ? method : "connect", host ? host : "?",
+		 path ? path : "");
+	if (n->waiting++ == 0)
+		n->waiting_since_ns = clock_now_ns();
+	struct cordon_approval a = { .id = key,
+				     .session = n->session->id,
+				     .kind = "network",
+				     .what = what,
+				     .detail = detail ? detail : "{}" };
+	pthread_mutex_unlock(&n->lock);
+	n->session->approval(&a, n->session->approval_arg);
+	pthread_mutex_lock(&n->lock);
+}
+
+int network_open(struct cordon_session *s, struct network **ret, struct cordon_error **reterr)
+{
+	if (!gateway_is_needed(&s->policy))
+		return 0;
+	struct network *n = mem_alloc(sizeof(*n));
+	if (!n)
+		return err_errno(reterr, ENOMEM, "open the gateway");
+	n->session = s;
+	pthread_mutex_init(&n->lock, NULL);
+	random_hex(n->key, APPROVAL_KEY);
+	struct gateway_options o = { .policy = &s->policy,
+				     .uid = BOX_UID,
+				     .gid = BOX_UID,
+				     .event = on_event,
+				     .ask = s->approval ? on_ask : NULL,
+				     .arg = n };
+	int r = gateway_start(&o, &n->gateway, reterr);
+	if (r < 0) {
+		network_close(n);
+		return r;
+	}
+	*ret = n;
+	return 0;
+}
+
+struct network *network_close(struct network *n)
+{
+	if (!n)
+		return NULL;
+	pthread_mutex_lock(&n->lock);
+	n->gateway = gateway_stop(n->gateway);
+	pthread_mutex_unlock(&n->lock);
+	json_decref(n->denials);
+	strlist_done(&n->env);
+	pthread_mutex_destroy(&n->lock);
+	free(n);
+	return NULL;
+}
+
+/* The system's authorities, followed by the gateway's own where it opens TLS itself. */
+static int add_authorities(struct network *n, struct launch *l, struct cordon_error **reterr)
+{
+	const char *own = gateway_authority(n->gateway);
+	cleanup_buf struct buf bundle = { 0 };
+
+	buf_init(&bundle, BUNDLE_MAX);
+	(void)file_load(BUNDLE_PATH, BUNDLE_MAX, &bundle, NULL); /* a machine may have none */
+	if (own && (buf_add_char(&bundle, '\n') < 0 || buf_add_str(&bundle, own) < 0))
+		return err_errno(reterr, ENOMEM, "the authorities");
+	if (launch_file(l, BUNDLE_PATH, buf_text(&bundle), bundle.len, 0444) < 0 ||
+	    launch_env(l, "SSL_CERT_FILE", BUNDLE_PATH) < 0)
+		return err_errno(reterr, ENOMEM, "the authorities");
+	return 0;
+}
+
+int network_prepare(struct network *n, struct launch *l, struct cordon_error **reterr)
+{
+	if (!n)
+		return 0;
+	int r = gateway_add_environment(n->gateway, BUNDLE_PATH, &n->env, reterr);
+	if (r == 0)
+		r = add_authorities(n, l, reterr);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n->env.count; i++) {
+		const char *eq = strchr(n->env.items[i], '=');
+		cleanup_free char *name = str_ndup(n->env.items[i], (size_t)(eq - n->env.items[i]));
+
+		if (!name || launch_env(l, name, eq + 1) < 0)
+			return err_errno(reterr, ENOMEM, "the environment");
+	}
+	for (size_t i = 0; i < n->session->policy.secret_count; i++) {
+		const char *name = n->session->policy.secrets[i].name;
+		cleanup_free char *value = str_printf("cordon-secret-%s", name);
+
+		if (!value || launch_env(l, name, value) < 0)
+			return err_errno(reterr, ENOMEM, "the environment");
+	}
+	if (launch_file(l, "/etc/resolv.conf", GATEWAY_RESOLV_CONF, strlen(GATEWAY_RESOLV_CONF),
+			0444) < 0)
+		return err_errno(reterr, ENOMEM, "the resolver");
+	l->relay_fd = gateway_relay_fd(n->gateway);
+	l->relay_port_count = gateway_ports(n->gateway, &l->relay_ports);
+	return 0;
+}
+
+void network_launched(struct network *n)
+{
+	if (n)
+		gateway_close_relay(n->gateway);
+}
+
+int network_fd(const struct network *n)
+{
+	return n ? gateway_fd(n->gateway) : -1;
+}
+
+void network_serve(struct network *n)
+{
+	if (!n)
+		return;
+	pthread_mutex_lock(&n->lock);
+	(void)gateway_dispatch(n->gateway, NULL);
+	pthread_mutex_unlock(&n->lock);
+}
+
+void network_begin(struct network *n, uint64_t execution)
+{
+	char id[32];
+
+	if (!n)
+		return;
+	snprintf(id, sizeof(id), "%" PRIu64, execution);
+	pthread_mutex_lock(&n->lock);
+	n->waited_ns = 0;
+	json_array_clear(n->denials);
+	(void)gateway_begin_execution(n->gateway, id, NULL);
+	pthread_mutex_unlock(&n->lock);
+}
+
+void network_end(struct network *n, struct cordon_result *r)
+{
+	struct gateway_counters counters;
+
+	if (!n)
+		return;
+	pthread_mutex_lock(&n->lock);
+	(void)gateway_count(n->gateway, &counters, NULL); /* what happened before is told before */
+	if (json_array_size(n->denials) > 0)
+		json_array_extend(result_array(&r->denials), n->denials);
+	pthread_mutex_unlock(&n->lock);
+}
+
+bool network_is_waiting(const struct network *n)
+{
+	return n && n->waiting > 0;
+}
+
+uint64_t network_waited_ns(const struct network *n)
+{
+	return n ? n->waited_ns : 0;
+}
+
+bool network_is_approval(const char *approval_id)
+{
+	return str_starts(approval_id, APPROVAL_PREFIX);
+}
+
+int network_resolve(struct network *n, const char *approval_id, bool allow, const char *reason,
+		    struct cordon_error **reterr)
+{
+	size_t prefix = strlen(APPROVAL_PREFIX);
+
+	if (!n || strlen(approval_id) < prefix + APPROVAL_KEY + 2 ||
+	    random_equal(approval_id + prefix, n->key, APPROVAL_KEY) == 0)
+		return err_set(reterr, CORDON_NOT_FOUND, "no such approval is pending: %s",
+			       approval_id);
+	uint64_t id = strtoull(approval_id + prefix + APPROVAL_KEY + 1, NULL, 10);
+	pthread_mutex_lock(&n->lock);
+	int r = gateway_answer(n->gateway, id, allow, reason, reterr);
+	if (r == 0 && n->waiting > 0 && --n->waiting == 0)
+		n->waited_ns += clock_now_ns() - n->waiting_since_ns;
+	pthread_mutex_unlock(&n->lock);
+	return r;
+}

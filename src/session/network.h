@@ -1,0 +1,36 @@
+/* session/network.h - a session's gateway: started with its guest, polled while code runs, and
+ * asked for what it allowed and denied. A NULL network does nothing, so callers need no ifs. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "net/gateway.h"
+#include "session/result.h"
+#include "wall/launch.h"
+
+struct cordon_session;
+struct network;
+
+/* *ret stays NULL when the policy opens nothing. */
+int network_open(struct cordon_session *s, struct network **ret, struct cordon_error **reterr);
+struct network *network_close(struct network *n);
+
+/* Adds what the guest needs to see: resolver, authorities, proxy variables, the relay's ports. */
+int network_prepare(struct network *n, struct launch *l, struct cordon_error **reterr);
+/* The wall has its copy of the relay's descriptor. */
+void network_launched(struct network *n);
+
+int network_fd(const struct network *n); /* -1: none */
+void network_serve(struct network *n);
+void network_begin(struct network *n, uint64_t execution);
+/* Puts the execution's denials into the result. */
+void network_end(struct network *n, struct cordon_result *r);
+
+/* Requests that wait for an approval; the execution's clock stands still meanwhile. */
+bool network_is_waiting(const struct network *n);
+uint64_t network_waited_ns(const struct network *n);
+bool network_is_approval(const char *approval_id);
+int network_resolve(struct network *n, const char *approval_id, bool allow, const char *reason,
+		    struct cordon_error **reterr);
