@@ -435,23 +435,30 @@ function prepare() {
   installTools(options.tools);
 }
 
-async function check(code) {
-  const r = { valid: true, error: null, line: null, column: null, warnings: [] };
-  await connect();
-  const script = withImports(code, IMPORT);
-  // Inside a function that is never called: parsed as a whole, and nothing of it runs.
-  const said = await post('Runtime.evaluate', { expression: `(async () => {${script}\n})`, silent: true });
-  const details = said.exceptionDetails;
-  if (details) {
-    const first = details.lineNumber === 0 ? 13 : 0;
-    r.valid = false;
-    r.error = (details.exception?.description ?? details.text).split('\n')[0];
-    r.line = details.lineNumber + 1;
-    r.column = details.columnNumber + 1 - first;
-  } else {
-    r.warnings = advice(code);
+/** What V8 says about the syntax: {error, line, column} or null. Nothing of the code runs. */
+async function syntaxError(script) {
+  try {
+    new vm.Script(script, { filename: 'code' });
+    return null;
+  } catch (e) {
+    const [place, , mark] = e.stack.split('\n');
+    const line = /^code:(\d+)$/.exec(place);
+    if (line && !/await/.test(e.message))
+      return { error: `${e.name}: ${e.message}`, line: Number(line[1]), column: mark.indexOf('^') + 1 || null };
   }
-  process.stdout.write(JSON.stringify(r) + '\n');
+  // With await at the top level it is no script: inside a function that is never called it may be.
+  await connect();
+  const said = await post('Runtime.evaluate', { expression: `(async () => {${script}\n})`, silent: true });
+  const d = said.exceptionDetails;
+  return d ? { error: (d.exception?.description ?? d.text).split('\n')[0], line: d.lineNumber + 1,
+    column: d.columnNumber + 1 - (d.lineNumber === 0 ? 13 : 0) } : null;
+}
+
+async function check(code) {
+  const wrong = await syntaxError(withImports(code, IMPORT));
+  if (wrong) wrong.line = Math.min(wrong.line, code.trimEnd().split('\n').length);
+  process.stdout.write(JSON.stringify({ valid: !wrong, error: null, line: null, column: null, ...wrong,
+    warnings: wrong ? [] : advice(code) }) + '\n');
 }
 
 if (process.argv.includes('--validate')) {

@@ -64,9 +64,11 @@ advice <- function(parsed) {
 	sprintf("Code contains call to `%s()` which may be restricted by the sandbox", unique(found))
 }
 
-parse_place <- function(message) {
+# An end that came too soon is told as the line after the last: the last one is of more use.
+parse_place <- function(message, code) {
 	m <- regmatches(message, regexec("^<[^>]*>:([0-9]+):([0-9]+): ", message))[[1]]
-	list(line = if (length(m)) as.integer(m[2]), column = if (length(m)) as.integer(m[3]),
+	lines <- lengths(regmatches(code, gregexpr("\n", sub("\n+$", "", code), fixed = TRUE))) + 1L
+	list(line = if (length(m)) min(as.integer(m[2]), max(lines, 1L)), column = if (length(m)) as.integer(m[3]),
 		text = sub("^<[^>]*>:[0-9]+:[0-9]+: ", "", strsplit(message, "\n")[[1]][1]))
 }
 
@@ -86,7 +88,7 @@ validate <- function() {
 			parsed <- parse(text = code, keep.source = TRUE)
 			said$warnings <- as.list(advice(parsed))
 		}, error = function(e) {
-			place <- parse_place(conditionMessage(e))
+			place <- parse_place(conditionMessage(e), code)
 			said$valid <<- FALSE
 			said$error <<- paste("syntax error:", place$text)
 			said["line"] <<- list(place$line)
@@ -380,6 +382,7 @@ change_env <- function(env) for (name in names(env))
 
 # Where the execution is, for whoever describes its failure.
 stage <- "idle"
+code <- ""
 exprs <- NULL
 at <- 0L
 trace <- list()
@@ -388,6 +391,7 @@ has <- FALSE
 
 evaluate <- function(m) {
 	stage <<- "parse"
+	code <<- m$code
 	trace <<- list()
 	has <<- FALSE
 	at <<- 0L
@@ -436,7 +440,7 @@ failed <- function(e) {
 	.Call(wire_interrupts, FALSE)
 	message <- tryCatch(conditionMessage(e), error = function(x) "")
 	if (stage == "parse") {
-		place <- parse_place(message)
+		place <- parse_place(message, code)
 		return(paste0('"ok":false', error_fields(if (is.null(place$line)) "exception" else "syntax",
 			"SyntaxError", place$text, message, place$line)))
 	}

@@ -296,6 +296,10 @@ def test_validation():
         assert r["valid"] and r["error"] is None and r["warnings"] == [], (code, r)
     r = check("let a = 1\nlet b = )")
     assert not r["valid"] and r["line"] == 2 and r["column"] == 9 and "SyntaxError" in r["error"], r
+    r = check("let a = 1\nlet c = (\n")
+    assert not r["valid"] and r["line"] == 2 and "end of input" in r["error"], r
+    r = check("await f()\nlet b = )")
+    assert not r["valid"] and r["line"] == 2, r
     assert not check("if (true {")["valid"]
     for code, name in (("eval('1')", "eval"), ("let x = 1 + eval('1')", "eval"), ("child_process.exec('x')",
                        "child_process.exec"), ("require('child_process')", "require"), ("new Function('x')", "Function"),

@@ -130,7 +130,7 @@ def test_errors():
 
 def test_syntax_errors():
     g = shared()
-    for code, line in (("if (TRUE {", 1), ("x <- 1\ny <- )", 2), ("f(", None), ("x <- 'abc", None)):
+    for code, line in (("if (TRUE {", 1), ("x <- 1\ny <- )", 2), ("f(", 1), ("x <- 'abc", 1), ("x <- 1\ny <- f(", 2)):
         r = g.run(code)
         assert r.error["kind"] == "syntax" and (line is None or r.error["line"] == line), r
     assert g.run("eval(parse(text = '1 +'))").error["kind"] == "exception"
