@@ -133,7 +133,7 @@ def _become(session_type, wire_type, token, fds):
     session = session_type(wire_type(), token)
     session.hello()
     session.welcome(session.wire.next())
-    if session.wire.idle():  # made ahead of time: take the page faults before anyone waits
+    if session.wire.idle(3):  # made ahead of time: take the page faults before anyone waits
         warm(session_type(session.wire, ""))
     return session
 

@@ -117,8 +117,9 @@ class Wire:
                 return None
         return loads(self.lines.pop(0).decode("utf-8", "replace"))
 
-    def idle(self):
-        return not self.lines and not self.poll.poll(0)
+    def idle(self, ms):
+        """Whether nothing comes for so long."""
+        return not self.lines and not self.poll.poll(ms)
 
     def answer(self, ident, call, timeout_ms, still):
         """Waits for the answer to one tool call. still() says whether anyone waits for it."""

@@ -68,10 +68,10 @@ SEXP wire_interrupts(SEXP allowed)
 	return R_NilValue;
 }
 
-SEXP wire_idle(void)
+SEXP wire_idle(SEXP ms)
 {
 	struct pollfd p = { .fd = R_WIRE, .events = POLLIN };
-	return Rf_ScalarLogical(!in.len && poll(&p, 1, 0) == 0);
+	return Rf_ScalarLogical(!in.len && poll(&p, 1, Rf_asInteger(ms)) == 0);
 }
 
 SEXP wire_address(SEXP name, SEXP env)
