@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "files/export.h"
+#include "files/pack.h"
 #include "files/snapshot.h"
 #include "files/workspace.h"
 
@@ -203,6 +206,63 @@ static void pictures(const char *what, size_t files, size_t size, double target)
 	workspace_close(other);
 }
 
+/* Text as programs write it: words from a small set, in an order that does not repeat. */
+static void fill_text(char *text, size_t len)
+{
+	static const char *const words[] = {
+		"return", "value",  "the",   "import", "data", "for",
+		"0.125",  "result", "index", "print",  "x",    "12345"
+	};
+	uint32_t seed = 1;
+	for (size_t at = 0; at < len;) {
+		seed = seed * 1664525 + 1013904223;
+		const char *w = words[(seed >> 24) % 12];
+		for (; *w && at < len; w++)
+			text[at++] = *w;
+		if (at < len)
+			text[at++] = (seed >> 16) % 11 ? ' ' : '\n';
+	}
+}
+
+static void exports(void)
+{
+	struct workspace *ws = new_workspace(), *other = new_workspace();
+	struct measure out = { 0 }, in = { 0 }, tar_out = { 0 }, tar_in = { 0 };
+	cleanup_free char *text = malloc(100 * MIB);
+	if (!text)
+		exit(1);
+	fill_text(text, 100 * MIB);
+	for (int i = 0; i < 100; i++) {
+		char name[64];
+		snprintf(name, sizeof(name), "/workspace/f%d", i);
+		DO(workspace_write(ws, name, text + (size_t)i * MIB, MIB, &e));
+	}
+	for (int r = 0; r < 3; r++) {
+		cleanup_close int fd = memfd_create("bench", 0), tar = memfd_create("bench", 0);
+		start(&out);
+		DO(export_write(ws, NULL, fd, &e));
+		stop(&out);
+		(void)lseek(fd, 0, SEEK_SET);
+		start(&in);
+		DO(export_read(other, fd, 0, NULL, NULL, &e));
+		stop(&in);
+		start(&tar_out);
+		DO(pack_to_fd(ws, "/workspace", tar, &e));
+		stop(&tar_out);
+		(void)lseek(tar, 0, SEEK_SET);
+		start(&tar_in);
+		DO(unpack_from_fd(other, "/tmp/in", tar, NULL, &e));
+		stop(&tar_in);
+		DO(workspace_remove(other, "/tmp/in", true, &e));
+	}
+	report(&out, "export of 100 MiB of text", 100 * MIB, 150);
+	report(&in, "import of it", 100 * MIB, 150);
+	report(&tar_out, "100 MiB out as a tar stream", 100 * MIB, 500);
+	report(&tar_in, "100 MiB in as a tar stream", 100 * MIB, 500);
+	workspace_close(ws);
+	workspace_close(other);
+}
+
 int main(void)
 {
 	if (unshare(getuid() ? CLONE_NEWUSER | CLONE_NEWNS : CLONE_NEWNS) ||
@@ -219,5 +279,6 @@ int main(void)
 	large_file();
 	pictures("10 MiB in 500 files", 500, 10 * MIB / 500, 10);
 	pictures("256 MiB in 256 files", 256, MIB, 300);
+	exports();
 	return 0;
 }

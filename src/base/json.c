@@ -65,7 +65,8 @@ int json_parse(const char *text, size_t len, size_t max_bytes, json_t **ret,
 		*ret = j;
 		return 0;
 	}
-	if (json_error_code(&e) == json_error_out_of_memory)
+	/* jansson has words for everything but most of its failed allocations. */
+	if (json_error_code(&e) == json_error_out_of_memory || !e.text[0])
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	return err_set(reterr, CORDON_INVALID, "line %d, column %d: %s", e.line, e.column, e.text);
 }

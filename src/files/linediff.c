@@ -22,6 +22,7 @@ struct trace {
 	struct lines a, b;
 	char *edits; /* per step: '=', '-', '+' */
 	size_t edit_count;
+	bool is_out_of_memory;
 };
 
 static void trace_done(struct trace *t)
@@ -123,14 +124,16 @@ static int collect(struct trace *t, int d)
 	return 0;
 }
 
-static void put_line(struct buf *b, char sign, const struct line *l)
+static int put_line(struct buf *b, char sign, const struct line *l)
 {
 	if (b->len + l->len + 32 > b->max)
-		return;
-	(void)buf_add_char(b, sign);
-	(void)buf_add(b, l->text, l->len);
-	if (!l->len || l->text[l->len - 1] != '\n')
-		(void)buf_add_str(b, "\n\\ No newline at end of file\n");
+		return 0;
+	int r = buf_add_char(b, sign);
+	if (r == 0)
+		r = buf_add(b, l->text, l->len);
+	if (r == 0 && (!l->len || l->text[l->len - 1] != '\n'))
+		r = buf_add_str(b, "\n\\ No newline at end of file\n");
+	return r;
 }
 
 /* The end of the hunk that starts at i: where more than twice the context is equal. */
@@ -143,25 +146,26 @@ static size_t hunk_end(const struct trace *t, size_t i)
 	return last + 1;
 }
 
-static void put_hunk(const struct trace *t, size_t from, size_t to, int x, int y, struct buf *b)
+static void put_hunk(struct trace *t, size_t from, size_t to, int x, int y, struct buf *b)
 {
 	int old = 0, new = 0;
 	for (size_t i = from; i < to; i++) {
 		old += t->edits[i] != '+';
 		new += t->edits[i] != '-';
 	}
-	(void)buf_printf(b, "@@ -%d,%d +%d,%d @@\n", old ? x + 1 : x, old, new ? y + 1 : y, new);
-	for (size_t i = from; i < to; i++) {
+	int r = buf_printf(b, "@@ -%d,%d +%d,%d @@\n", old ? x + 1 : x, old, new ? y + 1 : y, new);
+	for (size_t i = from; i < to && r == 0; i++) {
 		if (t->edits[i] == '+') {
-			put_line(b, '+', &t->b.items[y++]);
+			r = put_line(b, '+', &t->b.items[y++]);
 		} else {
-			put_line(b, t->edits[i] == '-' ? '-' : ' ', &t->a.items[x++]);
+			r = put_line(b, t->edits[i] == '-' ? '-' : ' ', &t->a.items[x++]);
 			y += t->edits[i] == '=';
 		}
 	}
+	t->is_out_of_memory |= r == -CORDON_NOMEM;
 }
 
-static void put_hunks(const struct trace *t, struct buf *b)
+static void put_hunks(struct trace *t, struct buf *b)
 {
 	int x = 0, y = 0;
 	for (size_t i = 0; i < t->edit_count;) {
@@ -206,6 +210,8 @@ int linediff_compare(const char *old, size_t old_len, const char *new, size_t ne
 	}
 	if (ret_text)
 		put_hunks(&t, ret_text);
+	if (t.is_out_of_memory)
+		return -CORDON_NOMEM;
 	*ret = l;
 	return 0;
 }

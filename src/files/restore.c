@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -12,7 +14,7 @@
 #include "files/picture.h"
 #include "files/place.h"
 
-enum { GONE = -1 };
+enum { GONE = -1, WORKERS = 2, SHARE = 512, LARGE_COUNT = 256, LARGE_BYTES = 4 << 20 };
 
 struct restoring {
 	const struct picture *p;
@@ -120,11 +122,19 @@ static int copy_dense(int from, int to, char *scratch)
 	}
 }
 
+/* The ids of the workspace that is copied from, where they differ. */
+static int enter_other(const struct restoring *r, struct owner *o)
+{
+	const struct workspace_options *from = &r->from->opts, *to = &r->ws->opts;
+	bool is_same = from->owner_uid == to->owner_uid && from->owner_gid == to->owner_gid;
+	return is_same ? 0 : owner_enter(o, from->owner_uid, from->owner_gid);
+}
+
 /* Straight from the file of another workspace, when there is nothing to compare with. */
 static int fill_from(struct restoring *r, const char *name, int fd, uint64_t current_size)
 {
 	cleanup_owner struct owner other = { 0 };
-	int f = owner_enter(&other, r->from->opts.owner_uid, r->from->opts.owner_gid);
+	int f = enter_other(r, &other);
 	if (f < 0 || r->from_fd < 0)
 		return f;
 	cleanup_close int from = place_open_forced(r->from_fd, name, O_RDONLY);
@@ -208,7 +218,7 @@ static int enter_dir(struct restoring *r, int32_t dir)
 	if (!r->from)
 		return 0;
 	cleanup_owner struct owner other = { 0 };
-	int f = owner_enter(&other, r->from->opts.owner_uid, r->from->opts.owner_gid);
+	int f = enter_other(r, &other);
 	if (f < 0)
 		return f;
 	r->from_fd = open_dir(&r->p->tree, r->from->root_fd, (size_t)dir);
@@ -266,6 +276,74 @@ static int compare_with_now(struct restoring *r)
 	return e;
 }
 
+/* Files are most of the work, and independent of each other. */
+struct worker {
+	struct restoring r;
+	uint32_t index, count;
+	pthread_t thread;
+	int result;
+};
+
+static void worker_done(struct worker *w)
+{
+	close_fdp(&w->r.dir_fd);
+	close_fdp(&w->r.from_fd);
+	free(w->r.scratch);
+}
+
+static void *make_files(void *arg)
+{
+	struct worker *w = arg;
+	const struct picture *p = w->r.p;
+	for (size_t i = 0; w->result == 0 && i < p->tree.count; i++) {
+		const struct listing_entry *e = &p->tree.entries[i];
+		/* By directory, so that two seldom wait for one, and by position in large ones. */
+		uint32_t turn = (uint32_t)e->parent + (uint32_t)i / SHARE;
+		if (S_ISREG(e->mode) && p->same[i] == i && turn % w->count == w->index)
+			w->result = make_entry(&w->r, i);
+	}
+	return NULL;
+}
+
+static uint32_t worker_count(const struct picture *p)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < p->tree.count; i++)
+		bytes += p->tree.entries[i].size;
+	bool is_large = bytes >= LARGE_BYTES || p->tree.count >= LARGE_COUNT;
+	return is_large && sysconf(_SC_NPROCESSORS_ONLN) > 1 ? WORKERS : 1;
+}
+
+static int make_all_files(const struct restoring *r)
+{
+	uint32_t count = worker_count(r->p), started = 1;
+	CLEANUP(worker_done) struct worker mine = { 0 };
+	CLEANUP(worker_done) struct worker other = { 0 };
+	struct worker *all[WORKERS] = { &mine, &other };
+	int e = 0;
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		struct worker *w = all[i];
+		w->r = *r;
+		w->r.dir = w->r.dir_fd = w->r.from_fd = -1;
+		w->r.scratch = i < count ? malloc(CONTENT_CHUNK) : NULL;
+		w->index = i;
+		w->count = count;
+		if (i < count && !w->r.scratch)
+			return -ENOMEM;
+	}
+	if (count > 1 && pthread_create(&other.thread, NULL, make_files, &other) == 0)
+		started = 2;
+	else
+		mine.count = 1;
+	(void)make_files(&mine);
+	e = mine.result;
+	if (started > 1) {
+		(void)pthread_join(other.thread, NULL);
+		e = e ? e : other.result;
+	}
+	return e;
+}
+
 int picture_restore(const struct picture *p, struct workspace *from, struct workspace *ws)
 {
 	CLEANUP(restoring_done)
@@ -279,7 +357,13 @@ int picture_restore(const struct picture *p, struct workspace *from, struct work
 		return -ENOMEM;
 	int e = compare_with_now(&r);
 	for (size_t i = 0; e == 0 && i < p->tree.count; i++)
-		e = make_entry(&r, i);
+		if (!S_ISREG(p->tree.entries[i].mode))
+			e = make_entry(&r, i);
+	if (e == 0)
+		e = make_all_files(&r);
+	for (size_t i = 0; e == 0 && i < p->tree.count; i++)
+		if (p->same[i] != i)
+			e = make_entry(&r, i);
 	if (e < 0)
 		return e;
 	r.now.opened_count = 0; /* from here on the picture's modes hold */

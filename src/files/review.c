@@ -97,34 +97,34 @@ static const char *const kind_names[] = {
 	[CHANGE_TYPE] = "type",   [CHANGE_MODE] = "mode",
 };
 
-/* A whole small text, NUL-terminated; false: it is none. */
-static bool read_text(int fd, struct buf *ret)
+/* 1: a whole small text; 0: it is none; -ENOMEM. */
+static int read_text(int fd, struct buf *ret)
 {
-	struct cordon_error *e = NULL;
 	buf_init(ret, MAX_TEXT);
-	bool is_good = fd >= 0 && file_read_to_end(fd, ret, &e) == 0 &&
-		       (!ret->len ||
-			(!memchr(ret->data, '\0', ret->len) && str_is_utf8(ret->data, ret->len)));
-	cordon_error_free(e);
-	return is_good;
+	int r = fd < 0 ? fd : file_read_to_end(fd, ret, NULL);
+	if (r == -CORDON_NOMEM)
+		return -ENOMEM;
+	return r == 0 && (!ret->len ||
+			  (!memchr(ret->data, '\0', ret->len) && str_is_utf8(ret->data, ret->len)));
 }
 
 /* The file on the host, if it is a small text and still the one that was copied. */
-static bool read_old(const struct review *r, const struct change *c, struct buf *ret)
+static int read_old(const struct review *r, const struct change *c, struct buf *ret)
 {
 	unsigned char hash[INTAKE_HASH_SIZE];
 	cleanup_close int fd = place_open_plain(r->host_fd, c->rel, O_RDONLY | O_NONBLOCK, 0);
-	if (!read_text(fd, ret))
-		return false;
+	int e = read_text(fd, ret);
+	if (e <= 0)
+		return e;
 	intake_hash_bytes(buf_text(ret), ret->len, hash);
 	return memcmp(hash, c->was->hash, sizeof(hash)) == 0;
 }
 
-static bool read_new(const struct review *r, int guest_fd, const char *rel, struct buf *ret)
+static int read_new(const struct review *r, int guest_fd, const char *rel, struct buf *ret)
 {
 	cleanup_owner struct owner owner = { 0 };
 	if (owner_enter(&owner, r->ws->opts.owner_uid, r->ws->opts.owner_gid) < 0)
-		return false;
+		return 0;
 	cleanup_close int fd = place_open_forced(guest_fd, rel, O_RDONLY);
 	return read_text(fd, ret);
 }
@@ -136,16 +136,18 @@ static int add_text(const struct review *r, int guest_fd, const struct change *c
 	bool had = c->was && S_ISREG(c->was->mode), has = S_ISREG(c->mode);
 	if (c->kind == CHANGE_MODE || (!had && !has))
 		return 0;
-	if ((had && !read_old(r, c, &old)) || (has && !read_new(r, guest_fd, c->rel, &new)))
-		return 0;
+	int e = had ? read_old(r, c, &old) : 1;
+	if (e > 0 && has)
+		e = read_new(r, guest_fd, c->rel, &new);
+	if (e <= 0)
+		return e;
 	struct linediff d;
 	buf_init(&text, MAX_DIFF);
 	if (linediff_compare(buf_text(&old), old.len, buf_text(&new), new.len, &d, &text) < 0)
 		return -ENOMEM;
-	json_t *diff = json_string_lossy(buf_text(&text), text.len);
-	if (!diff || json_object_set_new(item, "lines_added", json_integer(d.added)) ||
+	if (json_object_set_new(item, "lines_added", json_integer(d.added)) ||
 	    json_object_set_new(item, "lines_removed", json_integer(d.removed)) ||
-	    json_object_set_new(item, "diff", diff))
+	    json_object_set_new(item, "diff", json_string_lossy(buf_text(&text), text.len)))
 		return -ENOMEM;
 	return 0;
 }

@@ -136,7 +136,7 @@ static int put_records(struct tar *t, const struct tar_entry *e, uint64_t stored
 	if (r == 0 && stored >= MAX_OCTAL)
 		r = add_number(&b, "size", stored);
 	if (r < 0)
-		return -ENAMETOOLONG;
+		return r == -CORDON_NOMEM ? -ENOMEM : -ENAMETOOLONG;
 	if (!b.len)
 		return 0;
 	struct tar_entry plain = { .mode = 0644 };
@@ -153,7 +153,7 @@ static int sparse_map(const struct tar_entry *e, struct buf *ret)
 			       (unsigned long long)e->extents[i].len);
 	while (r == 0 && ret->len % BLOCK)
 		r = buf_add_char(ret, '\0');
-	return r < 0 ? -EFBIG : 0;
+	return r == -CORDON_NOMEM ? -ENOMEM : r < 0 ? -EFBIG : 0;
 }
 
 int tar_begin(struct tar *t, const struct tar_entry *e)

@@ -177,17 +177,19 @@ static const char *judge_type(const struct archive_entry *e)
 	}
 }
 
-/* Enters the name among those seen. NULL, or why it may not be. */
-static const char *judge_again(struct unpacking *u, const struct spot *s, bool is_dir, bool is_file)
+/* Enters the name among those seen. 0 with NULL or why it may not be, or -errno. */
+static int judge_again(struct unpacking *u, const struct spot *s, bool is_dir, bool is_file,
+		       const char **ret_reason)
 {
 	uint32_t *kind;
 	int r = nameset_add(&u->seen, s->name, &kind);
 	if (r < 0)
-		return "too many names";
+		return r;
 	if (r == 1 && !(is_dir && *kind == SEEN_DIRECTORY))
-		return "duplicate";
-	*kind = is_dir ? SEEN_DIRECTORY : is_file ? SEEN_FILE : SEEN_OTHER;
-	return NULL;
+		*ret_reason = "duplicate";
+	else
+		*kind = is_dir ? SEEN_DIRECTORY : is_file ? SEEN_FILE : SEEN_OTHER;
+	return 0;
 }
 
 /* Why an errno of making an entry means skipping it; NULL: it is a failure of the whole. */
@@ -375,28 +377,32 @@ static int show_entry(struct unpacking *u, const struct spot *s, struct archive_
 	return u->fn(&entry, u->fn_arg);
 }
 
-/* Whether the entry may be put, and where. 0, or 1 when it is skipped, or -ENOMEM. */
+static const char *judge_spot(const struct unpacking *u, const struct spot *s, bool is_dir)
+{
+	if (!*s->rel && !is_dir)
+		return "in place of a directory of the layout";
+	return is_in_mount(u, s) ? "inside a mount" : NULL;
+}
+
+/* Whether the entry may be put, and where. 0, or 1 when it is skipped, or -errno. */
 static int judge_entry(struct unpacking *u, const char *name, struct archive_entry *e,
 		       struct spot *s)
 {
-	int type = (int)archive_entry_filetype(e);
+	int type = (int)archive_entry_filetype(e), r = 0;
 	bool is_hard = archive_entry_hardlink(e) != NULL;
+	bool is_dir = type == AE_IFDIR && !is_hard, is_file = type == AE_IFREG && !is_hard;
 	const char *reason = find_spot(u, name, s);
 	if (!reason)
 		reason = judge_type(e);
 	if (!reason && !s->rel)
 		return 1; /* a directory above the trees: there already */
-	if (!reason && !*s->rel && (type != AE_IFDIR || is_hard))
-		reason = "in place of a directory of the layout";
-	if (!reason && is_in_mount(u, s))
-		reason = "inside a mount";
 	if (!reason)
-		reason = judge_again(u, s, type == AE_IFDIR && !is_hard,
-				     type == AE_IFREG && !is_hard);
+		reason = judge_spot(u, s, is_dir);
 	if (!reason)
-		return 0;
-	int r = skip(u, name, reason);
-	return r < 0 ? r : 1;
+		r = judge_again(u, s, is_dir, is_file, &reason);
+	if (r == 0 && reason)
+		r = skip(u, name, reason);
+	return r < 0 ? r : reason != NULL;
 }
 
 static int take_entry(struct unpacking *u, struct archive_entry *e, struct cordon_error **reterr)
