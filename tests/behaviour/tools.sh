@@ -1,0 +1,109 @@
+#!/bin/sh
+# `cordon run --tools`: host commands called from every guest, budgets, approval, and the audit log of it.
+# shellcheck disable=SC2016,SC2317
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/harness/tap.sh
+CORDON=${CORDON:-build/cordon}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+cat >"$dir/add" <<'SH'
+#!/bin/sh
+# Adds two integers that come as {"a":2,"b":3}, and notes that it ran.
+echo ran >>"$(dirname "$0")/ran"
+read -r line
+a=${line#*\"a\":} b=${line#*\"b\":}
+a=${a%%[,\}]*} b=${b%%[,\}]*}
+echo $((${a%.0} + ${b%.0}))
+SH
+chmod +x "$dir/add"
+cat >"$dir/tools.json" <<'JSON'
+{"tools": [
+ {"name": "add", "description": "Adds.", "args": {"a": "number", "b": "number"}, "command": ["./add"]},
+ {"name": "typed", "args": {"a": "numeric"}, "command": ["echo", "1"]},
+ {"name": "ping", "command": ["echo", "\"pong\""]},
+ {"name": "pi", "command": ["echo", "3.141592653589793"]},
+ {"name": "slow", "timeout_ms": 100, "command": ["sleep", "100"]},
+ {"name": "once", "max_calls": 1, "command": ["echo", "1"]},
+ {"name": "broken", "command": ["sh", "-c", "echo tool failed in /srv/x >&2; exit 1"]},
+ {"name": "upper", "description": "Upper case.", "category": "text", "argv": true, "command": ["tr", "a-z", "A-Z"]},
+ {"name": "args", "argv": true, "command": ["printf", "<%s>"]},
+ {"name": "bad", "argv": true, "command": ["sh", "-c", "echo oops >&2; exit 3"]},
+ {"name": "pay", "args": {"n": "number"}, "approval": true, "command": ["echo", "\"paid\""]}]}
+JSON
+
+run() { # guest code [option...]
+	guest=$1 code=$2
+	shift 2
+	"$CORDON" run -g "$guest" --tools "$dir/tools.json" "$@" -e "$code" </dev/null 2>&1
+}
+gives() { # text guest code [option...]
+	text=$1
+	shift
+	output=$(run "$@")
+	case $output in *"$text"*) return 0 ;; esac
+	echo "$output"
+	return 1
+}
+never_ran() { # guest code
+	rm -f "$dir/ran"
+	run "$@" >/dev/null
+	[ ! -e "$dir/ran" ]
+}
+
+if needs "a wall that can start Python" run python 1; then
+	check "call" gives 5 python 'add(a=2, b=3)'
+	check "chain" gives 13 python 'x = add(a=1, b=2); add(a=x, b=10)'
+	check "no arguments" gives pong python 'ping()'
+	check "precision" gives True python 'pi() == 3.141592653589793'
+	check "wrong type" gives "Tool 'typed': argument 'a' must be numeric" python 'typed(a="hello")'
+	check "unexpected" gives "Unexpected arguments for tool 'add': 'evil'" python 'add(a=1, b=2, evil=3)'
+	check "a tool's error, without paths" gives "tool failed in [path]" python 'broken()'
+	check "and life goes on" gives 5 python 'try:
+ broken()
+except Exception: pass
+add(a=2, b=3)'
+	check "a slow tool" gives "Tool 'slow' timed out after 0.1 seconds" python 'slow()'
+	check "its own budget" gives "Maximum calls of tool 'once' (1) exceeded" python 'once(); once()'
+	check "the policy's budget" gives "Maximum tool calls (2) exceeded" python '[ping() for i in range(3)]' --set tool_calls=2
+	check "exactly the budget" gives pong python 'ping(); ping()' --set tool_calls=2
+	by_hand='import os
+def say(tool, args):
+    os.write(3, ("{\"type\":\"tool_call\",\"id\":1,\"call\":99,\"tool\":\"%s\",\"args\":%s}\n" % (tool, args)).encode())
+'
+	check "by hand: wrong type" never_ran python "$by_hand"'say("add", "{\"a\":\"x\",\"b\":1}")'
+	check "by hand: extra argument" never_ran python "$by_hand"'say("add", "{\"a\":1,\"b\":1,\"c\":1}")'
+	check "by hand: another name" never_ran python "$by_hand"'say("../add", "{\"a\":1,\"b\":1}")'
+	check "not in the policy" gives "add: tool not allowed by security policy" python 'import cordon; cordon.call("add", a=1, b=2)' --set tools=ping
+	check "approval: allowed" gives paid python 'pay(n=1)' --approve allow
+	check "approval: denied" gives "Tool 'pay' was denied" python 'pay(n=1)' --approve deny
+	run python 'add(a=2, b=3)' --audit "$dir/audit" >/dev/null
+	check "audited in order" test "$(sed 's/.*"event":"\([^"]*\)".*/\1/' "$dir/audit" | tr '\n' ' ')" = \
+		"session_start execute_start tool_call tool_result execute_complete session_close "
+	check "the log is whole" "$CORDON" audit verify "$dir/audit"
+	check "and private" test "$(stat -c %a "$dir/audit")" = 600
+fi
+if needs "a wall that can start R" run r 1; then
+	check "R: call" gives 5 r 'add(2, 3)'
+	check "R: wrong type" gives "Tool 'typed': argument 'a' must be numeric, got character" r 'typed("hello")'
+	check "R: error" gives "tool failed in [path]" r 'broken()'
+fi
+if needs "a wall that can start Node" run node 1; then
+	check "Node: call" gives 5 node 'await add({a: 2, b: 3})'
+	check "Node: error" gives "tool failed in [path]" node 'await broken()'
+fi
+if needs "a wall that can start a shell" run sh true; then
+	check "sh: call" gives 5 sh 'add --a 2 --b 3'
+	check "sh: pipe" gives OLLEH sh 'echo hello | upper | rev'
+	check "sh: arguments" gives "<one two><3>" sh 'args "one two" 3'
+	check "sh: redirect" gives "<x>" sh 'args x > /tmp/out; cat /tmp/out'
+	check "sh: status" gives "3-" sh 'bad && echo no; echo $?-'
+	check "sh: standard error" gives oops sh 'bad'
+	check "sh: error" gives "broken: tool failed in [path]" sh 'broken'
+	check "sh: help" gives "Upper case." sh 'upper --help'
+	check "sh: extensions" gives "Upper case." sh 'extensions list --category text'
+	check "sh: extensions as JSON" gives '"name":"upper"' sh 'extensions list --json | tr -d " "'
+	check "sh: no such extension" gives "unknown extension" sh 'extensions info nope'
+fi
+tap_done
