@@ -212,7 +212,7 @@ async function run(m) {
 
 function start(m) {
   count += 1;
-  const mine = current = { id: JSON.stringify(m.id ?? 0), calls: 0, fields: null,
+  const mine = current = { id: JSON.stringify(m.id ?? 0), calls: 0, fields: null, before: pending(),
     lines: (m.code ?? '').split('\n').length };
   process.exitCode = undefined;
   run(m).catch((e) => failure(e)).then((fields) => {
@@ -225,9 +225,20 @@ function start(m) {
 // A pipe that carries stdio keeps nothing alive on its own.
 const PASSIVE = new Set(['PipeWrap', 'TTYWrap', 'Pipe', 'FSReqCallback', 'SignalWrap', 'CloseReq']);
 
-/** The value is there: answer, unless something is left that would still call back. */
+/** How many of each kind would still call back. */
+function pending() {
+  const count = {};
+  for (const r of process.getActiveResourcesInfo()) if (!PASSIVE.has(r)) count[r] = (count[r] ?? 0) + 1;
+  return count;
+}
+
+/** The value is there: answer, unless something of this execution is left that would still call back. What an
+ *  interrupted one before it left behind does not count. */
 function settle() {
-  if (current?.fields && !process.getActiveResourcesInfo().some((r) => !PASSIVE.has(r))) finish();
+  if (!current?.fields) return;
+  const { before } = current;
+  if (Object.entries(pending()).every(([kind, n]) => n <= (before[kind] ?? 0))) finish();
+  else setTimeout(settle, 10).unref();
 }
 
 function finish() {

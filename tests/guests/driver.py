@@ -160,6 +160,17 @@ class Guest:
         self.start(code, context, env)
         return self.finish()
 
+    def interrupt(self, code, pid=None):
+        """Runs code that first prints something, and sends SIGINT once it has."""
+        self.start(code)
+        end = time.monotonic() + DEADLINE
+        while not self.out[self.pipes[1][0]]:
+            assert time.monotonic() < end, "no output to wait for"
+            self.pump(1)
+        time.sleep(0.05)
+        os.kill(pid or self.pid, signal.SIGINT)
+        return self.finish()
+
     def value(self, code, context=None):
         r = self.run(code, context)
         assert r["ok"], r

@@ -201,10 +201,7 @@ def test_interrupt():
     g = guest(tools=[dict(ADD, name="slow", args={})])
     for code in ("while True: pass", "import time\ntime.sleep(30)",
                  "x = 0\nwhile True:\n    x += 1\n    str(x)"):
-        g.start(code)
-        time.sleep(0.3)
-        g.signal()
-        r = g.finish()
+        r = g.interrupt("print('go')\n" + code)
         assert r.error["kind"] == "interrupted", r
         assert g.value("1+1") == 2
     g.start("slow()")
@@ -673,10 +670,7 @@ def test_template_signal():
     with template() as t:
         g = t.spawn()
         pid = g.value("import os\nos.getpid()")
-        g.start("while True: pass")
-        time.sleep(0.3)
-        os.kill(pid, 2)
-        assert g.finish().error["kind"] == "interrupted"
+        assert g.interrupt("print('go')\nwhile True: pass", pid).error["kind"] == "interrupted"
         assert g.value("2") == 2
         g.close()
 

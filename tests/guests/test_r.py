@@ -150,10 +150,7 @@ def test_quit():
 def test_interrupt():
     with guest(tools=[dict(ADD, name="slow", args={})]) as g:
         for code in ("while (TRUE) {}", "Sys.sleep(30)", "repeat sqrt(2)"):
-            g.start(code)
-            time.sleep(0.4)
-            g.signal()
-            assert g.finish().error["kind"] == "interrupted", code
+            assert g.interrupt("cat('go\\n'); " + code).error["kind"] == "interrupted", code
             assert g.value("1 + 1") == 2
         g.start("slow()")
         assert g.recv()["type"] == "tool_call"
@@ -374,10 +371,7 @@ def test_template():
         names = [s.value("tempfile()") for s in [a, b] + more]
         assert len(set(draws)) == 5 and len(set(names)) == 5, (draws, names)
         pid = a.value("Sys.getpid()")
-        a.start("repeat {}")
-        time.sleep(0.3)
-        os.kill(pid, 2)
-        assert a.finish().error["kind"] == "interrupted" and a.value("x") == 1
+        assert a.interrupt("cat('go\\n'); repeat {}", pid).error["kind"] == "interrupted" and a.value("x") == 1
         for s in [a, b] + more:
             s.close()
 

@@ -214,17 +214,11 @@ def test_interrupt():
     with guest() as g:
         g.run("x=kept")
         for code in ("sleep 30", "while :; do :; done", "sleep 30 | cat; echo no", "read -t 30 v"):
-            g.start(code)
-            time.sleep(0.3)
-            g.signal()
-            r = g.finish()
+            r = g.interrupt("echo go; " + code)
             assert r.error["kind"] == "interrupted" and r["exit_code"] == 130, (code, r)
             assert "no" not in r.stdout
             assert out(g, "echo $x") == "kept\n", code
-        g.start("trap '' INT; sleep 30")
-        time.sleep(0.3)
-        g.signal()
-        assert g.finish().error["kind"] == "interrupted"
+        assert g.interrupt("trap '' INT; echo go; sleep 30").error["kind"] == "interrupted"
         assert out(g, "echo alive") == "alive\n"
         g.signal()
         time.sleep(0.1)
