@@ -37,6 +37,11 @@ static int set_up_direct(struct conn *c)
 	return 0;
 }
 
+static size_t *counter(struct conn *c)
+{
+	return c->front == FRONT_DNS ? &c->engine->dns_count : &c->engine->conn_count;
+}
+
 int conn_new(struct engine *e, int fd, enum engine_front front, struct cordon_error **reterr)
 {
 	struct conn *c = mem_alloc(sizeof(*c));
@@ -63,7 +68,7 @@ int conn_new(struct engine *e, int fd, enum engine_front front, struct cordon_er
 	if (c->next)
 		c->next->prev = c;
 	e->conns = c;
-	e->conn_count++;
+	*counter(c) += 1;
 	conn_run(c);
 	return 0;
 }
@@ -85,7 +90,7 @@ static void conn_free(struct conn *c)
 		e->conns = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
-	e->conn_count--;
+	*counter(c) -= 1;
 	free(c->dial_headers);
 	free(c->record.path);
 	free(c);

@@ -53,7 +53,7 @@ static void on_listener(struct loop *l, int fd, uint32_t events, void *arg)
 		engine_balance(e);
 		return;
 	}
-	for (int i = 0; i < ACCEPT_BATCH && e->is_listening; i++) {
+	for (int i = 0; i < ACCEPT_BATCH && listener->source; i++) {
 		int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (client < 0)
 			return;
@@ -62,22 +62,33 @@ static void on_listener(struct loop *l, int fd, uint32_t events, void *arg)
 	}
 }
 
-/* Those who come when all places are taken wait in the kernel's queue. */
+static bool is_for_names(const struct listener *l)
+{
+	return l->front == FRONT_DNS || l->front == FRONT_DNS_UDP;
+}
+
+static void listen_or_not(struct listener *l, bool want)
+{
+	if (!want)
+		l->source = loop_source_remove(l->source);
+	else if (!l->source)
+		(void)loop_add_fd(l->engine->loop, l->fd, EPOLLIN, on_listener, l, &l->source,
+				  NULL);
+}
+
+/* Those who come when all places are taken wait in the kernel's queue; names are answered still. */
 void engine_balance(struct engine *e)
 {
-	bool want = e->conn_count < e->config.connections && !control_is_busy(&e->control);
+	bool is_busy = control_is_busy(&e->control);
+	bool want = e->conn_count < e->config.connections && !is_busy;
+	bool want_names = e->dns_count < ENGINE_DNS_MAX && !is_busy;
 
-	if (want == e->is_listening)
+	if (want == e->is_listening && want_names == e->is_naming)
 		return;
 	e->is_listening = want;
-	for (size_t i = 0; i < e->listener_count; i++) {
-		struct listener *l = &e->listeners[i];
-		if (!want)
-			l->source = loop_source_remove(l->source);
-		else if (!l->source)
-			(void)loop_add_fd(e->loop, l->fd, EPOLLIN, on_listener, l, &l->source,
-					  NULL);
-	}
+	e->is_naming = want_names;
+	for (size_t i = 0; i < e->listener_count; i++)
+		listen_or_not(&e->listeners[i], is_for_names(&e->listeners[i]) ? want_names : want);
 }
 
 /* What the guest's side sends is a socket, but is it one that we want? */
@@ -115,8 +126,7 @@ static void add_listener(struct engine *e, int fd)
 	}
 	struct listener *l = &e->listeners[e->listener_count++];
 	*l = (struct listener){ .engine = e, .fd = fd, .front = front };
-	if (e->is_listening)
-		(void)loop_add_fd(e->loop, fd, EPOLLIN, on_listener, l, &l->source, NULL);
+	listen_or_not(l, is_for_names(l) ? e->is_naming : e->is_listening);
 }
 
 static void tell_relay(struct engine *e, const struct relay_hello *hello)

@@ -11,7 +11,7 @@
 #include "net/synth.h"
 #include "net/tls.h"
 
-enum { ENGINE_LISTENERS = 200, ENGINE_TICK_MS = 100 };
+enum { ENGINE_LISTENERS = 200, ENGINE_TICK_MS = 100, ENGINE_DNS_MAX = 32 };
 
 struct conn;
 
@@ -39,12 +39,12 @@ struct engine {
 	struct tls_store *tls; /* NULL: nothing is opened */
 	struct listener listeners[ENGINE_LISTENERS];
 	size_t listener_count;
-	bool is_listening;
-	bool has_v6; /* the guest's side has synthetic IPv6 addresses */
+	bool is_listening, is_naming; /* for connections; for names */
+	bool has_v6;                  /* the guest's side has synthetic IPv6 addresses */
 	int relay_fd;
 	struct loop_source *relay, *tick;
 	struct conn *conns;
-	size_t conn_count;
+	size_t conn_count, dns_count; /* those for names are counted by themselves */
 	uint64_t next_id;
 	/* Of the running execution. */
 	char execution[64];
