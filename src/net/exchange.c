@@ -290,7 +290,7 @@ static bool pump_request(struct conn *c)
 	bool progress = false;
 
 	while (!x->request.is_done && c->client.in.len > 0 &&
-	       queue_room(&c->server.out) > 2 * PIECE_SPARE) {
+	       queue_room(&c->server.out) > (size_t)2 * PIECE_SPARE) {
 		size_t room = queue_room(&c->server.out) - PIECE_SPARE, used, len;
 		size_t have = c->client.in.len < room ? c->client.in.len : room;
 		const char *payload;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,18 +93,24 @@ static void report(int fd, const struct cordon_error *e)
 		log_error_chain("cordon-gateway", e);
 }
 
+static int parse_fd(const char *text)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	return *text && !*end && n >= 0 && n < INT_MAX ? (int)n : -1;
+}
+
 int main(int argc, char **argv)
 {
 	cleanup_error struct cordon_error *e = NULL;
 	int fds[3];
 
-	for (int i = 0; i < 3; i++) {
-		char end;
-		if (argc != 4 || sscanf(argv[i + 1], "%d%c", &fds[i], &end) != 1) {
+	for (int i = 0; i < 3; i++)
+		if (argc != 4 || (fds[i] = parse_fd(argv[i + 1])) < 0) {
 			fprintf(stderr, "usage: cordon-gateway CONFIG_FD CONTROL_FD RELAY_FD\n");
 			return 2;
 		}
-	}
 	int report_fd = fcntl(fds[1], F_DUPFD_CLOEXEC, 3); /* the engine closes its own */
 	if (serve(fds, &e) == 0)
 		return 0;

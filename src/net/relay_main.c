@@ -9,18 +9,28 @@
 
 #include "net/relay.h"
 
+/* -1: no number up to max. */
+static long parse_number(const char *text, long max)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	return *text && !*end && n >= 0 && n <= max ? n : -1;
+}
+
 int main(int argc, char **argv)
 {
 	uint16_t ports[RELAY_PORTS_MAX];
-	struct relay_options o = { .gateway_fd = argc > 1 ? atoi(argv[1]) : -1, .ports = ports };
+	struct relay_options o = { .gateway_fd = argc > 1 ? (int)parse_number(argv[1], 65535) : -1,
+				   .ports = ports };
 	const char *stage = "";
 	int i = 2;
 
 	for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		int port = atoi(argv[i]);
+		long port = parse_number(argv[i], 65535);
 		if (strcmp(argv[i], "--only-proxy") == 0)
 			o.only_proxy = true;
-		else if (port > 0 && port < 65536 && o.port_count < RELAY_PORTS_MAX)
+		else if (port > 0 && o.port_count < RELAY_PORTS_MAX)
 			ports[o.port_count++] = (uint16_t)port;
 		else
 			i = argc;

@@ -167,7 +167,7 @@ static int add_base64(struct secret_filter *f, const char *value)
 		size_t n;
 		if (!padded)
 			return -CORDON_NOMEM;
-		memcpy(padded + shift, value, len);
+		memcpy(padded + shift, value, len + 1);
 		cleanup_free char *text = base64_encode(padded, len + shift, &n);
 		if (!text)
 			return -CORDON_NOMEM;
