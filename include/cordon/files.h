@@ -61,6 +61,18 @@ int cordon_files_export(struct cordon_session *s, int fd, struct cordon_error **
 int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json,
 			struct cordon_error **reterr);
 
+/* A copy of a host directory in /workspace, what the code changed there, and taking it over. */
+struct cordon_project;
+int cordon_project_open(struct cordon_session *s, const char *host_dir, struct cordon_project **ret,
+			struct cordon_error **reterr);
+struct cordon_project *cordon_project_close(struct cordon_project *p); /* before the session */
+/* JSON {"added", "modified", "deleted", "changes": [{"path", "change", "diff", ...}]}, to be freed. */
+int cordon_project_diff(struct cordon_project *p, char **ret_json, struct cordon_error **reterr);
+/* Writes the changes back, each file in one step; paths NULL: all. What changed on the host
+ * meanwhile is refused. JSON {"applied": [...], "refused": [{"path", "reason"}]}, to be freed. */
+int cordon_project_apply(struct cordon_project *p, const char *const *paths, size_t count,
+			 char **ret_json, struct cordon_error **reterr);
+
 /* Saved workspaces and exports, without a session. A saved workspace is named as sessions were
  * opened with it; a name with a slash in it, or one that ends in .cws, is the path of an export. */
 /* JSON array of {"name", "bytes", "saved"}, to be freed. */

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "cli/approval.h"
 #include "cli/choice.h"
+#include "cli/project.h"
 #include "cli/transfer.h"
 #include "cli/verb.h"
 
@@ -92,8 +93,8 @@ static int report(const struct cli *c, struct cordon_result *r)
 /* Whatever needs the session itself; a plain run is one call. */
 static bool needs_session(const struct cli *c)
 {
-	return cli_has(c, "file") || cli_has(c, "out") || cli_has(c, "tools") ||
-	       cli_has(c, "workspace");
+	return cli_has(c, "project") || cli_has(c, "file") || cli_has(c, "out") ||
+	       cli_has(c, "tools") || cli_has(c, "workspace");
 }
 
 static int run_in_session(const struct cli *c, struct cordon_session_options *session,
@@ -112,11 +113,18 @@ static int run_in_session(const struct cli *c, struct cordon_session_options *se
 	if (r < 0)
 		return r;
 	desk.session = s;
-	r = transfer_in(c, s, reterr);
+	struct cordon_project *project = NULL;
+	if (cli_value(c, "project"))
+		r = cordon_project_open(s, cli_value(c, "project"), &project, reterr);
+	if (r == 0)
+		r = transfer_in(c, s, reterr);
 	if (r == 0)
 		r = cordon_session_execute(s, options, ret, reterr);
 	if (r == 0)
 		r = transfer_out(c, s, reterr);
+	if (r == 0 && project)
+		r = project_review(c, project, reterr);
+	cordon_project_close(project);
 	cordon_session_close(s);
 	return r;
 }
@@ -199,6 +207,9 @@ static const struct cli_option options[] = {
 	{ "approve", 0, "HOW", "calls that need approval: ask, allow or deny", false },
 	{ "audit", 0, "FILE", "append to this audit log", false },
 	{ "workspace", 'w', "NAME", "files that persist under this name", false },
+	{ "project", 0, "DIR", "work on a copy of DIR in /workspace and show what changed", false },
+	{ "apply", 0, NULL, "with --project: write all changes back", false },
+	{ "apply-path", 0, "PATH", "with --project: write back what changed at PATH", true },
 	{ "json", 'j', NULL, "print the whole result as one line of JSON", false },
 	{ 0 },
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "guest/languages.h"
+#include "guest/mounts.h"
 #include "guest/view.h"
 
 static const struct {
@@ -77,7 +78,7 @@ int guest_launch(const struct guest_options *o, struct launch *ret, struct cordo
 		if (guests[i].kind == o->kind)
 			r = guests[i].fill(o, &l, reterr);
 	if (r == 0)
-		r = view_mounts(&l, o->policy, reterr);
+		r = mounts_add(&l, o->policy, reterr);
 	if (r < 0)
 		return r;
 	*ret = l;

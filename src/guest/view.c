@@ -143,26 +143,3 @@ int view_environment(struct launch *l, const struct policy *p)
 	}
 	return 0;
 }
-
-int view_mounts(struct launch *l, const struct policy *p, struct cordon_error **reterr)
-{
-	for (size_t i = 0; i < p->mount_count; i++) {
-		const struct policy_mount *m = &p->mounts[i];
-		char real[PATH_MAX];
-		int r;
-
-		if (m->mode == MOUNT_SNAPSHOT && m->host)
-			continue; /* copied into the workspace by the session */
-		if (!m->host) {
-			r = launch_file(l, m->guest, m->bytes, m->bytes_len, 0444);
-		} else if (!realpath(m->host, real)) {
-			return err_errno(reterr, errno, "mount '%s'", m->host);
-		} else {
-			r = launch_bind(l, real, m->guest,
-					m->mode == MOUNT_LIVE_RW ? BIND_WRITABLE : 0);
-		}
-		if (r < 0)
-			return err_errno(reterr, ENOMEM, "the view");
-	}
-	return 0;
-}

@@ -17,5 +17,3 @@ int view_commands(struct launch *l, const struct policy_list *commands,
 		  struct cordon_error **reterr);
 /* The environment of every guest, from nothing: the policy's names of the host, then ours. */
 int view_environment(struct launch *l, const struct policy *p);
-/* The policy's mounts. */
-int view_mounts(struct launch *l, const struct policy *p, struct cordon_error **reterr);

@@ -3,9 +3,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "cordon/files.h"
 #include "files/export.h"
+#include "files/pack.h"
+#include "files/review.h"
+#include "files/unpack.h"
 #include "policy/public.h"
 #include "session/session.h"
 
@@ -101,8 +105,7 @@ int cordon_file_remove(struct cordon_session *s, const char *path, bool recursiv
 	return r < 0 ? r : workspace_remove(ws, path, recursive, reterr);
 }
 
-/* What goes along with a snapshot or an export besides the files: {"env": {...}}. */
-static char *state_text(const struct cordon_session *s)
+char *session_state_text(const struct cordon_session *s)
 {
 	cleanup_json json_t *o = json_object();
 
@@ -111,7 +114,7 @@ static char *state_text(const struct cordon_session *s)
 }
 
 /* Variables that were set since then must go: null unsets them in the guest. */
-static void take_state(struct cordon_session *s, const char *text)
+void session_take_state(struct cordon_session *s, const char *text)
 {
 	cleanup_json json_t *o = NULL;
 	const char *name;
@@ -149,7 +152,7 @@ int cordon_snapshot_create(struct cordon_session *s, const char *name, struct co
 
 	if (r < 0)
 		return r;
-	cleanup_free char *state = state_text(s);
+	cleanup_free char *state = session_state_text(s);
 	if (!s->snapshots)
 		r = snapshots_new(&(struct snapshots_options){ 0 }, &s->snapshots, reterr);
 	if (r == 0)
@@ -170,7 +173,7 @@ int cordon_snapshot_restore(struct cordon_session *s, const char *name,
 	r = s->snapshots ? snapshots_restore(s->snapshots, ws, name, &state, reterr)
 			 : err_set(reterr, CORDON_NOT_FOUND, "no such snapshot: %s", name);
 	if (r == 0)
-		take_state(s, state);
+		session_take_state(s, state);
 	session_let_go(s);
 	return r;
 }
@@ -229,7 +232,7 @@ int cordon_files_export(struct cordon_session *s, int fd, struct cordon_error **
 
 	if (r < 0)
 		return r;
-	cleanup_free char *state = state_text(s);
+	cleanup_free char *state = session_state_text(s);
 	r = export_write(ws, state, fd, reterr);
 	session_let_go(s);
 	return r;
@@ -246,7 +249,69 @@ int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json
 		return r;
 	r = export_read(ws, fd, 0, ret_report_json, &state, reterr);
 	if (r == 0)
-		take_state(s, state);
+		session_take_state(s, state);
 	session_let_go(s);
 	return r;
+}
+
+struct cordon_project {
+	struct review *review;
+};
+
+int cordon_project_open(struct cordon_session *s, const char *host_dir, struct cordon_project **ret,
+			struct cordon_error **reterr)
+{
+	struct workspace *ws;
+	int r = workspace_of(s, &ws, reterr);
+
+	if (r < 0)
+		return r;
+	struct cordon_project *p = mem_alloc(sizeof(*p));
+	if (!p)
+		return err_errno(reterr, ENOMEM, "copy '%s'", host_dir);
+	struct review_options o = { .host_dir = host_dir, .ws = ws, .guest_dir = "/workspace" };
+	r = review_open(&o, &p->review, reterr);
+	if (r < 0) {
+		free(p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+struct cordon_project *cordon_project_close(struct cordon_project *p)
+{
+	if (p)
+		review_close(p->review);
+	free(p);
+	return NULL;
+}
+
+int cordon_project_diff(struct cordon_project *p, char **ret_json, struct cordon_error **reterr)
+{
+	return review_diff(p->review, ret_json, reterr);
+}
+
+int cordon_project_apply(struct cordon_project *p, const char *const *paths, size_t count,
+			 char **ret_json, struct cordon_error **reterr)
+{
+	return review_apply(p->review, paths, count, ret_json, reterr);
+}
+
+int cordon_file_get_tar(struct cordon_session *s, const char *path, int tar_fd,
+			struct cordon_error **reterr)
+{
+	struct workspace *ws;
+	int r = workspace_of(s, &ws, reterr);
+
+	return r < 0 ? r : pack_to_fd(ws, path, tar_fd, reterr);
+}
+
+int cordon_file_put_tar(struct cordon_session *s, const char *path, int tar_fd,
+			struct cordon_error **reterr)
+{
+	struct workspace *ws;
+	int r = workspace_of(s, &ws, reterr);
+
+	return r < 0 ? r : unpack_from_fd(ws, path, tar_fd, NULL, reterr);
 }

@@ -10,9 +10,12 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "files/intake.h"
+#include "guest/mounts.h"
 #include "policy/public.h"
 #include "session/journal.h"
 #include "session/network.h"
+#include "session/persist.h"
 #include "session/result.h"
 #include "session/template.h"
 #include "session/welcome.h"
@@ -27,6 +30,30 @@ static int open_workspace(struct cordon_session *s, struct cordon_error **reterr
 				       .max_files = s->policy.file_count };
 
 	return workspace_open(&o, &s->workspace, reterr);
+}
+
+/* Snapshots of the policy's mounts whose place is inside the workspace: copied now, read-only. */
+static int copy_mounts(struct cordon_session *s, struct cordon_error **reterr)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < s->policy.mount_count; i++) {
+		const struct policy_mount *m = &s->policy.mounts[i];
+
+		if (!mounts_is_inside(m->guest) || (m->host && m->mode != MOUNT_SNAPSHOT))
+			continue;
+		if (m->host) {
+			struct intake_options o = { .host_path = m->host,
+						    .ws = s->workspace,
+						    .guest_path = m->guest };
+			r = intake_copy(&o, reterr);
+		} else {
+			r = workspace_write(s->workspace, m->guest, m->bytes, m->bytes_len, reterr);
+		}
+		if (r == 0)
+			r = workspace_add_mount(s->workspace, m->guest, true, reterr);
+	}
+	return r;
 }
 
 /* A gateway serves one guest's namespace: a new guest gets a new one. */
@@ -61,12 +88,14 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 	if (r < 0)
 		return r;
 	s->engine = TAKE_PTR(e);
-	return open_workspace(s, reterr);
+	r = open_workspace(s, reterr);
+	return r < 0 ? r : copy_mounts(s, reterr);
 }
 
 /* The files stay: the new guest finds what the old one left. */
 static int replace_engine(struct cordon_session *s, struct cordon_error **reterr)
 {
+	persist_lock(s->persist);
 	struct workspace *old = TAKE_PTR(s->workspace);
 
 	session_drop_engine(s);
@@ -74,6 +103,7 @@ static int replace_engine(struct cordon_session *s, struct cordon_error **reterr
 	if (r == 0 && old)
 		r = snapshot_fork(old, s->workspace, reterr);
 	workspace_close(old);
+	persist_unlock(s->persist);
 	return r;
 }
 
@@ -111,6 +141,8 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 	if (s->cancel_fd < 0)
 		return err_errno(reterr, errno, "make the cancel event");
 	r = journal_begin(s, o, reterr);
+	if (r == 0)
+		r = persist_open(s, o->workspace, &s->persist, reterr);
 	if (r < 0)
 		return r;
 	struct desk_options desk = { .tools = o->tools,
@@ -124,6 +156,7 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 
 static struct cordon_session *destroy(struct cordon_session *s)
 {
+	s->persist = persist_close(s->persist);
 	session_drop_engine(s);
 	network_close(s->network);
 	desk_free(s->desk);
@@ -167,6 +200,8 @@ int cordon_session_open(const struct cordon_session_options *opts, struct cordon
 		r = add_env(s, opts->env, reterr);
 	if (r == 0)
 		r = session_start_engine(s, reterr);
+	if (r == 0)
+		r = persist_load(s->persist, reterr);
 	if (r == 0)
 		r = journal_session(s, "session_start", reterr);
 	if (r < 0) {
@@ -274,6 +309,7 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 		(*ret)->restarted = true;
 		r = s->is_closed ? 0 : replace_engine(s, reterr);
 	}
+	persist_touch(s->persist);
 	session_let_go(s);
 	return r;
 }

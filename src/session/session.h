@@ -38,12 +38,17 @@ struct cordon_session {
 	struct engine *engine;
 	struct workspace *workspace;
 	struct snapshots *snapshots; /* NULL before the first one */
+	struct persist *persist;     /* its persistent name; NULL: ephemeral */
 	uint64_t executions, next_id;
 };
 
 /* A fresh engine in place of the old one, greeted and ready. The caller holds the session busy. */
 int session_start_engine(struct cordon_session *s, struct cordon_error **reterr);
 void session_drop_engine(struct cordon_session *s);
+
+/* What goes along with the files besides them: {"env": {...}}; to be freed. */
+char *session_state_text(const struct cordon_session *s);
+void session_take_state(struct cordon_session *s, const char *text);
 
 /* Holds the session for one piece of work, or says that it is closed or busy (with these words). */
 int session_hold(struct cordon_session *s, const char *busy_text, struct cordon_error **reterr);

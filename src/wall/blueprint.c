@@ -177,6 +177,31 @@ static void common_root(struct draft *d)
 	}
 }
 
+static bool is_covered(const struct launch *l, const char *guest)
+{
+	bool covered = str_starts(guest, "/run/cordon/") || str_starts(guest, "/usr/") ||
+		       str_starts(guest, "/etc/");
+
+	for (size_t i = 0; !covered && i < l->read_paths.count; i++)
+		covered = str_starts(guest, l->read_paths.items[i]);
+	return covered;
+}
+
+/* Room for the files that are given by value, and a little. */
+static void root_data(struct draft *d, const struct launch *l)
+{
+	uint64_t bytes = 4 << 20, inodes = 2048;
+	char data[96];
+
+	for (size_t i = 0; i < l->file_count; i++) {
+		bytes += (l->files[i].len + 4095) / 4096 * 4096;
+		inodes += 8; /* its folders too */
+	}
+	snprintf(data, sizeof(data), "size=%llu,nr_inodes=%llu,mode=755", (unsigned long long)bytes,
+		 (unsigned long long)inodes);
+	d->head.root_data = put_text(d, data);
+}
+
 static void launch_root(struct draft *d, const struct launch *l)
 {
 	for (size_t i = 0; i < l->bind_count; i++) {
@@ -198,9 +223,11 @@ static void launch_root(struct draft *d, const struct launch *l)
 
 		add_file(d, f->guest, f->bytes, f->len, f->mode);
 		/* Mounts by value may be anywhere; the runtimes' files have a rule of their own. */
-		if (!str_starts(f->guest, "/run/cordon/"))
+		if (!is_covered(l, f->guest))
 			add_rule(d, f->guest, READ_RIGHTS, false);
 	}
+	for (size_t i = 0; i < l->read_paths.count; i++)
+		add_rule(d, l->read_paths.items[i], READ_RIGHTS, true);
 	for (size_t i = 0; i < l->exec_paths.count; i++)
 		add_rule(d, l->exec_paths.items[i], READ_RIGHTS | LL_FS_EXECUTE, true);
 }
@@ -358,6 +385,7 @@ int blueprint_make(const struct blueprint_options *o, struct buf *ret, struct co
 	(void)put(&d, &d.head, sizeof(d.head));
 	header(&d, o);
 	common_root(&d);
+	root_data(&d, o->launch);
 	launch_root(&d, o->launch);
 	common_rules(&d);
 	filters(&d, o->launch);

@@ -85,6 +85,7 @@ struct plan {
 	uint32_t cgroup_count; /* v1: `tasks` files to join; v2: 1, a directory to be cloned into */
 	uint32_t cgroup_v2;
 	uint32_t cgroup_names[PLAN_CGROUPS]; /* directory names below the parent descriptors */
+	uint32_t root_data;                  /* mount data of the root itself */
 	uint32_t workspace_data;             /* sessions of a template: mount data of their tmpfs */
 	uint32_t filter_len[3], filter[3];   /* BPF programs: see enum plan_filter */
 	uint32_t relay_port_count, relay_ports; /* 16-bit numbers the gateway listens on */

@@ -76,6 +76,7 @@ void launch_done(struct launch *l)
 	strlist_done(&l->argv);
 	strlist_done(&l->env);
 	strlist_done(&l->exec_paths);
+	strlist_done(&l->read_paths);
 	for (size_t i = 0; i < l->bind_count; i++) {
 		free(l->binds[i].host);
 		free(l->binds[i].guest);

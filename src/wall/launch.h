@@ -49,6 +49,7 @@ struct launch {
 	char *cwd;        /* NULL: /home/user */
 	struct strlist argv, env;
 	struct strlist exec_paths; /* guest paths (files or directories) that may be executed */
+	struct strlist read_paths; /* guest directories whose given files may all be read */
 	struct launch_bind *binds;
 	size_t bind_count;
 	struct launch_file *files;

@@ -199,7 +199,7 @@ int root_build(struct job *j)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 4, errno);
 	close(under);
 	if (mount("root", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV,
-		  "size=8m,nr_inodes=4096,mode=755"))
+		  plan_text(j, j->plan->root_data)))
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 2, errno);
 	if (chdir(SCRATCH) != 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 3, errno);
