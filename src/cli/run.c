@@ -97,19 +97,20 @@ static bool needs_session(const struct cli *c)
 	       cli_has(c, "tools") || cli_has(c, "workspace");
 }
 
-static int run_in_session(const struct cli *c, struct cordon_session_options *session,
+static int run_in_session(const struct cli *c, const struct cordon_session_options *base,
 			  const struct cordon_execute_options *options, struct cordon_result **ret,
 			  struct cordon_error **reterr)
 {
 	struct approval_desk desk = { 0 };
+	struct cordon_session_options with = *base;
 	struct cordon_session *s = NULL;
 
 	if (!approval_mode(cli_value(c, "approve"), &desk))
 		return err_set(reterr, CORDON_INVALID, "--approve takes ask, allow or deny");
-	session->approval = approval_decide;
-	session->approval_arg = &desk;
-	session->cold = true;
-	int r = cordon_session_open(session, &s, reterr);
+	with.approval = approval_decide;
+	with.approval_arg = &desk;
+	with.cold = true;
+	int r = cordon_session_open(&with, &s, reterr);
 	if (r < 0)
 		return r;
 	desk.session = s;

@@ -64,10 +64,10 @@ static void execute(struct shell *sh, const char *code)
 }
 
 /* A block that is open is read on until an empty line: a colon, a backslash or an open bracket. */
-static bool is_open(const char *code)
+/* Brackets that were opened and not closed again, outside of quotes. */
+static int open_brackets(const char *code, size_t len)
 {
 	int depth = 0;
-	size_t len = strlen(code);
 	char quote = 0;
 
 	for (size_t i = 0; i < len; i++) {
@@ -86,6 +86,14 @@ static bool is_open(const char *code)
 			depth--;
 		}
 	}
+	return depth;
+}
+
+static bool is_open(const char *code)
+{
+	size_t len = strlen(code);
+	int depth = open_brackets(code, len);
+
 	while (len > 0 && (code[len - 1] == ' ' || code[len - 1] == '\n'))
 		len--;
 	return depth > 0 || (len > 0 && (code[len - 1] == ':' || code[len - 1] == '\\'));

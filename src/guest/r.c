@@ -19,21 +19,40 @@ static int shell(struct launch *l, struct cordon_error **reterr)
 	return view_program(l, "/usr/bin/sh", reterr);
 }
 
-int r_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)
+/* R's folders and variables. 0 or -CORDON_NOMEM. */
+static int environment(struct launch *l, const char *home)
 {
 	static const char *const dirs[] = { "/usr/lib/R", "/usr/share/R", "/etc/R",
 					    "/usr/local/lib/R", "/usr/share/fonts" };
-	int r;
+	const char *const variables[][2] = {
+		{ "R_HOME", home },
+		{ "R_SHARE_DIR", "/usr/share/R/share" },
+		{ "R_INCLUDE_DIR", "/usr/share/R/include" },
+		{ "R_DOC_DIR", "/usr/share/R/doc" },
+		{ "R_LIBS_USER", "" },
+		{ "R_DEFAULT_PACKAGES", "NULL" }, /* the runtime loads them */
+		{ "LD_LIBRARY_PATH", "/usr/lib/R/lib" },
+	};
+	int r = view_data(l);
+
+	for (size_t i = 0; r == 0 && i < sizeof(dirs) / sizeof(*dirs); i++)
+		r = launch_bind(l, dirs[i], NULL, BIND_OPTIONAL);
+	for (size_t i = 0; r == 0 && i < sizeof(variables) / sizeof(*variables); i++)
+		r = launch_env(l, variables[i][0], variables[i][1]);
+	return r;
+}
+
+int r_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)
+{
 	const char *home = o->policy->r ? o->policy->r : "/usr/lib/R";
 	cleanup_free char *program = str_printf("%s/bin/exec/R", home);
+	bool is_plain = o->mode != GUEST_TEMPLATE && o->mode != GUEST_VALIDATE;
 	const char *const argv[] = { "R",
 				     "--vanilla",
 				     "--no-echo",
 				     "--no-readline",
 				     "--file=/run/cordon/cordon_guest.R",
-				     o->mode == GUEST_TEMPLATE   ? "--args"
-				     : o->mode == GUEST_VALIDATE ? "--args"
-								 : NULL,
+				     is_plain ? NULL : "--args",
 				     o->mode == GUEST_TEMPLATE ? "--template" : "--validate",
 				     NULL };
 
@@ -43,24 +62,15 @@ int r_launch(const struct guest_options *o, struct launch *l, struct cordon_erro
 	if (access(program, X_OK) != 0)
 		return err_errno(reterr, errno,
 				 "the R interpreter '%s' (Debian package: r-base-core)", program);
-	for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs); i++)
-		if (launch_bind(l, dirs[i], NULL, BIND_OPTIONAL) < 0)
-			return err_errno(reterr, ENOMEM, "the view");
 	if (runtime_add(l, "r") < 0)
 		return err_set(reterr, CORDON_UNSUPPORTED,
 			       "this build has no R runtime: build it where R is installed");
-	if (view_libraries(l) < 0 || view_data(l) < 0 || launch_env(l, "R_HOME", home) < 0 ||
-	    launch_env(l, "R_SHARE_DIR", "/usr/share/R/share") < 0 ||
-	    launch_env(l, "R_INCLUDE_DIR", "/usr/share/R/include") < 0 ||
-	    launch_env(l, "R_DOC_DIR", "/usr/share/R/doc") < 0 ||
-	    launch_env(l, "R_LIBS_USER", "") < 0 ||
-	    launch_env(l, "R_DEFAULT_PACKAGES", "NULL") < 0 || /* the runtime loads them */
-	    launch_env(l, "LD_LIBRARY_PATH", "/usr/lib/R/lib") < 0 ||
+	if (view_libraries(l) < 0 || environment(l, home) < 0 ||
 	    strlist_add(&l->exec_paths, program) < 0 || language_command(l, program, argv) < 0)
 		return err_errno(reterr, ENOMEM, "the launch of R");
 	if (o->mode == GUEST_TEMPLATE && runtime_add(l, "lib") < 0)
 		return err_set(reterr, CORDON_UNSUPPORTED, "this build has no runtime library");
-	r = shell(l, reterr);
+	int r = shell(l, reterr);
 	if (r < 0)
 		return r;
 	return o->policy->commands.all ? 0 : view_commands(l, &o->policy->commands, reterr);

@@ -157,19 +157,24 @@ static void serve_wire(struct execution *x, short revents)
 }
 
 /* Feeds the guest's stdin as fast as it reads. */
+static void read_source(struct execution *x)
+{
+	ssize_t n = read(x->in_fd, x->chunk, sizeof(x->chunk));
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		x->in_fd = -1;
+	x->in = x->chunk;
+	x->in_left = n > 0 ? (size_t)n : 0;
+}
+
 static void feed(struct execution *x, bool source_ready)
 {
 	int *to = &x->engine->stdin_fd;
 
 	if (*to < 0)
 		return;
-	if (x->in_left == 0 && x->in_fd >= 0 && source_ready) {
-		ssize_t n = read(x->in_fd, x->chunk, sizeof(x->chunk));
-		if (n <= 0 && !(n < 0 && (errno == EAGAIN || errno == EINTR)))
-			x->in_fd = -1;
-		x->in = x->chunk;
-		x->in_left = n > 0 ? (size_t)n : 0;
-	}
+	if (x->in_left == 0 && x->in_fd >= 0 && source_ready)
+		read_source(x);
 	while (x->in_left > 0) {
 		ssize_t n = write(*to, x->in, x->in_left);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -225,6 +230,23 @@ static int patience_ms(const struct execution *x)
 
 enum { P_WIRE, P_OUT, P_ERR, P_BOX, P_CANCEL, P_STDIN, P_SOURCE, P_DESK, P_NET, P_COUNT };
 
+/* Whether it goes on: cancelled, gone, or out of time. */
+static void look_after(struct execution *x, bool cancelled, bool box_spoke)
+{
+	struct engine *e = x->engine;
+
+	if (cancelled) {
+		x->evidence.cancelled = true;
+		x->is_over = x->is_dead = true;
+	} else if (box_spoke && box_is_gone(e->box)) {
+		x->is_over = x->is_dead = true;
+		if (e->wire) /* a result may have come just before */
+			serve_wire(x, POLLIN);
+	} else {
+		check_clocks(x);
+	}
+}
+
 static void wait_and_serve(struct execution *x)
 {
 	struct engine *e = x->engine;
@@ -255,18 +277,8 @@ static void wait_and_serve(struct execution *x)
 		network_serve(x->session->network);
 	if (p[P_STDIN].revents || p[P_SOURCE].revents)
 		feed(x, p[P_SOURCE].revents != 0);
-	if (x->is_over)
-		return;
-	if (p[P_CANCEL].revents) {
-		x->evidence.cancelled = true;
-		x->is_over = x->is_dead = true;
-	} else if (p[P_BOX].revents && box_is_gone(e->box)) {
-		x->is_over = x->is_dead = true;
-		if (e->wire) /* a result may have come just before */
-			serve_wire(x, POLLIN);
-	} else {
-		check_clocks(x);
-	}
+	if (!x->is_over)
+		look_after(x, p[P_CANCEL].revents != 0, p[P_BOX].revents != 0);
 }
 
 static void begin(struct execution *x)

@@ -46,7 +46,7 @@ static char *said_path(const struct evidence *v)
 	return close ? str_ndup(open + 3, (size_t)(close - open - 3)) : NULL;
 }
 
-static bool is_full(struct engine *e)
+static bool is_full(const struct engine *e)
 {
 	struct statvfs s;
 
@@ -71,27 +71,43 @@ static void add_file_denial(const struct evidence *v, int os_errno, struct cordo
 			  "remedy", "mounts: name the directory in the policy", "count", 1));
 }
 
+static const char *kind_of_exception(const struct evidence *v, const struct engine *e, int os_errno)
+{
+	static const char *const said[][2] = { { "syntax", "syntax" },
+					       { "tool", "tool" },
+					       { "memory", "memory" },
+					       { "import", "denied" },
+					       { "denied", "denied" } };
+
+	for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++)
+		if (str_eq(v->kind, said[i][0]))
+			return said[i][1];
+	switch (os_errno) {
+	case EFBIG:
+		return "file_size";
+	case ENOSPC:
+		return is_full(e) ? "disk" : "exception";
+	case EAGAIN:
+		return e->counted.pids_refused > v->before.pids_refused ||
+				       box_cgroup(e->box)->count == 0
+			       ? "processes"
+			       : "exception";
+	case EACCES:
+	case EPERM:
+	case EROFS:
+		return "denied";
+	default:
+		return "exception";
+	}
+}
+
 static void exception(const struct evidence *v, struct engine *e, struct cordon_result *r)
 {
 	int os_errno = said_errno(v);
-	const char *kind = "exception", *name = v->name ? v->name : "error";
-	struct cgroup_counts now;
+	const char *name = v->name ? v->name : "error";
 
-	cgroup_read(box_cgroup(e->box), &now);
-	e->counted = now;
-	if (str_eq(v->kind, "syntax") || str_eq(v->kind, "tool") || str_eq(v->kind, "memory"))
-		kind = v->kind[0] == 's' ? "syntax" : v->kind[0] == 't' ? "tool" : "memory";
-	else if (str_eq(v->kind, "import") || str_eq(v->kind, "denied"))
-		kind = "denied";
-	else if (os_errno == EFBIG)
-		kind = "file_size";
-	else if (os_errno == ENOSPC && is_full(e))
-		kind = "disk";
-	else if (os_errno == EAGAIN &&
-		 (now.pids_refused > v->before.pids_refused || box_cgroup(e->box)->count == 0))
-		kind = "processes";
-	else if (os_errno == EACCES || os_errno == EPERM || os_errno == EROFS)
-		kind = "denied";
+	cgroup_read(box_cgroup(e->box), &e->counted);
+	const char *kind = kind_of_exception(v, e, os_errno);
 	if (str_eq(kind, "denied"))
 		add_file_denial(v, os_errno, r);
 	if (v->message && v->message[0])
@@ -120,6 +136,22 @@ static const char *seconds(uint64_t ms, char *text, size_t size)
 	return text;
 }
 
+static void killed(const struct evidence *v, const struct status *s, int signo,
+		   const struct policy *p, struct cordon_result *r)
+{
+	if (signo == SIGXCPU || v->over_cpu ||
+	    (signo == SIGKILL && s->cpu_us + 100000 >= p->cpu_seconds * 1000000))
+		(void)result_fail(r, "cpu",
+				  "killed: the CPU time limit of %llu seconds was reached",
+				  (unsigned long long)p->cpu_seconds);
+	else if (signo == SIGXFSZ)
+		(void)result_fail(r, "file_size", "killed: a file grew over %llu bytes",
+				  (unsigned long long)p->file_bytes);
+	else
+		(void)result_fail(r, "crashed", "killed by signal %d (%s)", signo,
+				  strsignal(signo));
+}
+
 /* The guest is dead without a result. */
 static void death(const struct evidence *v, struct engine *e, const struct policy *p,
 		  struct cordon_result *r)
@@ -141,17 +173,8 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 	if (now.oom_kills > v->before.oom_kills || s->memory_kills > 0)
 		(void)result_fail(r, "memory", "killed: the memory limit of %llu bytes was reached",
 				  (unsigned long long)p->memory_bytes);
-	else if (signo == SIGXCPU || v->over_cpu ||
-		 (signo == SIGKILL && s->cpu_us + 100000 >= p->cpu_seconds * 1000000))
-		(void)result_fail(r, "cpu",
-				  "killed: the CPU time limit of %llu seconds was reached",
-				  (unsigned long long)p->cpu_seconds);
-	else if (signo == SIGXFSZ)
-		(void)result_fail(r, "file_size", "killed: a file grew over %llu bytes",
-				  (unsigned long long)p->file_bytes);
-	else if (signo)
-		(void)result_fail(r, "crashed", "killed by signal %d (%s)", signo,
-				  strsignal(signo));
+	else if (signo || v->over_cpu)
+		killed(v, s, signo, p, r);
 	else if (s->state != STATE_EXITED)
 		(void)result_fail(r, "crashed", "the sandbox ended without a status");
 	else if (r->exit_code != 0)
