@@ -103,7 +103,7 @@ validate <- function() {
 
 dll <- dyn.load(library_path("CORDON_R_LIB", "cordon_r.so"))
 for (routine in c("wire_token", "wire_send", "wire_next", "wire_call", "wire_encode", "wire_output",
-	"wire_flush", "wire_quote", "wire_text", "wire_address", "wire_interrupts", "wire_idle", "fork_serve"))
+	"wire_flush", "wire_quote", "wire_text", "wire_context", "wire_address", "wire_interrupts", "wire_idle", "fork_serve"))
 	assign(routine, getNativeSymbolInfo(routine, dll))
 
 if ("--validate" %in% commandArgs(TRUE)) {
@@ -397,7 +397,11 @@ evaluate <- function(m) {
 	has <<- FALSE
 	at <<- 0L
 	if (!is.null(m$env)) change_env(m$env)
-	for (name in names(m$context)) assign(name, m$context[[name]], envir = main)
+	if (isTRUE(m$context)) {
+		stage <<- "context" # what is wrong with a value is an error of this execution
+		list2env(.Call(wire_context), envir = main)
+		stage <<- "parse"
+	}
 	# Source references cost as much as a small execution, and one line needs none.
 	exprs <<- parse(text = m$code, keep.source = grepl("\n|function|\\\\\\(", m$code))
 	stores <- grepl(result_name, m$code, fixed = TRUE) && assigns(exprs, result_name)
@@ -445,6 +449,8 @@ failed <- function(e) {
 		return(paste0('"ok":false', error_fields(if (is.null(place$line)) "exception" else "syntax",
 			"SyntaxError", place$text, message, place$line)))
 	}
+	if (stage == "context")
+		return(paste0('"ok":false', error_fields("value", class(e)[1], message)))
 	if (stage == "run") finish(FALSE)
 	paste0('"ok":false', describe(e, trace, exprs, at))
 }

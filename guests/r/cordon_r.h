@@ -36,6 +36,7 @@ bool instant_parse_datetime(struct json v, double *ret_seconds);
 SEXP wire_token(void);                            /* takes it out of the environment */
 SEXP wire_send(SEXP text);                        /* one line */
 SEXP wire_next(void);                             /* the next message as a list; NULL at the end */
+SEXP wire_context(void);                          /* of the message that wire_next gave last */
 SEXP wire_call(SEXP name, SEXP args, SEXP state); /* a tool: list(value) or list(error=) */
 SEXP wire_encode(SEXP v, SEXP text, SEXP limit);  /* JSON; or a list(why) */
 SEXP wire_output(SEXP id, SEXP mime, SEXP data, SEXP name, SEXP limit);

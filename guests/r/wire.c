@@ -193,7 +193,12 @@ static void put(SEXP list, SEXP names, int i, const char *name, SEXP v)
 	SET_STRING_ELT(names, i, Rf_mkChar(name));
 }
 
-/* type, id (as JSON text), code, context, env, guest_options. */
+SEXP wire_context(void)
+{
+	return decode_value(json_get((struct json){ line.data, line.len }, "context"));
+}
+
+/* type, id (as JSON text), code, context (whether there is one), env, guest_options. */
 static SEXP message(struct json m)
 {
 	struct json id = json_get(m, "id"), code = json_get(m, "code");
@@ -203,7 +208,7 @@ static SEXP message(struct json m)
 	    Rf_ScalarString(
 		    Rf_mkCharLenCE(id.len ? id.at : "0", id.len ? (int)id.len : 1, CE_UTF8)));
 	put(out, names, 2, "code", code.len ? decode_value(code) : Rf_mkString(""));
-	put(out, names, 3, "context", decode_value(json_get(m, "context")));
+	put(out, names, 3, "context", Rf_ScalarLogical(json_kind(json_get(m, "context")) == '{'));
 	put(out, names, 4, "env", decode_value(json_get(m, "env")));
 	put(out, names, 5, "options", decode_value(json_get(m, "guest_options")));
 	Rf_setAttrib(out, R_NamesSymbol, names);

@@ -558,6 +558,16 @@ def test_figures():
         assert len(r.outputs) == 1, r
 
 
+def test_figures_under_an_import_rule():
+    if not has("matplotlib"):
+        return
+    with guest(options={"modules": ["matplotlib", "statistics"]}) as g:
+        r = g.run("import matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()")
+        assert r["ok"] and len(r.outputs) == 1, (r, r.stderr)
+        assert g.value("import statistics\nstatistics.mean([1, 3])") == 2
+        assert g.run("import os").error["kind"] == "import"
+
+
 def test_rich_values():
     g = shared()
     r = g.run("class H:\n    def _repr_html_(self):\n        return '<b>x</b>'\n"

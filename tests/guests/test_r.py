@@ -247,6 +247,9 @@ def test_context_and_env():
     assert g.run("Sys.getenv('FOO')", env={"FOO": "b ar"})["value"] == "b ar"
     assert g.run("Sys.getenv('FOO', 'none')", env={"FOO": None})["value"] == "none"
     assert g.value("nchar(s)", {"s": "ä😀"}) == 2
+    r = g.run("1", {"bad": {"$": "array", "dtype": "float64", "shape": [-1, -1], "v": "AAAAAAAA8D8="}})
+    assert r.error.get("kind") == "value", r
+    assert g.value("is.null(n)", {"n": None}) is True
 
 
 def test_token_is_nowhere():
