@@ -42,6 +42,16 @@ static int environment(struct launch *l, const char *home)
 	return r;
 }
 
+static int runtimes(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)
+{
+	if (runtime_add(l, "r") < 0)
+		return err_set(reterr, CORDON_UNSUPPORTED,
+			       "this build has no R runtime: build it where R is installed");
+	if (o->mode == GUEST_TEMPLATE && runtime_add(l, "lib") < 0)
+		return err_set(reterr, CORDON_UNSUPPORTED, "this build has no runtime library");
+	return 0;
+}
+
 int r_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)
 {
 	const char *home = o->policy->r ? o->policy->r : "/usr/lib/R";
@@ -62,15 +72,13 @@ int r_launch(const struct guest_options *o, struct launch *l, struct cordon_erro
 	if (access(program, X_OK) != 0)
 		return err_errno(reterr, errno,
 				 "the R interpreter '%s' (Debian package: r-base-core)", program);
-	if (runtime_add(l, "r") < 0)
-		return err_set(reterr, CORDON_UNSUPPORTED,
-			       "this build has no R runtime: build it where R is installed");
+	int r = runtimes(o, l, reterr);
+	if (r < 0)
+		return r;
 	if (view_libraries(l) < 0 || environment(l, home) < 0 ||
 	    strlist_add(&l->exec_paths, program) < 0 || language_command(l, program, argv) < 0)
 		return err_errno(reterr, ENOMEM, "the launch of R");
-	if (o->mode == GUEST_TEMPLATE && runtime_add(l, "lib") < 0)
-		return err_set(reterr, CORDON_UNSUPPORTED, "this build has no runtime library");
-	int r = shell(l, reterr);
+	r = shell(l, reterr);
 	if (r < 0)
 		return r;
 	return o->policy->commands.all ? 0 : view_commands(l, &o->policy->commands, reterr);
