@@ -159,6 +159,18 @@ static int verify_audit(struct request *q, struct buf *ret, struct cordon_error 
 	return add_json(ret, j, reterr);
 }
 
+static int doctor(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	char *json = NULL;
+
+	(void)q;
+	int r = cordon_doctor(&json, reterr);
+	if (r == 0)
+		r = buf_add_str(ret, json);
+	free(json);
+	return r;
+}
+
 const struct rpc_method rpc_machine_methods[] = {
 	{ "initialize", initialize, 0 },
 	{ "version", version, 0 },
@@ -167,5 +179,6 @@ const struct rpc_method rpc_machine_methods[] = {
 	{ "validate", validate, RPC_SLOW },
 	{ "sanitize", sanitize, 0 },
 	{ "audit.verify", verify_audit, RPC_SLOW },
+	{ "doctor", doctor, RPC_SLOW },
 	{ 0 },
 };

@@ -336,6 +336,11 @@ def test_env_validate_sanitize_run():
         assert c.call("session.list")["sessions"] == [s]
 
 
+def test_doctor():
+    with Client() as c:
+        assert c.call("doctor")
+
+
 def test_audit():
     with Client() as c, tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "audit.jsonl")

@@ -18,6 +18,7 @@ from ._errors import ConnectionLost, CordonError, ProgramMissing, rpc_error
 
 LINE_MAX = 8 << 20
 SESSIONS_MAX = 64
+EARLY_MAX = 1000
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -72,6 +73,7 @@ class Connection:
         self.sessions = 0
         self.tools: Dict[str, Callable[[str, Dict[str, Any]], Any]] = {}  # by session or pool
         self.watchers: Dict[str, Callable[[str, Dict[str, Any]], None]] = {}  # notes by session
+        self.early: List[Any] = []  # audit events of sessions whose id is not known yet
         self._last = 0
         self._pending: Dict[Any, Pending] = {}
         self._send_lock = threading.Lock()
@@ -175,7 +177,7 @@ class Connection:
                 with self._state:
                     self._lost = "the server is gone%s" % self._exit_text()
                 return
-            self._take(json.loads(line))
+            self._take(json.loads(line), pending)
 
     def _exit_text(self) -> str:
         if not self._process:
@@ -202,7 +204,7 @@ class Connection:
             self._chunks = [data[end + 1:]]
         return self._lines.popleft()
 
-    def _take(self, message: Dict[str, Any]) -> None:
+    def _take(self, message: Dict[str, Any], reader: Pending) -> None:
         with self._state:
             if "method" not in message:
                 pending = self._pending.get(message.get("id"))
@@ -210,7 +212,7 @@ class Connection:
                     pending.answer, pending.done = message, True
                     self._state.notify_all()
                 return
-            pending = self._find(message)
+            pending = self._find(message) or (reader if message["method"] == "audit" else None)
             if pending:
                 pending.inbox.append(message)
                 self._state.notify_all()
@@ -236,7 +238,10 @@ class Connection:
             return
         watch = pending.on_note if pending and pending.on_note else None
         if method != "output":
-            watch = self.watchers.get(params.get("session") or params.get("session_id") or "")
+            session = params.get("session") or params.get("session_id") or ""
+            watch = self.watchers.get(session)
+            if watch is None and method == "audit" and len(self.early) < EARLY_MAX:
+                self.early.append((session, params))  # it is being opened
         if watch:
             watch(method, params)
 

@@ -1,6 +1,7 @@
 """Sessions, their files, and pools."""
 import base64
 import os
+import weakref
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
 
@@ -80,6 +81,17 @@ def output_watch(on_stdout: Optional[Callable[[str], Any]], on_stderr: Optional[
             except Exception:
                 pass  # what a handler does is no concern of the code that runs
     return watch
+
+
+def weak_note(session: "Session") -> Callable[[str, Dict[str, Any]], None]:
+    """Notes for a session, without keeping it alive."""
+    ref = weakref.ref(session)
+
+    def note(method: str, params: Dict[str, Any]) -> None:
+        s = ref()
+        if s is not None:
+            s._note(method, params)
+    return note
 
 
 class Files:
@@ -180,7 +192,7 @@ class Session:
         if on_audit:
             options["audit"] = True
         self._table = Table(listed)
-        r = self._c.request("session.open", open_params(guest, level, policy, listed, env, options), on_note=self._note)
+        r = self._c.request("session.open", open_params(guest, level, policy, listed, env, options))
         self.guest = guest
         self._attach(r["session"])
 
@@ -189,8 +201,13 @@ class Session:
         self.files = Files(self._c, session)
         self._c.sessions += 1
         self._c.tools[session] = self._table
-        if self._on_approval or self._on_audit:
-            self._c.watchers[session] = self._note
+        self._c.watchers[session] = watch = weak_note(self)
+        early, self._c.early = self._c.early, []
+        for of, event in early:
+            if of == session:
+                watch("audit", event)
+            else:
+                self._c.early.append((of, event))
         self._finalizer = finalizer(self, self._c, session)
 
     def _note(self, method: str, params: Dict[str, Any]) -> None:
@@ -295,13 +312,13 @@ class Session:
         if self._finalizer.detach() is None:
             return
         self._c.sessions -= 1
-        self._c.tools.pop(self.id, None)
-        self._c.watchers.pop(self.id, None)
         if self._c.is_alive:
             try:
-                self._c.request("session.close", {"session": self.id}, session=self.id, on_note=self._note)
+                self._c.request("session.close", {"session": self.id}, session=self.id)
             except RpcError:
                 pass
+        self._c.tools.pop(self.id, None)
+        self._c.watchers.pop(self.id, None)
 
     def __enter__(self) -> "Session":
         return self
