@@ -102,6 +102,7 @@ if needs "a wall that can start a shell" run sh true; then
 	check "sh: standard error" gives oops sh 'bad'
 	check "sh: error" gives "broken: tool failed in [path]" sh 'broken'
 	check "sh: help" gives "Upper case." sh 'upper --help'
+	check "sh: which" gives /bin/upper sh 'which upper'
 	check "sh: extensions" gives "Upper case." sh 'extensions list --category text'
 	check "sh: extensions as JSON" gives '"name":"upper"' sh 'extensions list --json | tr -d " "'
 	check "sh: no such extension" gives "unknown extension" sh 'extensions info nope'
