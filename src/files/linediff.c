@@ -95,7 +95,7 @@ static int find_path(struct trace *t)
 static int collect(struct trace *t, int d)
 {
 	int x = t->a.count, y = t->b.count;
-	size_t total = (size_t)(x + y);
+	size_t total = (size_t)x + (size_t)y;
 	t->edits = mem_alloc(total + 1);
 	if (!t->edits)
 		return -CORDON_NOMEM;
@@ -126,7 +126,7 @@ static int collect(struct trace *t, int d)
 
 static int put_line(struct buf *b, char sign, const struct line *l)
 {
-	if (b->len + l->len + 32 > b->max)
+	if (!l || b->len + l->len + 32 > b->max)
 		return 0;
 	int r = buf_add_char(b, sign);
 	if (r == 0)

@@ -236,10 +236,11 @@ static const char *change_of(const struct holding *old, const struct holding *ne
 
 static int note(json_t *list, const struct holding *old, const struct holding *new)
 {
+	const struct holding *any = new ? new : old;
 	const char *change = change_of(old, new);
-	const char *path = new ? new->path : old->path;
-	if (!change)
+	if (!change || !any)
 		return 0;
+	const char *path = any->path;
 	json_t *item = json_pack("{s:o, s:s}", "path", json_string_lossy(path, strlen(path)),
 				 "change", change);
 	if (item && old)
