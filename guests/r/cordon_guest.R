@@ -103,7 +103,7 @@ validate <- function() {
 
 dll <- dyn.load(library_path("CORDON_R_LIB", "cordon_r.so"))
 for (routine in c("wire_token", "wire_send", "wire_next", "wire_call", "wire_encode", "wire_output",
-	"wire_flush", "wire_quote", "wire_text", "wire_context", "wire_address", "wire_interrupts", "wire_idle", "fork_serve"))
+	"wire_flush", "wire_quote", "wire_text", "wire_context", "wire_random", "wire_address", "wire_interrupts", "wire_idle", "fork_serve"))
 	assign(routine, getNativeSymbolInfo(routine, dll))
 
 if ("--validate" %in% commandArgs(TRUE)) {
@@ -509,10 +509,18 @@ prepare <- function() {
 	if (length(options$message_bytes)) message_bytes <<- as.double(options$message_bytes)
 	if (length(options$rpc_bytes)) rpc_bytes <<- as.double(options$rpc_bytes)
 	change_env(options$env)
+	if (length(options$tools)) {
+		detach("cordon:tools", character.only = TRUE)
+		install_tools(options$tools)
+	}
+}
+
+# What needs no options of the session: a template does it once for all.
+prepare_language <- function() {
 	base::options(device = new_device, warn = 1L, keep.source = TRUE, browserNLdisabled = TRUE)
 	set_base("quit", quit_now)
 	set_base("q", quit_now)
-	install_tools(options$tools)
+	install_tools(NULL)
 }
 
 # One execution that touches what every execution touches; its result goes nowhere.
@@ -527,10 +535,7 @@ warm <- function(codes = c("1+1", "x <- c(a=1,b=2); mean(x)", "f <- function() s
 }
 
 seed <- function() {
-	source <- file("/dev/urandom", "rb", raw = TRUE)
-	bytes <- readBin(source, "integer", 1L)
-	close(source)
-	set.seed(if (is.na(bytes)) 1L else bytes)
+	set.seed(.Call(wire_random))
 	tempdir(check = TRUE)
 }
 
@@ -540,7 +545,7 @@ template <- function() {
 		tryCatch(suppressMessages(library(package, character.only = TRUE)), error = function(e)
 			cat("cordon: preload of ", package, " failed: ", conditionMessage(e), "\n", sep = "",
 				file = stderr()))
-	base::options(warn = 1L, keep.source = TRUE)
+	prepare_language()
 	# Left to itself, R would compile these in the second execution of every session (60 ms).
 	for (name in ls(runtime)) {
 		f <- get(name, envir = runtime)
@@ -559,7 +564,10 @@ template <- function() {
 
 serve <- function() {
 	.Call(wire_interrupts, FALSE)
-	if ("--template" %in% commandArgs(TRUE)) template() else hello()
+	if ("--template" %in% commandArgs(TRUE)) template() else {
+		hello()
+		prepare_language()
+	}
 	prepare()
 	repeat {
 		m <- .Call(wire_next)

@@ -45,6 +45,7 @@ SEXP wire_interrupts(SEXP allowed); /* whether SIGINT may stop R code now; forge
 SEXP wire_address(SEXP name, SEXP env);
 SEXP wire_quote(SEXP text); /* as a JSON string */
 SEXP wire_text(SEXP v);     /* how a plain number or word prints; NULL: ask R */
+SEXP wire_random(void);     /* an integer from the kernel */
 SEXP wire_idle(SEXP ms);    /* whether nothing comes for so long */
 
 /* For a template: the next line, and the descriptors that came and nobody took yet. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -66,6 +67,14 @@ SEXP wire_interrupts(SEXP allowed)
 		R_interrupts_pending = 0;
 	R_interrupts_suspended = on ? FALSE : TRUE;
 	return R_NilValue;
+}
+
+SEXP wire_random(void)
+{
+	int x = 1;
+	if (getrandom(&x, sizeof(x), 0) != sizeof(x) || x == NA_INTEGER)
+		x = (int)getpid();
+	return Rf_ScalarInteger(x);
 }
 
 SEXP wire_idle(SEXP ms)
