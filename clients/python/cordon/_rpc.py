@@ -308,14 +308,16 @@ class Hub:
         self._lock = threading.Lock()
         self._connections: List[Connection] = []
 
-    def get(self) -> Connection:
+    def get(self, sessions: int = 0) -> Connection:
+        """One with room for so many more sessions, which are counted at once."""
         with self._lock:
             self._connections = [c for c in self._connections if c.is_alive]
-            for c in self._connections:
-                if c.sessions < SESSIONS_MAX:
-                    return c
-            self._connections.append(Connection())
-            return self._connections[-1]
+            c = next((c for c in self._connections if c.sessions < SESSIONS_MAX), None)
+            if c is None:
+                c = Connection()
+                self._connections.append(c)
+            c.sessions += sessions
+            return c
 
     def close(self) -> None:
         with self._lock:

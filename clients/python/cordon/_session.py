@@ -187,19 +187,24 @@ class Session:
                  on_audit: Optional[Callable[[Dict[str, Any]], Any]] = None, connection: Optional[Connection] = None,
                  **options: Any) -> None:
         listed = to_tools(tools)
-        self._c = connection or hub.get()
+        self._c = connection or hub.get(sessions=1)
+        if connection:
+            connection.sessions += 1
         self._on_approval, self._on_audit = on_approval, on_audit
         if on_audit:
             options["audit"] = True
         self._table = Table(listed)
-        r = self._c.request("session.open", open_params(guest, level, policy, listed, env, options))
         self.guest = guest
-        self._attach(r["session"])
+        self._attach("session.open", open_params(guest, level, policy, listed, env, options))
 
-    def _attach(self, session: str) -> None:
+    def _attach(self, method: str, params: Dict[str, Any]) -> None:
+        try:
+            session = self._c.request(method, params)["session"]
+        except BaseException:
+            self._c.sessions -= 1
+            raise
         self.id = session
         self.files = Files(self._c, session)
-        self._c.sessions += 1
         self._c.tools[session] = self._table
         self._c.watchers[session] = watch = weak_note(self)
         early, self._c.early = self._c.early, []
@@ -283,7 +288,10 @@ class Session:
         child = object.__new__(type(self))
         child._c, child.guest, child._table = self._c, self.guest, self._table
         child._on_approval, child._on_audit = self._on_approval, self._on_audit
-        child._attach(self._call("session.fork")["session"])
+        if not self._finalizer.alive:
+            raise StateError(-32600, "Session is not running.", {"code": "state"})
+        self._c.sessions += 1
+        child._attach("session.fork", {"session": self.id})
         return child
 
     def export(self) -> bytes:
@@ -360,7 +368,8 @@ class Pool:
         """A session that goes back to the pool when it is closed."""
         s = object.__new__(Session)
         s._c, s.guest, s._table, s._on_approval, s._on_audit = self._c, "", self._c.tools[self.id], None, None  # type: ignore
-        s._attach(self._c.request("pool.acquire", {"pool": self.id, "wait_ms": int(wait * 1000)})["session"])
+        self._c.sessions += 1
+        s._attach("pool.acquire", {"pool": self.id, "wait_ms": int(wait * 1000)})
         return s
 
     def status(self) -> Dict[str, int]:

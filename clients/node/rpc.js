@@ -1,0 +1,167 @@
+// The connection to `cordon rpc`: one message a line.
+import { spawn } from "node:child_process";
+import { createConnection } from "node:net";
+
+const LINE_MAX = 8 << 20;
+
+/** Cordon could not do what it was asked to. kind: "denied", "limit", "not_found", "state", ... */
+export class RpcError extends Error {
+  constructor(code, message, data = {}) {
+    super(message);
+    this.name = "RpcError";
+    this.code = code;
+    this.kind = data?.code ?? "";
+    this.errno = data?.errno;
+  }
+}
+
+/** The server is gone, and all its sessions with it. */
+export class ConnectionLost extends Error {
+  constructor(message) {
+    super(message);
+    this.name = "ConnectionLost";
+  }
+}
+
+/** A server of one's own, or (socketPath) the one that listens at a Unix socket. */
+export class Connection {
+  #pending = new Map();
+  #last = 0;
+  #chunks = [];
+  #lost = null;
+  #out;
+  #child = null;
+  #end;
+  sessions = 0;
+  owners = new Map(); // by session: { tools, onNote }
+
+  constructor({ program, args = [], socketPath } = {}) {
+    let input;
+    if (socketPath) {
+      const socket = createConnection(socketPath);
+      this.#out = input = socket;
+      socket.on("error", (e) => this.#lose(e.message));
+      this.#end = new Promise((resolve) => socket.on("close", resolve));
+    } else {
+      this.#child = spawn(program ?? process.env.CORDON ?? "cordon", ["rpc", ...args], { stdio: ["pipe", "pipe", "inherit"] });
+      this.#child.on("error", (e) => this.#lose(e.code === "ENOENT"
+        ? "the program 'cordon' was not found: install it, or name it in the environment variable CORDON" : e.message));
+      this.#out = this.#child.stdin;
+      input = this.#child.stdout;
+      this.#end = new Promise((resolve) => this.#child.on("close", resolve));
+    }
+    this.#out.on("error", () => this.#lose("the server is gone"));
+    input.on("data", (data) => this.#take(data));
+    input.on("end", () => this.#lose("the server is gone"));
+    this.#hold(false);
+  }
+
+  get isAlive() {
+    return this.#lost === null;
+  }
+
+  get pid() {
+    return this.#child?.pid;
+  }
+
+  /** A program with nothing else to do may end while a connection is idle. */
+  #hold(on) {
+    for (const x of this.#child ? [this.#child, this.#child.stdin, this.#child.stdout] : [this.#out]) {
+      if (on) x.ref?.();
+      else x.unref?.();
+    }
+  }
+
+  #send(message) {
+    const line = JSON.stringify(message);
+    if (line.length > LINE_MAX || Buffer.byteLength(line) > LINE_MAX)
+      throw new RangeError(`the request has ${Buffer.byteLength(line)} bytes; at most ${LINE_MAX} can be sent at once`);
+    if (!this.#out.destroyed) this.#out.write(line + "\n");
+  }
+
+  request(method, params = {}, { onNote, owner, signal } = {}) {
+    if (this.#lost) return Promise.reject(new ConnectionLost(this.#lost));
+    const id = ++this.#last;
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      this.#send({ jsonrpc: "2.0", id, method, params });
+      const abort = () => this.#lost || this.#send({ jsonrpc: "2.0", method: "cancel", params: { request_id: id } });
+      signal?.addEventListener("abort", abort, { once: true });
+      if (this.#pending.size === 0) this.#hold(true);
+      this.#pending.set(id, { onNote, owner, done: () => signal?.removeEventListener("abort", abort), resolve, reject });
+    });
+  }
+
+  /** Without waiting; what cannot be sent is dropped. */
+  notify(method, params) {
+    if (!this.#lost) this.#send({ jsonrpc: "2.0", method, params });
+  }
+
+  #settle(id) {
+    const p = this.#pending.get(id);
+    this.#pending.delete(id);
+    if (this.#pending.size === 0) this.#hold(false);
+    p?.done();
+    return p;
+  }
+
+  #take(data) {
+    let start = 0;
+    for (let end; (end = data.indexOf(10, start)) >= 0; start = end + 1) {
+      const part = data.subarray(start, end);
+      const line = this.#chunks.length ? Buffer.concat([...this.#chunks, part]) : part;
+      this.#chunks = [];
+      this.#handle(JSON.parse(line.toString()));
+    }
+    if (start < data.length) this.#chunks.push(data.subarray(start));
+  }
+
+  #handle(m) {
+    if (m.method === undefined) {
+      const p = this.#settle(m.id);
+      if (m.error) p?.reject(new RpcError(m.error.code, m.error.message, m.error.data));
+      else p?.resolve(m.result);
+      return;
+    }
+    const pending = this.#pending.get(m.params.request_id);
+    const owner = this.owners.get(m.params.session ?? m.params.session_id) ?? pending?.owner;
+    if (m.method === "tool.call") this.#call(m, owner);
+    else if (m.method === "output") pending?.onNote?.(m.params);
+    else (owner?.onNote ?? pending?.onNote)?.(m.method, m.params);
+  }
+
+  async #call(m, owner) {
+    let reply;
+    try {
+      if (!owner?.callTool) throw new Error("no such tool here");
+      reply = { result: { value: await owner.callTool(m.params.tool, m.params.args) } };
+      if (JSON.stringify(reply).length > LINE_MAX - 100) throw new RangeError("the tool's value is too large");
+    } catch (e) {
+      reply = { error: { code: 1, message: String(e?.message ?? e) } };
+    }
+    if (!this.#lost) this.#send({ jsonrpc: "2.0", id: m.id, ...reply });
+  }
+
+  #lose(why) {
+    if (this.#lost) return;
+    this.#lost = why;
+    for (const id of [...this.#pending.keys()]) this.#settle(id)?.reject(new ConnectionLost(why));
+  }
+
+  /** Ends the server and all that it owns. */
+  async close() {
+    const wasLost = this.#lost;
+    this.#lose("the connection is closed");
+    this.#out.end();
+    if (this.#child && !wasLost) {
+      this.#hold(true);
+      const timer = setTimeout(() => this.#child.kill("SIGKILL"), 5000);
+      await this.#end;
+      clearTimeout(timer);
+    }
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {
+    await this.close();
+  }
+}
