@@ -18,6 +18,12 @@ static int commands(const struct guest_options *o, struct launch *l, const char 
 			return err_errno(reterr, ENOMEM, "the view");
 		return 0;
 	}
+	/* What is not named is not there; the shell should say why. */
+	static const char handler[] =
+		"() { printf 'cordon: %s: not among the commands of the policy\\n' \"$1\" >&2; "
+		"return 126; }";
+	if (launch_env(l, "BASH_FUNC_command_not_found_handle%%", handler) < 0)
+		return err_errno(reterr, ENOMEM, "the environment");
 	int r = view_program(l, shell, reterr);
 	if (r == 0)
 		r = view_commands(l, list, reterr);

@@ -350,6 +350,7 @@ static void finish(struct execution *x)
 		r->cpu_ms = (double)(cpu_us - x->evidence.before.cpu_us) / 1e3;
 	r->memory_mb = (double)peak / (1024 * 1024);
 	network_end(x->session->network, r);
+	x->evidence.err_text = buf_text(&x->err.kept);
 	verdict_reach(&x->evidence, x->engine, &x->session->policy, r);
 	r->out = x->out.kept;
 	r->err = x->err.kept;

@@ -46,7 +46,7 @@ static char *said_path(const struct evidence *v)
 	return close ? str_ndup(open + 3, (size_t)(close - open - 3)) : NULL;
 }
 
-static bool is_full(const struct engine *e)
+static bool is_full(struct engine *e)
 {
 	struct statvfs s;
 
@@ -71,45 +71,58 @@ static void add_file_denial(const struct evidence *v, int os_errno, struct cordo
 			  "remedy", "mounts: name the directory in the policy", "count", 1));
 }
 
-static const char *kind_of_exception(const struct evidence *v, const struct engine *e, int os_errno)
+/* Both the control group and RLIMIT_NPROC refuse with EAGAIN; only the group counts refusals, and
+ * the other comes first. Without a group there is only what the guest says. */
+static bool is_crowded(const struct evidence *v, struct engine *e, const struct policy *p)
 {
-	static const char *const said[][2] = { { "syntax", "syntax" },
-					       { "tool", "tool" },
-					       { "memory", "memory" },
-					       { "import", "denied" },
-					       { "denied", "denied" } };
+	const struct cgroup *c = box_cgroup(e->box);
 
-	for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++)
-		if (str_eq(v->kind, said[i][0]))
-			return said[i][1];
-	switch (os_errno) {
-	case EFBIG:
-		return "file_size";
-	case ENOSPC:
-		return is_full(e) ? "disk" : "exception";
-	case EAGAIN:
-		return e->counted.pids_refused > v->before.pids_refused ||
-				       box_cgroup(e->box)->count == 0
-			       ? "processes"
-			       : "exception";
-	case EACCES:
-	case EPERM:
-	case EROFS:
-		return "denied";
-	default:
-		return "exception";
-	}
+	return c->count == 0 || e->counted.pids_refused > v->before.pids_refused ||
+	       cgroup_pids_peak(c) >= p->processes;
 }
 
-static void exception(const struct evidence *v, struct engine *e, struct cordon_result *r)
+static bool is_fork_refused(const struct evidence *v, int os_errno)
 {
+	return os_errno == EAGAIN || (v->message && strstr(v->message, "start new thread"));
+}
+
+/* What the guest says names the exception; what it cannot know better than the kernel does not
+ * count. */
+static const char *exception_kind(const struct evidence *v, struct engine *e,
+				  const struct policy *p)
+{
+	static const struct {
+		const char *said, *kind;
+	} kinds[] = { { "syntax", "syntax" },
+		      { "tool", "tool" },
+		      { "memory", "memory" },
+		      { "import", "denied" },
+		      { "denied", "denied" } };
 	int os_errno = said_errno(v);
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (str_eq(v->kind, kinds[i].said))
+			return kinds[i].kind;
+	if (os_errno == EFBIG)
+		return "file_size";
+	if (os_errno == ENOSPC && is_full(e))
+		return "disk";
+	if (is_fork_refused(v, os_errno) && is_crowded(v, e, p))
+		return "processes";
+	if (os_errno == EACCES || os_errno == EPERM || os_errno == EROFS)
+		return "denied";
+	return "exception";
+}
+
+static void exception(const struct evidence *v, struct engine *e, const struct policy *p,
+		      struct cordon_result *r)
+{
 	const char *name = v->name ? v->name : "error";
 
 	cgroup_read(box_cgroup(e->box), &e->counted);
-	const char *kind = kind_of_exception(v, e, os_errno);
+	const char *kind = exception_kind(v, e, p);
 	if (str_eq(kind, "denied"))
-		add_file_denial(v, os_errno, r);
+		add_file_denial(v, said_errno(v), r);
 	if (v->message && v->message[0])
 		(void)result_fail(r, kind, "%s: %s", name, v->message);
 	else
@@ -136,20 +149,69 @@ static const char *seconds(uint64_t ms, char *text, size_t size)
 	return text;
 }
 
-static void killed(const struct evidence *v, const struct status *s, int signo,
-		   const struct policy *p, struct cordon_result *r)
+/* RLIMIT_CPU ends with SIGKILL, and the kernel's rougher clock for it may be ahead of ours. */
+static bool is_out_of_cpu(const struct evidence *v, const struct status *s, const struct policy *p,
+			  int signo)
 {
-	if (signo == SIGXCPU || v->over_cpu ||
-	    (signo == SIGKILL && s->cpu_us + 100000 >= p->cpu_seconds * 1000000))
-		(void)result_fail(r, "cpu",
-				  "killed: the CPU time limit of %llu seconds was reached",
-				  (unsigned long long)p->cpu_seconds);
-	else if (signo == SIGXFSZ)
-		(void)result_fail(r, "file_size", "killed: a file grew over %llu bytes",
-				  (unsigned long long)p->file_bytes);
-	else
-		(void)result_fail(r, "crashed", "killed by signal %d (%s)", signo,
-				  strsignal(signo));
+	uint64_t limit_us = p->cpu_seconds * 1000000;
+
+	return signo == SIGXCPU || v->over_cpu ||
+	       (signo == SIGKILL && s->cpu_us >= limit_us - limit_us / 4);
+}
+
+/* A command that the policy does not name, as the shell's handler tells it (guest/sh.c). */
+static void add_command_denial(const struct evidence *v, const struct policy *p,
+			       struct cordon_result *r)
+{
+	const char *end = v->err_text ? strstr(v->err_text, ": not among the commands") : NULL;
+	const char *start = end;
+
+	if (p->commands.all)
+		return;
+	while (start && start > v->err_text && start[-1] != ' ' && start[-1] != '\n')
+		start--;
+	json_t *target = end ? json_string_lossy(start, (size_t)(end - start)) : json_null();
+	json_array_append_new(result_array(&r->denials),
+			      json_pack("{s:s, s:o, s:s, s:s, s:s, s:i}", "operation", "execute",
+					"target", target, "layer", "mount", "rule",
+					"only the commands of the policy are there", "remedy",
+					"commands: name the program in the policy", "count", 1));
+}
+
+/* bash says so on stderr and ends with 2; the code is a file of this name. */
+static bool is_shell_syntax(const struct evidence *v, const struct engine *e, int exit_code)
+{
+	return !e->wire && exit_code == 2 && v->err_text &&
+	       str_starts(v->err_text, "/run/cordon/code: line ") &&
+	       strstr(v->err_text, "syntax error");
+}
+
+/* The guest ended by itself with a status that is no success. */
+static void bad_status(const struct evidence *v, struct engine *e, const struct policy *p,
+		       struct cordon_result *r)
+{
+	const char *kind = "exception";
+
+	if (is_shell_syntax(v, e, r->exit_code)) {
+		const char *text = v->err_text + strlen("/run/cordon/code: ");
+		(void)result_fail(r, "syntax", "%.*s", (int)strcspn(text, "\n"), text);
+		return;
+	}
+	/* A shell passes on how its last command was killed. */
+	if (r->exit_code == 128 + SIGXFSZ)
+		kind = "file_size";
+	else if (r->exit_code == 128 + SIGXCPU)
+		kind = "cpu";
+	else if (r->exit_code == 126)
+		kind = "denied";
+	else if (e->counted.pids_refused > v->before.pids_refused ||
+		 (cgroup_pids_peak(box_cgroup(e->box)) >= p->processes))
+		kind = "processes";
+	else if (is_full(e))
+		kind = "disk";
+	if (r->exit_code == 126)
+		add_command_denial(v, p, r);
+	(void)result_fail(r, kind, "exited with status %d", r->exit_code);
 }
 
 /* The guest is dead without a result. */
@@ -157,10 +219,9 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 		  struct cordon_result *r)
 {
 	const struct status *s = box_status(e->box);
-	struct cgroup_counts now;
 	int status = s->wait_status;
 
-	cgroup_read(box_cgroup(e->box), &now);
+	cgroup_read(box_cgroup(e->box), &e->counted);
 	if (s->state == STATE_FAILED) {
 		cleanup_error struct cordon_error *err = NULL;
 		(void)box_failure(e->box, &err);
@@ -170,20 +231,23 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 	/* The keeper ends the whole sandbox, so nobody was left to tell of the guest's end. */
 	int signo = s->memory_kills > 0 ? SIGKILL : WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	r->exit_code = signo ? 128 + signo : WEXITSTATUS(status);
-	if (now.oom_kills > v->before.oom_kills || s->memory_kills > 0)
+	if (e->counted.oom_kills > v->before.oom_kills || s->memory_kills > 0)
 		(void)result_fail(r, "memory", "killed: the memory limit of %llu bytes was reached",
 				  (unsigned long long)p->memory_bytes);
-	else if (signo || v->over_cpu)
-		killed(v, s, signo, p, r);
+	else if (is_out_of_cpu(v, s, p, signo))
+		(void)result_fail(r, "cpu",
+				  "killed: the CPU time limit of %llu seconds was reached",
+				  (unsigned long long)p->cpu_seconds);
+	else if (signo == SIGXFSZ)
+		(void)result_fail(r, "file_size", "killed: a file grew over %llu bytes",
+				  (unsigned long long)p->file_bytes);
+	else if (signo)
+		(void)result_fail(r, "crashed", "killed by signal %d (%s)", signo,
+				  strsignal(signo));
 	else if (s->state != STATE_EXITED)
 		(void)result_fail(r, "crashed", "the sandbox ended without a status");
 	else if (r->exit_code != 0)
-		(void)result_fail(r,
-				  now.pids_refused > v->before.pids_refused ? "processes"
-				  : is_full(e)                              ? "disk"
-				  : r->exit_code == 126                     ? "denied"
-									    : "exception",
-				  "exited with status %d", r->exit_code);
+		bad_status(v, e, p, r);
 	else if (e->wire)
 		(void)result_fail(r, "crashed", "the guest ended without a result");
 	else
@@ -223,6 +287,6 @@ void verdict_reach(const struct evidence *v, struct engine *e, const struct poli
 	} else if (v->ok) {
 		r->success = true;
 	} else {
-		exception(v, e, r);
+		exception(v, e, p, r);
 	}
 }

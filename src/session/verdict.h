@@ -16,6 +16,7 @@ struct evidence {
 	bool ok, has_exit_code;
 	int exit_code;
 	char *kind, *name, *message;
+	const char *err_text; /* stderr as far as it was kept; borrowed */
 	/* Counters before the execution. */
 	struct cgroup_counts before;
 	uint32_t denials_before[STATUS_DENIALS];

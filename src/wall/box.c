@@ -313,8 +313,9 @@ int box_failure(const struct box *b, struct cordon_error **reterr)
 	if (s->state != STATE_FAILED)
 		return 0;
 	const char *what = s->stage < sizeof(words) / sizeof(*words) ? words[s->stage] : "?";
-	return err_errno(reterr, s->os_errno, "the sandbox could not %s (step %u): %s", what,
-			 s->detail, strerror(s->os_errno));
+	/* Not err_errno: an EPERM here is this machine's, not the policy's refusal. */
+	return err_set(reterr, CORDON_OS, "the sandbox could not %s (step %u): %s", what, s->detail,
+		       strerror(s->os_errno));
 }
 
 void box_kill(struct box *b)

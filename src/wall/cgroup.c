@@ -210,6 +210,16 @@ uint64_t cgroup_read_peak(const struct cgroup *c)
 	return strtoull(text, NULL, 10);
 }
 
+uint64_t cgroup_pids_peak(const struct cgroup *c)
+{
+	if (c->count == 0)
+		return 0;
+	int pids = c->is_v2 ? c->dir_fds[0] : c->dir_fds[CONTROLLER_PIDS];
+	uint64_t peak = or_zero(number_in(pids, "pids.peak", NULL));
+
+	return peak ? peak : or_zero(number_in(pids, "pids.current", NULL));
+}
+
 void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret)
 {
 	*ret = (struct cgroup_counts){ 0 };

@@ -37,6 +37,8 @@ struct cgroup_options {
 /* Makes and limits them; with no usable place *ret is empty and that is success. */
 int cgroup_make(const struct machine *m, const struct policy *p, const struct cgroup_options *opts,
 		struct cgroup *ret, struct cordon_error **reterr);
+/* The most processes there were at once; 0: unknown. */
+uint64_t cgroup_pids_peak(const struct cgroup *c);
 void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret);
 uint64_t cgroup_read_peak(const struct cgroup *c); /* bytes; 0: unknown */
 /* Removes the directories when nothing is left in them, and closes everything. */

@@ -16,7 +16,7 @@
 
 #include "wall/init/kernel.h"
 
-enum { STACK_BYTES = 64 * 1024, PARK = 500 };
+enum { STACK_BYTES = 64 * 1024, PARK = SPAWN_FDS };
 
 struct child_job {
 	const struct spawn *spawn;

@@ -22,6 +22,14 @@ int seal_rlimits(struct job *j)
 		const struct plan_rlimit *l = &j->plan->rlimits[i];
 		struct rlimit r = { .rlim_cur = l->soft, .rlim_max = l->hard };
 
+		if (setrlimit((int)l->resource, &r) == 0)
+			continue;
+		/* The host's own hard limit is lower: stricter than asked, and read back. */
+		struct rlimit has;
+		if (errno != EPERM || getrlimit((int)l->resource, &has) != 0)
+			return plan_fail(j, STAGE_RLIMITS, i, errno);
+		r.rlim_max = r.rlim_max < has.rlim_max ? r.rlim_max : has.rlim_max;
+		r.rlim_cur = r.rlim_cur < r.rlim_max ? r.rlim_cur : r.rlim_max;
 		if (setrlimit((int)l->resource, &r) != 0)
 			return plan_fail(j, STAGE_RLIMITS, i, errno);
 	}
