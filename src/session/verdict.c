@@ -197,8 +197,11 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 		(void)result_fail(r, "syntax", "%.*s", (int)strcspn(text, "\n"), text);
 		return;
 	}
+	/* RLIMIT_DATA comes before the keeper's watch; a shell then ends with 2. */
+	if (box_status(e->box)->memory_peak_kib * 1024 >= p->memory_bytes - p->memory_bytes / 8)
+		kind = "memory";
 	/* A shell passes on how its last command was killed. */
-	if (r->exit_code == 128 + SIGXFSZ)
+	else if (r->exit_code == 128 + SIGXFSZ)
 		kind = "file_size";
 	else if (r->exit_code == 128 + SIGXCPU)
 		kind = "cpu";

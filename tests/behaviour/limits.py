@@ -100,7 +100,8 @@ CASES = [
     case("LIM-15: not truncated", "echo hello", "sh", ["--set", "stdout_bytes=1M"], truncated__stdout=False, stdout="hello\n"),
     case("LIM-16: 50 MB by default", "print('x' * (50 << 20))", stdout=lambda v: len(v) == 1 << 20, truncated__stdout=True,
          success=True),
-    case("LIM-21: recursion", "f(){ f; }; f", "sh", ["--timeout", "20s"], success=False, status=139, error_kind="crashed"),
+    case("LIM-21: recursion in a shell", "f(){ f; }; f", "sh", ["--timeout", "60s", "--set", "stack_bytes=1M"], success=False,
+         status=139, error_kind="crashed"),
     case("LIM-21: recursion in Python", "def f(): f()\nf()", status=1, error_kind="exception", exception__name="RecursionError"),
 ]
 
