@@ -27,7 +27,7 @@ static int workspace_of(struct cordon_session *s, struct workspace **ret,
 int cordon_file_read(struct cordon_session *s, const char *path, char **ret, size_t *ret_len,
 		     struct cordon_error **reterr)
 {
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
 	return r < 0 ? r : workspace_read(ws, path, 0, ret, ret_len, reterr);
@@ -36,7 +36,7 @@ int cordon_file_read(struct cordon_session *s, const char *path, char **ret, siz
 int cordon_file_read_at(struct cordon_session *s, const char *path, uint64_t offset, void *bytes,
 			size_t len, size_t *ret_len, struct cordon_error **reterr)
 {
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
 	return r < 0 ? r : workspace_read_at(ws, path, offset, bytes, len, ret_len, reterr);
@@ -45,7 +45,7 @@ int cordon_file_read_at(struct cordon_session *s, const char *path, uint64_t off
 int cordon_file_write(struct cordon_session *s, const char *path, const void *bytes, size_t len,
 		      struct cordon_error **reterr)
 {
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
 	return r < 0 ? r : workspace_write(ws, path, bytes, len, reterr);
@@ -54,7 +54,7 @@ int cordon_file_write(struct cordon_session *s, const char *path, const void *by
 int cordon_file_append(struct cordon_session *s, const char *path, const void *bytes, size_t len,
 		       struct cordon_error **reterr)
 {
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
 	return r < 0 ? r : workspace_append(ws, path, bytes, len, reterr);
@@ -63,7 +63,7 @@ int cordon_file_append(struct cordon_session *s, const char *path, const void *b
 int cordon_file_stat(struct cordon_session *s, const char *path, struct cordon_file_info *ret,
 		     struct cordon_error **reterr)
 {
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
 	return r < 0 ? r : workspace_stat(ws, path, ret, reterr);
@@ -72,7 +72,7 @@ int cordon_file_stat(struct cordon_session *s, const char *path, struct cordon_f
 int cordon_file_list(struct cordon_session *s, const char *path, cordon_file_list_fn fn, void *arg,
 		     struct cordon_error **reterr)
 {
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
 	return r < 0 ? r : workspace_list(ws, path, fn, arg, reterr);
@@ -81,7 +81,7 @@ int cordon_file_list(struct cordon_session *s, const char *path, cordon_file_lis
 int cordon_file_mkdir(struct cordon_session *s, const char *path, bool parents,
 		      struct cordon_error **reterr)
 {
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
 	return r < 0 ? r : workspace_mkdir(ws, path, parents, reterr);
@@ -90,7 +90,7 @@ int cordon_file_mkdir(struct cordon_session *s, const char *path, bool parents,
 int cordon_file_move(struct cordon_session *s, const char *from, const char *to,
 		     struct cordon_error **reterr)
 {
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
 	return r < 0 ? r : workspace_move(ws, from, to, reterr);
@@ -99,7 +99,7 @@ int cordon_file_move(struct cordon_session *s, const char *from, const char *to,
 int cordon_file_remove(struct cordon_session *s, const char *path, bool recursive,
 		       struct cordon_error **reterr)
 {
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
 	return r < 0 ? r : workspace_remove(ws, path, recursive, reterr);
@@ -147,7 +147,7 @@ static int hold_workspace(struct cordon_session *s, struct workspace **ret,
 
 int cordon_snapshot_create(struct cordon_session *s, const char *name, struct cordon_error **reterr)
 {
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = hold_workspace(s, &ws, reterr);
 
 	if (r < 0)
@@ -165,7 +165,7 @@ int cordon_snapshot_restore(struct cordon_session *s, const char *name,
 			    struct cordon_error **reterr)
 {
 	cleanup_free char *state = NULL;
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = hold_workspace(s, &ws, reterr);
 
 	if (r < 0)
@@ -193,7 +193,7 @@ int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,
 			struct cordon_error **reterr)
 {
 	struct cordon_session *child = NULL;
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = hold_workspace(s, &ws, reterr);
 
 	if (r < 0)
@@ -227,7 +227,7 @@ int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,
 
 int cordon_files_export(struct cordon_session *s, int fd, struct cordon_error **reterr)
 {
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = hold_workspace(s, &ws, reterr);
 
 	if (r < 0)
@@ -242,7 +242,7 @@ int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json
 			struct cordon_error **reterr)
 {
 	cleanup_free char *state = NULL;
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = hold_workspace(s, &ws, reterr);
 
 	if (r < 0)
@@ -261,7 +261,7 @@ struct cordon_project {
 int cordon_project_open(struct cordon_session *s, const char *host_dir, struct cordon_project **ret,
 			struct cordon_error **reterr)
 {
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
 	if (r < 0)
@@ -301,7 +301,7 @@ int cordon_project_apply(struct cordon_project *p, const char *const *paths, siz
 int cordon_file_get_tar(struct cordon_session *s, const char *path, int tar_fd,
 			struct cordon_error **reterr)
 {
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
 	return r < 0 ? r : pack_to_fd(ws, path, tar_fd, reterr);
@@ -310,7 +310,7 @@ int cordon_file_get_tar(struct cordon_session *s, const char *path, int tar_fd,
 int cordon_file_put_tar(struct cordon_session *s, const char *path, int tar_fd,
 			struct cordon_error **reterr)
 {
-	struct workspace *ws;
+	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
 	return r < 0 ? r : unpack_from_fd(ws, path, tar_fd, NULL, reterr);

@@ -1,0 +1,326 @@
+/* bench/sessions.c - what sessions cost: live, pooled, fresh from a template, cold; how many a second;
+ * how much memory; how fast output is read. Rounds are interleaved, figures are medians, because the
+ * machine is shared. Usage: sessions [ROUNDS] */
+#include <cordon/cordon.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+
+enum { MAX_ROUNDS = 1000, MAX_ROWS = 32, RATE_MS = 3000, PRINT_MB = 1024 };
+
+struct row {
+	const char *name;
+	double limit_ms; /* the target; 0: none */
+	double ms[MAX_ROUNDS];
+	size_t count;
+};
+
+static struct row rows[MAX_ROWS];
+static size_t row_count;
+
+static struct row *row(const char *name, double limit_ms)
+{
+	struct row *r = &rows[row_count++];
+
+	r->name = name;
+	r->limit_ms = limit_ms;
+	return r;
+}
+
+static void check(int r, const struct cordon_error *e, const char *what)
+{
+	if (r >= 0)
+		return;
+	for (; e; e = cordon_error_cause(e))
+		fprintf(stderr, "%s: %s\n", what, cordon_error_message(e));
+	exit(1);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double now_ms(void)
+{
+	return (double)clock_now_ns() / 1e6;
+}
+
+static void execute(struct cordon_session *s, const char *code)
+{
+	struct cordon_error *e = NULL;
+	struct cordon_result *r = NULL;
+
+	check(cordon_session_execute(s, &(struct cordon_execute_options){ .code = code }, &r, &e), e,
+	      "execute");
+	if (!cordon_result_success(r)) {
+		fprintf(stderr, "%s: %s\n", code, cordon_result_error(r));
+		exit(1);
+	}
+	cordon_result_free(r);
+}
+
+static struct cordon_session *open_session(const char *guest, const struct cordon_policy *p, bool cold)
+{
+	struct cordon_error *e = NULL;
+	struct cordon_session *s = NULL;
+	struct cordon_session_options o = { .guest = guest, .policy = p, .cold = cold };
+
+	check(cordon_session_open(&o, &s, &e), e, guest);
+	return s;
+}
+
+/* One guest: rows for live, pooled and fresh. */
+struct subject {
+	const char *guest, *code;
+	struct cordon_policy *policy;
+	struct cordon_session *live;
+	struct cordon_pool *pool;
+	struct row *live_row, *pool_row, *fresh_row, *fresh_run_row, *cold_row;
+};
+
+static void measure(struct subject *t, bool with_cold)
+{
+	struct cordon_error *e = NULL;
+	struct cordon_result *r = NULL;
+	double a = now_ms();
+
+	execute(t->live, t->code);
+	t->live_row->ms[t->live_row->count++] = now_ms() - a;
+
+	struct cordon_execute_options o = { .code = t->code };
+	a = now_ms();
+	check(cordon_pool_execute(t->pool, &o, 10000, &r, &e), e, "pool");
+	t->pool_row->ms[t->pool_row->count++] = now_ms() - a;
+	cordon_result_free(r);
+
+	a = now_ms();
+	struct cordon_session *s = open_session(t->guest, t->policy, !t->fresh_row);
+	double b = now_ms();
+	execute(s, t->code);
+	if (t->fresh_row) {
+		t->fresh_row->ms[t->fresh_row->count++] = b - a;
+		t->fresh_run_row->ms[t->fresh_run_row->count++] = now_ms() - a;
+	}
+	cordon_session_close(s);
+	if (!with_cold)
+		return;
+	a = now_ms();
+	s = open_session(t->guest, t->policy, true);
+	execute(s, t->code);
+	t->cold_row->ms[t->cold_row->count++] = now_ms() - a;
+	cordon_session_close(s);
+}
+
+static void bare_python(struct row *r)
+{
+	double a = now_ms();
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execl("/usr/bin/python3", "python3", "-I", "-c", "1+1", (char *)NULL);
+		_exit(1);
+	}
+	waitpid(pid, NULL, 0);
+	r->ms[r->count++] = now_ms() - a;
+}
+
+static void print_rows(void)
+{
+	printf("%-44s %9s %9s %9s  %s\n", "", "median ms", "p10", "p90", "target");
+	for (size_t i = 0; i < row_count; i++) {
+		struct row *r = &rows[i];
+
+		if (r->count == 0)
+			continue;
+		qsort(r->ms, r->count, sizeof(double), compare);
+		double median = r->ms[r->count / 2];
+		printf("%-44s %9.3f %9.3f %9.3f  ", r->name, median, r->ms[r->count / 10],
+		       r->ms[r->count * 9 / 10]);
+		if (r->limit_ms > 0)
+			printf("<= %.2f %s", r->limit_ms, median <= r->limit_ms ? "met" : "MISSED");
+		printf("\n");
+	}
+}
+
+struct worker {
+	const struct cordon_policy *policy;
+	uint64_t until_ns;
+	unsigned done;
+};
+
+static void *churn(void *arg)
+{
+	struct worker *w = arg;
+
+	while (clock_now_ns() < w->until_ns) {
+		struct cordon_session *s = open_session("python", w->policy, false);
+		execute(s, "1+1");
+		cordon_session_close(s);
+		w->done++;
+	}
+	return NULL;
+}
+
+static void rate(const struct cordon_policy *p)
+{
+	enum { WORKERS = 4 };
+	struct worker w[WORKERS];
+	pthread_t t[WORKERS];
+	unsigned total = 0;
+	double a = now_ms();
+
+	for (int i = 0; i < WORKERS; i++) {
+		w[i] = (struct worker){ .policy = p,
+					.until_ns = clock_now_ns() + RATE_MS * 1000000ULL };
+		pthread_create(&t[i], NULL, churn, &w[i]);
+	}
+	for (int i = 0; i < WORKERS; i++) {
+		pthread_join(t[i], NULL);
+		total += w[i].done;
+	}
+	double per_second = total / ((now_ms() - a) / 1000);
+	printf("%-44s %9.0f                      >= 600 %s\n", "sessions a second, Python", per_second,
+	       per_second >= 600 ? "met" : "MISSED");
+}
+
+/* Proportional set size of a process of the session, in MB. */
+static double pss_mb(struct cordon_session *s)
+{
+	cleanup_free char *text = cordon_session_describe(s);
+	cleanup_json json_t *j = NULL;
+	char path[64], line[256];
+	long pid = 0, kb = 0;
+
+	if (!text || json_parse(text, strlen(text), 0, &j, NULL) < 0)
+		return 0;
+	long init = (long)json_integer_value(json_object_get(j, "pid"));
+	snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", init, init);
+	FILE *f = fopen(path, "re");
+	if (!f || fscanf(f, "%ld", &pid) != 1)
+		pid = init;
+	if (f)
+		fclose(f);
+	snprintf(path, sizeof(path), "/proc/%ld/smaps_rollup", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Pss: %ld", &kb) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return (double)kb / 1024;
+}
+
+static void memory(const char *name, const char *guest, const struct cordon_policy *p, double limit)
+{
+	enum { SESSIONS = 10 };
+	struct cordon_session *s[SESSIONS];
+	double total = 0;
+
+	for (int i = 0; i < SESSIONS; i++)
+		s[i] = open_session(guest, p, false);
+	usleep(200000);
+	for (int i = 0; i < SESSIONS; i++)
+		total += pss_mb(s[i]);
+	printf("%-44s %9.2f                      <= %.1f MB %s\n", name, total / SESSIONS, limit,
+	       total / SESSIONS <= limit ? "met" : "MISSED");
+	for (int i = 0; i < SESSIONS; i++)
+		cordon_session_close(s[i]);
+}
+
+static void throughput(const struct cordon_policy *p)
+{
+	struct cordon_session *s = open_session("python", p, false);
+	char code[128];
+
+	snprintf(code, sizeof(code), "import os\nb=b'x'*1048576\nfor _ in range(%d): os.write(1,b)",
+		 PRINT_MB);
+	double a = now_ms();
+	execute(s, code);
+	double rate_mb = PRINT_MB / ((now_ms() - a) / 1000);
+	struct rusage ru;
+	getrusage(RUSAGE_SELF, &ru);
+	printf("%-44s %9.0f                      >= 300 MB/s %s\n", "stdout through the reader", rate_mb,
+	       rate_mb >= 300 ? "met" : "MISSED");
+	printf("%-44s %9.1f MB\n", "peak memory of this process", (double)ru.ru_maxrss / 1024);
+	cordon_session_close(s);
+}
+
+static struct cordon_policy *policy_with(const char *set)
+{
+	struct cordon_policy *p = NULL;
+	struct cordon_error *e = NULL;
+
+	check(cordon_policy_new(NULL, &p, &e), e, "policy");
+	if (set)
+		check(cordon_policy_set(p, set, &e), e, set);
+	return p;
+}
+
+static void start(struct subject *t)
+{
+	struct cordon_error *e = NULL;
+	struct cordon_pool_options o = { .session = { .guest = t->guest, .policy = t->policy },
+					 .size = 4,
+					 .max_size = 8 };
+
+	t->live = open_session(t->guest, t->policy, false);
+	check(cordon_pool_new(&o, &t->pool, &e), e, "pool");
+}
+
+int main(int argc, char **argv)
+{
+	int rounds = argc > 1 ? atoi(argv[1]) : 100;
+	struct cordon_policy *plain = policy_with(NULL), *pandas = policy_with("preload=pandas,numpy");
+	struct row *bare = row("bare python3 -c 1+1", 0);
+	struct subject subjects[] = {
+		{ "python", "1+1", plain, NULL, NULL, row("Python live: 1+1", 0.15),
+		  row("Python pooled: 1+1", 0.3), row("Python fresh from a template: open", 2),
+		  row("Python fresh: open and 1+1", 0), row("Python cold: open and 1+1", 0) },
+		{ "python", "pandas = __import__('pandas')", pandas, NULL, NULL,
+		  row("pandas live: import", 0), row("pandas pooled: import", 0),
+		  row("pandas fresh from a template: open", 3), row("pandas fresh: open and import", 0),
+		  row("pandas cold: open and import", 0) },
+		{ "r", "1+1", plain, NULL, NULL, row("R live: 1+1", 0.15), row("R pooled: 1+1", 0.3),
+		  row("R fresh from a template: open", 3), row("R fresh: open and 1+1", 0),
+		  row("R cold: open and 1+1", 0) },
+		{ "node", "1+1", plain, NULL, NULL, row("Node live: 1+1", 0), row("Node pooled: 1+1", 2),
+		  NULL, NULL, row("Node cold: open and 1+1", 0) },
+		{ "sh", ":", plain, NULL, NULL, row("sh live: :", 0), row("sh pooled: :", 0), NULL, NULL,
+		  row("sh cold: open and :", 0) },
+	};
+	size_t count = sizeof(subjects) / sizeof(*subjects);
+
+	for (size_t i = 0; i < count; i++)
+		start(&subjects[i]);
+	usleep(500000);
+	for (int round = 0; round < rounds && round < MAX_ROUNDS; round++) {
+		for (size_t i = 0; i < count; i++)
+			measure(&subjects[i], round % 20 == 0);
+		if (round % 5 == 0)
+			bare_python(bare);
+		usleep(20000); /* the pools' own threads are not what is measured */
+	}
+	for (size_t i = 0; i < count; i++) {
+		cordon_pool_free(subjects[i].pool);
+		cordon_session_close(subjects[i].live);
+	}
+	print_rows();
+	rate(plain);
+	memory("idle session, Python (PSS of the guest, MB)", "python", plain, 1.5);
+	memory("idle session, pandas (PSS of the guest, MB)", "python", pandas, 6);
+	memory("idle session, R (PSS of the guest, MB)", "r", plain, 5);
+	throughput(plain);
+	return 0;
+}
