@@ -179,6 +179,8 @@ static scmp_filter_ctx whole(uint32_t guest, bool net)
 
 	allowed_calls(c, guest);
 	argument_rules(c);
+	if (guest == GUEST_POD) /* it narrows itself further: a filter on top can only take away */
+		add_if(c, SCMP_ACT_ALLOW, "prctl", SCMP_A0(SCMP_CMP_EQ, 22 /* SET_SECCOMP */));
 	clone_rules(c, SCMP_ACT_ALLOW, SCMP_ACT_NOTIFY);
 	file_rules(c, SCMP_ACT_ALLOW, SCMP_ACT_NOTIFY);
 	socket_rules(c, net);
