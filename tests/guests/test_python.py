@@ -3,8 +3,10 @@ import base64
 import json
 import math
 import os
+import shutil
 import struct
 import subprocess
+import tempfile
 import time
 
 from driver import Gone, Guest, Template, TOP, forklib, validate
@@ -704,3 +706,35 @@ def test_validation():
         assert r["valid"] and r["warnings"] == [
             "Code contains call to `%s()` which may be restricted by the sandbox" % name], (code, r)
     assert len(check("eval('1'); eval('2'); exec('3')")["warnings"]) == 2
+
+
+def test_compiled_runtime():
+    """The bundle that the build makes: used by the interpreter that made it, passed over by others."""
+    source = os.path.dirname(RUNTIME)
+    names = [f for f in os.listdir(source) if f.startswith("cordon_") and f.endswith(".py")]
+    d = tempfile.mkdtemp(prefix="bundle-")
+    try:
+        for f in names:
+            shutil.copy(os.path.join(source, f), d)
+        parts = [os.path.join(d, f) for f in names if f != "cordon_guest.py"]
+        out = os.path.join(d, "cordon_python.bin")
+        subprocess.run([PYTHON, "-I", os.path.join(source, "bundle.py"), out] + parts + ["--at", d], check=True)
+        with open(out, "rb") as f:
+            good = f.read()
+        for p in parts:
+            with open(p, "w") as f:
+                f.write("raise SystemExit('the source was read')\n")
+        argv = [PYTHON, "-I", os.path.join(d, "cordon_guest.py")]
+        with Guest(argv) as g:
+            assert g.value("1+1") == 2
+            r = g.run("def f():\n    1/0\nf()")
+            assert "cordon_" not in r.error["traceback"] and r.error["line"] == 2, r
+        assert validate(argv + ["--validate"], "x = (")["valid"] is False
+        with open(out, "wb") as f:
+            f.write(b"\0\0\0\0" + good[4:])
+        for p in parts:
+            shutil.copy(os.path.join(source, os.path.basename(p)), d)
+        with Guest(argv) as g:
+            assert g.value("1+1") == 2
+    finally:
+        shutil.rmtree(d)

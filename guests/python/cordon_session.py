@@ -1,0 +1,523 @@
+# cordon_session.py - one session: runs the code in a module __main__ of its own and answers on the wire.
+import builtins
+import os
+import signal
+import sys
+from _thread import get_ident
+
+import cordon_rich as rich
+import cordon_tools as tools
+import cordon_values as values
+from cordon_wire import WIRE, Wire, dumps, to_bytes
+
+TEXT_BYTES = 65536
+_MISSING = object()
+
+
+# ---- one session
+
+class Session:
+    def __init__(self, wire, token, template=False):
+        self.wire = wire
+        self.token = token
+        self.options = {}
+        self.ident = None  # of the running execution
+        self.calls = 0
+        self.count = 0
+        self.result_name = "result"
+        self.message_bytes, self.rpc_bytes = 1 << 20, 8 << 20
+        self.flags = 0  # __future__ features that earlier code switched on
+        self.loop = None
+        self.module = type(sys)("__main__")
+        self.globals = self.module.__dict__
+        self.globals["__builtins__"] = builtins
+        self.stdout, self.stderr = sys.stdout, sys.stderr
+        self.runtime_files = _FILES
+        self.tools = {}
+
+    # -- setting up
+
+    def hello(self, template=False):
+        m = {"type": "hello", "version": 1, "token": self.token, "guest": "python",
+             "language": "%d.%d.%d" % sys.version_info[:3]}
+        if template:
+            m["template"] = True
+        self.wire.send(m)
+
+    def welcome(self, answer):
+        if answer is None or answer.get("type") != "welcome":
+            os._exit(0)
+        self.options = answer.get("guest_options") or {}
+
+    def prepare(self):
+        """What the code sees, by the host's options."""
+        o = self.options
+        self.result_name = o.get("result_name") or "result"
+        self.message_bytes = o.get("message_bytes") or self.message_bytes
+        self.rpc_bytes = o.get("rpc_bytes") or self.rpc_bytes
+        _change_env(o.get("env"))
+        sys.modules["__main__"] = self.module
+        builtins.display = self.display
+        module, put = tools.locked_module("cordon", "The host's tools, and display().")
+        put("ToolError", tools.ToolError)
+        put("display", self.display)
+        put("call", lambda name, **args: self.call_tool(name, args))
+        put("_show_figures", lambda: rich.figures(self.emit))
+        self.tools = tools.install(o.get("tools"), self.call_tool, put, self.globals)
+        put("is_tool", lambda name: name in self.tools)
+        builtins.ToolError = tools.ToolError
+        sys.modules["cordon"] = module
+        tools.memory.add_module("cordon_figures", rich.BACKEND, "cordon_figures.py")
+        if os.environ.get("MPLBACKEND", "agg").lower() == "agg":
+            os.environ["MPLBACKEND"] = "module://cordon_figures"
+        modules = o.get("modules", "*")
+        if modules != "*" and modules != ["*"]:
+            tools.ImportRule(list(modules), self.runtime_files).install()
+
+    def run(self):
+        """Serves executions until the host says exit or goes away."""
+        wire = self.wire
+        while True:
+            with wire.lock:
+                m = wire.next()
+            if m is None:
+                os._exit(0)
+            kind = m.get("type")
+            if kind == "execute":
+                self.execute(m)
+            elif kind == "exit":
+                self.leave()
+
+    def leave(self):
+        import atexit
+        try:
+            atexit._run_exitfuncs()
+        except BaseException:
+            pass
+        self.flush()
+        os._exit(0)
+
+    # -- one execution
+
+    def execute(self, m):
+        wire = self.wire
+        self.ident, self.calls = m.get("id"), 0
+        self.count += 1
+        result = None
+        try:
+            try:
+                wire.pending, wire.active = False, True
+                signal.signal(signal.SIGINT, wire.on_sigint)
+                self._mend_streams()
+                wire.armed = True
+                result = self.evaluate(m)
+            except BaseException as e:
+                wire.armed = False
+                result = self.failure(e)
+            wire.armed = False
+        except KeyboardInterrupt:  # between the two statements above
+            wire.armed = False
+            result = result or self.interrupted()
+        wire.active = False
+        if os.getpid() != wire.pid:  # the code forked and its child came back here
+            self.flush()
+            os._exit(int(result.get("exit_code") or 0) & 255 if result["ok"] else 1)
+        self.flush()
+        self.reply(result)
+
+    def reply(self, result):
+        message = {"type": "result", "id": self.ident}
+        message.update(result)
+        data = to_bytes(dumps(message)) + b"\n"
+        if len(data) > self.rpc_bytes:
+            message = {"type": "result", "id": self.ident, "ok": False, "error": {
+                "kind": "value", "name": "ValueError",
+                "message": "The result is too large (%d bytes, max %d)" % (len(data),
+                                                                          self.rpc_bytes)}}
+            data = to_bytes(dumps(message)) + b"\n"
+        self.ident = None
+        self.wire.send_bytes(data)
+
+    def evaluate(self, m):
+        """Runs the code; the result message's fields. Raises what the code raises."""
+        code, g = m.get("code") or "", self.globals
+        _change_env(m.get("env"))
+        context = m.get("context")
+        if context:
+            for k, v in context.items():
+                g[k] = values.decode(v)
+        name = "<execution %d>" % self.count
+        try:
+            body, last, stores = self.compile(code, name)
+        except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as e:
+            return self.syntax_error(e, name)
+        before = g.get(self.result_name, _MISSING)
+        value, has = None, False
+        try:
+            if body is not None:
+                self.go(body, g)
+            if last is not None:
+                value, has = self.go(last, g), True
+        except SystemExit as e:
+            return self.exited(e, before, stores)
+        after = g.get(self.result_name, _MISSING)
+        if after is not _MISSING and (stores or after is not before):
+            value, has = after, True
+        self.show(value)
+        return self.value_fields(value) if has else {"ok": True}
+
+    def show(self, value):
+        """Rich forms of the value first: a figure that is the value is still open then, and is sent
+        once, with the others."""
+        self.safely(rich.value, value, self.emit)
+        if "matplotlib.pyplot" in sys.modules:
+            self.safely(rich.figures, self.emit)
+
+    def compile(self, code, name):
+        """(code of all but a last expression, that expression's code, whether the result's name is
+        assigned). Either code may be None."""
+        flags = self.flags | 0x2000  # PyCF_ALLOW_TOP_LEVEL_AWAIT
+        tree = compile(code, name, "exec", flags | 0x400, True)  # PyCF_ONLY_AST
+        cache = sys.modules.get("linecache")
+        if cache is None:
+            import linecache as cache
+        cache.cache[name] = (len(code), None, code.splitlines(True), name)
+        if self.count > 1000:
+            cache.cache.pop("<execution %d>" % (self.count - 1000), None)
+        stores = self.result_name in code and _stores(tree, self.result_name)
+        last = None
+        if tree.body and type(tree.body[-1]).__name__ == "Expr":
+            last = tree.body.pop()
+        body = None
+        if tree.body:
+            body = compile(tree, name, "exec", flags, True)
+            self.flags |= body.co_flags & 0x1ff0000  # __future__ features stay on, as in a prompt
+            flags |= self.flags
+        if last is not None:
+            import ast
+            last = compile(ast.Expression(last.value), name, "eval", flags, True)
+        return body, last, stores
+
+    def go(self, code, g):
+        if code.co_flags & 0x80:  # CO_COROUTINE: there is a top-level await
+            import asyncio
+            if self.loop is None or self.loop.is_closed():
+                self.loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self.loop)
+            return self.loop.run_until_complete(eval(code, g))
+        return eval(code, g)
+
+    def value_fields(self, value):
+        try:
+            form = values.encode(value, self.rpc_bytes)
+        except values.ValueFormError as e:
+            return {"ok": False, "error": {"kind": "value", "name": "ValueError",
+                                           "message": "The result cannot cross: %s" % e}}
+        r = {"ok": True, "value": form}
+        if value is not None:
+            text = self.text(value, form)
+            if text is not None:
+                r["text"] = text
+        return r
+
+    def text(self, value, form):
+        if type(form) is dict and form.get("$") == "int":
+            return form["v"][:TEXT_BYTES]
+        try:
+            text = repr(value)
+            if type(text) is not str:
+                text = str.__str__(text)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:
+            if type(form) is dict and form.get("$") == "repr":
+                return form["v"]
+            return "<%s object>" % _name(value)
+        if len(text) * 4 > TEXT_BYTES and len(text.encode("utf-8", "replace")) > TEXT_BYTES:
+            text = text.encode("utf-8", "replace")[:TEXT_BYTES].decode("utf-8", "ignore") + "..."
+        return text
+
+    def safely(self, fn, *args):
+        """Rich forms are an extra: what fails there is said on stderr and costs nothing else."""
+        try:
+            return fn(*args)
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException as e:
+            try:
+                self.stderr.write("cordon: no rich output: %s: %s\n" % (_name(e), e))
+            except Exception:
+                pass
+        return None
+
+    # -- failures
+
+    def failure(self, e):
+        """The result of an exception; never raises, whatever the exception's own methods do."""
+        if isinstance(e, KeyboardInterrupt):
+            return self.interrupted()
+        self.wire.armed = True
+        try:
+            return self.describe(e)
+        except KeyboardInterrupt:
+            return self.interrupted()
+        except BaseException:
+            return {"ok": False, "error": {"kind": "memory" if isinstance(e, MemoryError)
+                                           else "exception", "name": _name(e),
+                                           "message": ""}}
+        finally:
+            self.wire.armed = False
+
+    def interrupted(self):
+        return {"ok": False, "error": {"kind": "interrupted", "name": "KeyboardInterrupt",
+                                       "message": "The execution was interrupted"}}
+
+    def describe(self, e):
+        kind = "exception"
+        if isinstance(e, MemoryError):
+            kind = "memory"
+        elif isinstance(e, tools.ModuleNotAllowedError):
+            kind = "import"
+        elif isinstance(e, tools.ToolError):
+            kind = "tool"
+        error = {"kind": kind, "name": _name(e), "message": _message(e)}
+        tb, line, here = e.__traceback__, None, "<execution %d>" % self.count
+        while tb is not None:
+            if tb.tb_frame.f_code.co_filename == here:
+                line = tb.tb_lineno
+            tb = tb.tb_next
+        error["traceback"] = self.traceback(e)
+        if line is not None:
+            error["line"] = line
+        return {"ok": False, "error": error}
+
+    def traceback(self, e):
+        import traceback
+        te = traceback.TracebackException(type(e), e, e.__traceback__, capture_locals=False)
+        seen, queue = set(), [te]
+        while queue:  # chained exceptions and groups have frames of their own
+            t = queue.pop()
+            if t is None or id(t) in seen:
+                continue
+            seen.add(id(t))
+            t.stack[:] = [f for f in t.stack if f.filename not in self.runtime_files]
+            queue += [t.__cause__, t.__context__] + list(getattr(t, "exceptions", None) or ())
+        return _bounded("".join(te.format()))
+
+    def syntax_error(self, e, name):
+        import traceback
+        if not isinstance(e, SyntaxError):
+            kind = "memory" if type(e) is MemoryError and not e.args else "syntax"
+            return {"ok": False, "error": {"kind": kind, "name": _name(e),
+                                           "message": _message(e)}}
+        text = _bounded("".join(traceback.format_exception_only(type(e), e)))
+        error = {"kind": "syntax", "name": _name(e), "message": str(e.msg),
+                 "traceback": text}
+        if e.lineno is not None:
+            error["line"] = e.lineno
+        return {"ok": False, "error": error}
+
+    def exited(self, e, before, stores):
+        code = e.code
+        if code is None:
+            code = 0
+        elif not isinstance(code, int):
+            self.safely(lambda: print(code, file=self.stderr))
+            code = 1
+        code = int(code)
+        r = {"ok": code == 0, "exit_code": code & 255}
+        after = self.globals.get(self.result_name, _MISSING)
+        has = after is not _MISSING and (stores or after is not before)
+        self.show(after if has else None)
+        if r["ok"] and has:
+            r.update(self.value_fields(after))
+        if not r["ok"]:
+            r.setdefault("error", {"kind": "exception", "name": "SystemExit",
+                                   "message": "the code asked to exit with status %d"
+                                   % r["exit_code"]})
+        return r
+
+    # -- what the code calls
+
+    def call_tool(self, name, args):
+        wire = self.wire
+        if os.getpid() != wire.pid:
+            raise tools.ToolError("tools can only be called from the session's own process")
+        if self.ident is None:
+            raise tools.ToolError("tools can only be called while an execution runs")
+        main = get_ident() == wire.main
+        armed = wire.armed if main else False
+        try:
+            if main:
+                wire.armed = False
+            with wire.lock:
+                ident = self.ident
+                if ident is None:
+                    raise tools.ToolError("tools can only be called while an execution runs")
+                self.calls += 1
+                call = self.calls
+                line = self.tool_line(ident, call, name, args)
+                wire.send_bytes(line)
+                m = wire.answer(ident, call, None if main else 50, lambda: self.ident == ident)
+        finally:
+            if main:
+                wire.armed = armed
+        if wire.pending and armed:
+            wire.pending = False
+            raise KeyboardInterrupt
+        if "error" in m:
+            raise tools.ToolError(str(m["error"]))
+        return values.decode(m.get("value"))
+
+    def tool_line(self, ident, call, name, args):
+        try:
+            form = values.encode(dict(args), self.message_bytes)
+        except values.ValueFormError as e:
+            raise tools.ToolError("Tool '%s': an argument cannot cross: %s" % (name, e)) from None
+        line = to_bytes(dumps({"type": "tool_call", "id": ident, "call": call, "tool": str(name),
+                                "args": form})) + b"\n"
+        if len(line) > self.message_bytes:
+            raise tools.ToolError("IPC message too large (%d bytes, max %d)"
+                                  % (len(line), self.message_bytes))
+        return line
+
+    def display(self, *objects):
+        """Shows each object in its rich form where it has one, else prints it."""
+        for o in objects:
+            if not rich.value(o, self.emit):
+                print(o if isinstance(o, str) else repr(o))
+
+    def emit(self, mime, data, name):
+        if self.ident is None or os.getpid() != self.wire.pid:
+            return
+        message = {"type": "output", "id": self.ident}
+        message.update(rich.encode(mime, data, name))
+        line = to_bytes(dumps(message)) + b"\n"
+        if len(line) > self.rpc_bytes:
+            self.stderr.write("cordon: an output of type %s was left out: %d bytes, max %d\n"
+                              % (mime, len(line), self.rpc_bytes))
+            return
+        self.wire.send_bytes(line)
+
+    # -- streams
+
+    def flush(self):
+        for s in (sys.stdout, sys.stderr, self.stdout, self.stderr):
+            try:
+                s.flush()
+            except BaseException:
+                pass
+
+    def _mend_streams(self):
+        """exit() closes stdin, and code may close the rest: the next execution has them again."""
+        if sys.stdin is None or sys.stdin.closed:
+            sys.stdin = sys.__stdin__ = open(0, "r", closefd=False)
+        if self.stdout.closed:
+            self.stdout = sys.stdout = sys.__stdout__ = _open_stream(1, "strict")
+        if self.stderr.closed:
+            self.stderr = sys.stderr = sys.__stderr__ = _open_stream(2, "backslashreplace")
+
+
+def _open_stream(fd, errors):
+    return open(fd, "w", encoding="utf-8", errors=errors, buffering=1, closefd=False)
+
+
+def _change_env(changes):
+    for k, v in (changes or {}).items():
+        if v is None:
+            os.environ.pop(k, None)
+        else:
+            os.environ[k] = str(v)
+
+
+def _stores(tree, name):
+    """Whether any statement assigns the name (a name in Store context)."""
+    import ast
+    return any(type(n) is ast.Name and n.id == name and type(n.ctx) is ast.Store
+               for n in ast.walk(tree))
+
+
+_type_name = type.__dict__["__name__"].__get__
+
+
+def _name(v):
+    """The name of v's class, past whatever its metaclass does."""
+    return _type_name(type(v))
+
+
+def _message(e):
+    try:
+        text = str(e)
+        if type(text) is not str:
+            text = str.__str__(text)
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException:
+        text = "<unprintable %s object>" % _name(e)
+    return text if len(text) <= 16384 else text[:16384] + "..."
+
+
+def _bounded(text):
+    if len(text) <= 32768:
+        return text
+    return text[:8192] + "\n  ...\n" + text[-24576:]
+
+
+# ---- starting
+
+def _take_token():
+    """The token, which then is in no environment that the code can read: neither os.environ nor
+    the block of memory behind /proc/self/environ."""
+    token = os.environ.pop("CORDON_TOKEN", None)
+    if token is None:
+        return ""
+    try:
+        import _ctypes
+    except ImportError:
+        return token
+
+    class Pointer(_ctypes._SimpleCData):
+        _type_ = "P"
+
+    try:
+        with open("/proc/self/stat") as f:
+            start = int(f.read().rpartition(")")[2].split()[47])  # env_start
+        with open("/proc/self/environ", "rb") as f:
+            at = f.read().find(token.encode())
+        memset = _ctypes.dlsym(_ctypes.dlopen(None, 0), "memset")
+        if start and at >= 0:
+            _ctypes.call_function(memset, (Pointer(start + at), 120, Pointer(len(token))))
+    except (OSError, ValueError, IndexError, AttributeError):
+        pass
+    return token
+
+
+def _ready_streams():
+    for s in (sys.stdout, sys.stderr):
+        s.reconfigure(encoding="utf-8", line_buffering=True)
+    sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+
+
+# The runtime's own frames, which no traceback shows.
+_FILES = frozenset((rich.__file__, tools.__file__, values.__file__, __file__,
+                    sys.modules["cordon_wire"].__file__, sys.modules["__main__"].__file__))
+
+
+def main(argv, load):
+    """load(name) gives a module of the runtime."""
+    token = _take_token()
+    os.set_inheritable(WIRE, False)
+    wire = Wire()
+    signal.signal(signal.SIGINT, wire.on_sigint)
+    _ready_streams()
+    sys.argv = [""]
+    sys.path.insert(0, "")
+    session = Session(wire, token)
+    if "--template" in argv:
+        session = load("cordon_template").serve(session, Session, Wire)
+    else:
+        session.hello()
+        session.welcome(wire.next())
+    session.prepare()
+    session.run()
+    return 0
