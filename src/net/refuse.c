@@ -41,6 +41,12 @@ bool record_count(struct conn *c, uint64_t out, uint64_t in)
 	return false;
 }
 
+/* Some of it was written by the guest or a server, and is whatever they like. */
+static json_t *text_json(const char *text)
+{
+	return text ? json_string_lossy(text, strlen(text)) : json_null();
+}
+
 /* The path without its query in full length: enough to know it by. */
 static json_t *path_shown(const struct conn *c)
 {
@@ -61,16 +67,16 @@ void record_end(struct conn *c, const char *outcome, const char *problem)
 	address_text(&c->address, address);
 	control_send(
 		&c->engine->control,
-		json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:s, s:i, s:b, s:I, s:I, "
-			  "s:f, s:s, s:s?}",
+		json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:o, s:i, s:b, s:I, s:I, "
+			  "s:f, s:s, s:o}",
 			  "type", "event", "event", "network.request", "execution",
 			  c->engine->execution, "decision", "allowed", "host", c->target.name,
 			  "port", (int)c->port, "method", c->record.method, "path", path_shown(c),
-			  "address", address, "rule", c->verdict.rule, "status",
+			  "address", address, "rule", text_json(c->verdict.rule), "status",
 			  (int)c->record.status, "secret", c->exchange.used_secret, "bytes_out",
 			  (json_int_t)c->record.bytes_out, "bytes_in",
 			  (json_int_t)c->record.bytes_in, "duration_ms", ms, "outcome", outcome,
-			  "problem", problem));
+			  "problem", text_json(problem)));
 }
 
 void record_denial(struct engine *e, const char *operation, const struct host *h, uint16_t port,
@@ -83,12 +89,12 @@ void record_denial(struct engine *e, const char *operation, const struct host *h
 		return;
 	(void)snprintf(target, sizeof(target), port ? "%s:%u" : "%s", h->name, port);
 	control_send(&e->control,
-		     json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s?, s:s, s:s, s:s, s:s}",
+		     json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s?, s:s, s:o, s:o, s:o}",
 			       "type", "event", "event", "network.denied", "execution",
 			       e->execution, "decision", "denied", "operation", operation, "target",
 			       target, "host", h->name, "port", (int)port, "method", method,
-			       "layer", "gateway", "rule", v->rule, "reason", v->reason, "remedy",
-			       v->remedy));
+			       "layer", "gateway", "rule", text_json(v->rule), "reason",
+			       text_json(v->reason), "remedy", text_json(v->remedy)));
 }
 
 static const char *status_text(unsigned status)
@@ -173,9 +179,9 @@ void refuse_by_rule(struct conn *c, const struct rule_verdict *v)
 		      c->port, c->record.method, v);
 	c->record.is_open = false;
 	say(c, 403,
-	    json_pack("{s:s, s:s, s:i, s:s, s:s, s:s}", "error", "denied", "host", c->target.name,
-		      "port", (int)c->port, "rule", v->rule, "reason", v->reason, "remedy",
-		      v->remedy));
+	    json_pack("{s:s, s:s, s:i, s:o, s:o, s:o}", "error", "denied", "host", c->target.name,
+		      "port", (int)c->port, "rule", text_json(v->rule), "reason",
+		      text_json(v->reason), "remedy", text_json(v->remedy)));
 }
 
 void refuse_mismatch(struct conn *c, const char *what, const char *other)
@@ -203,6 +209,6 @@ void refuse_for(struct conn *c, unsigned status, const char *kind, const char *f
 	c->record.status = c->record.status ? c->record.status : status;
 	record_end(c, kind, text);
 	say(c, status,
-	    json_pack("{s:s, s:s, s:i, s:s}", "error", kind, "host", c->target.name, "port",
-		      (int)c->port, "reason", text));
+	    json_pack("{s:s, s:s, s:i, s:o}", "error", kind, "host", c->target.name, "port",
+		      (int)c->port, "reason", text_json(text)));
 }

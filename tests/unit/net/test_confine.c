@@ -46,4 +46,5 @@ TEST(files_and_calls)
 	freeaddrinfo(list);
 	ASSERT(socket(AF_INET, SOCK_STREAM, 0) >= 0);
 	ASSERT(socket(AF_INET6, SOCK_STREAM, 0) >= 0 || errno == EAFNOSUPPORT);
+	_exit(0); /* the leak checker of sanitized builds could not run any more */
 }
