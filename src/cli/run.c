@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "cli/approval.h"
 #include "cli/choice.h"
@@ -140,16 +141,45 @@ static int load_tools(const struct cli *c, struct cordon_tools **ret, struct cor
 	return r < 0 ? r : cordon_tools_add_file(*ret, path, reterr);
 }
 
+/* One line of JSON, because the wire has one message a line. */
+static int load_context(const struct cli *c, char **ret, struct cordon_error **reterr)
+{
+	const char *text = cli_value(c, "context");
+	cleanup_json json_t *j = NULL;
+
+	if (!text)
+		return 0;
+	int r = json_parse(text, strlen(text), 0, &j, reterr);
+	if (r < 0)
+		return err_wrap(reterr, r, "--context");
+	if (!json_is_object(j))
+		return err_set(reterr, CORDON_INVALID, "--context takes a JSON object");
+	*ret = json_text(j, NULL);
+	return *ret ? 0 : err_errno(reterr, ENOMEM, "--context");
+}
+
+/* The code's size and a missing interpreter are the caller's to mend; a machine that ran out of
+ * something is not. */
+static int fail(const struct cli *c, const struct cordon_error *e)
+{
+	enum cordon_code code = cordon_error_code(e);
+	bool is_callers =
+		(code == CORDON_LIMIT && cordon_error_errno(e) == 0) || code == CORDON_NOT_FOUND;
+
+	return is_callers ? choice_fail(c, e) : cli_fail(c, e);
+}
+
 static int run_code(const struct cli *c, int argc, char **argv, const struct cordon_policy *policy,
 		    const struct buf *code)
 {
 	cleanup_error struct cordon_error *e = NULL;
 	struct cordon_tools *tools = NULL;
 	struct cordon_result *result = NULL;
+	cleanup_free char *context = NULL;
 	bool json = cli_has(c, "json");
 	cleanup_close int in = isatty(0) || (argc > 0 && str_eq(argv[0], "-")) ? -1 : dup(0);
 
-	if (load_tools(c, &tools, &e) < 0) {
+	if (load_context(c, &context, &e) < 0 || load_tools(c, &tools, &e) < 0) {
 		cordon_tools_unref(tools);
 		return choice_fail(c, e);
 	}
@@ -160,7 +190,7 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 	struct cordon_execute_options options = {
 		.code = buf_text(code),
 		.code_len = code->len,
-		.context_json = cli_value(c, "context"),
+		.context_json = context,
 		.stdin_fd = in > 0 ? in : 0,
 		.output = json ? NULL : pass_through,
 		.discard_output = !json,
@@ -170,9 +200,7 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 				 : cordon_run(&session, &options, &result, &e);
 	if (r == 0 && cli_value(c, "out-dir"))
 		r = transfer_outputs(c, result, cli_value(c, "out-dir"), &e);
-	int status = r == 0                                         ? report(c, result)
-		     : r == -CORDON_LIMIT || r == -CORDON_NOT_FOUND ? choice_fail(c, e)
-								    : cli_fail(c, e);
+	int status = r == 0 ? report(c, result) : fail(c, e);
 	cordon_result_free(result);
 	cordon_tools_unref(tools);
 	return status;

@@ -62,7 +62,8 @@ static int child(void *arg)
 		goto failed;
 	execveat(program, "", (char *const *)(uintptr_t)s->argv, none, AT_EMPTY_PATH);
 failed:
-	job->failed_errno = errno;
+	/* EINVAL: the limit on descriptors is below PARK. */
+	job->failed_errno = errno == EINVAL ? EMFILE : errno;
 	_exit(127);
 }
 

@@ -1,0 +1,138 @@
+#!/usr/bin/python3
+"""After a run, however it ended, no process, control group, mount or file of it remains."""
+import glob
+import os
+import signal
+import subprocess
+import tempfile
+import time
+
+from oneshot import CORDON, become, main
+
+NAME = "import ctypes; ctypes.CDLL(None).prctl(15, b'{mark}', 0, 0, 0)\n"
+SPIN = "import os\nfor _ in range(60):\n  if os.fork() == 0:\n    while True: pass\n"
+SLEEP = "import time\nprint('up', flush=True)\ntime.sleep(100)\n"
+
+# name, options, code (Python after it has given itself the mark as its name), allowed exit statuses
+ENDINGS = [
+    ("a plain end", [], "1", {0}),
+    ("an exception", [], "1 / 0", {1}),
+    ("a timeout", ["--timeout", "300ms"], SLEEP, {124}),
+    ("a crash", [], "import os; os.kill(os.getpid(), 11)", {139}),
+    ("no memory", ["--memory", "64M"], "x = []\nwhile True: x.append(bytearray(1 << 20))", {137}),
+    ("setsid", [], "import os\nif os.fork() == 0:\n  os.setsid()\n  import time; time.sleep(100)\n", {0}),
+    ("a double fork", [], "import os\nif os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    import time; time.sleep(100)\n"
+     "  os._exit(0)\n", {0}),
+    ("children deaf to signals", [], "import os, signal, time\nfor _ in range(5):\n  if os.fork() == 0:\n    for s in range(1, 65):\n"
+     "      try: signal.signal(s, signal.SIG_IGN)\n      except (OSError, ValueError): pass\n    time.sleep(100)\n", {0}),
+    ("stopped children", [], "import os, signal\nfor _ in range(5):\n  if os.fork() == 0: os.kill(os.getpid(), signal.SIGSTOP)\n",
+     {0}),
+    ("60 spinning children", ["--set", "processes=64", "--timeout", "60s"], SPIN, {0}),
+    ("60 spinning children and a timeout", ["--set", "processes=64", "--timeout", "2s"], SPIN + "import time; time.sleep(100)",
+     {124}),
+    ("children that hold the pipes", [], "import os, time\nif os.fork() == 0:\n  time.sleep(100)\nprint('said')", {0}),
+    ("a forking chain", ["--timeout", "1s"], "import os\nwhile True:\n  if os.fork() > 0: os._exit(0)\n", {0, 1, 124}),
+]
+
+
+def processes(mark):
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as f:
+                if f.read().strip() == mark:
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def groups(pid):
+    """Control groups are named after the process that made them."""
+    return [d for top in ("/sys/fs/cgroup",) for d in glob.glob(f"{top}/**/cordon/{pid}-*", recursive=True)]
+
+
+def mounts():
+    with open("/proc/self/mountinfo", encoding="utf-8") as f:
+        return {line.split(" ", 4)[4] for line in f if " - tmpfs root " in line or " - tmpfs workspace " in line}
+
+
+def gone(mark, pid, seconds):
+    """What is left after that long at most."""
+    end = time.monotonic() + seconds
+    while True:
+        left = processes(mark) + groups(pid)
+        if not left or time.monotonic() > end:
+            return left
+        time.sleep(0.05)
+
+
+def start(words, uid, folder, **more):
+    return subprocess.Popen([CORDON, "run", *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/",
+                            stdout=subprocess.PIPE, env={"PATH": "/usr/bin:/bin", "TMPDIR": folder},
+                            preexec_fn=become(uid), **more)
+
+
+def new_mark():
+    return "c" + os.urandom(6).hex()
+
+
+def endings(tap, who, uid):
+    before = mounts()
+    folder = tempfile.mkdtemp(prefix="left-")
+    os.chmod(folder, 0o1777)
+    for name, options, code, statuses in ENDINGS:
+        mark = new_mark()
+        child = start([*options, "-e", NAME.format(mark=mark) + code], uid, folder)
+        out, err = child.communicate(timeout=120)
+        # At once: nothing may be left when it returns.
+        left = processes(mark) + groups(child.pid)
+        tap.check(child.returncode in statuses, f"{who}: {name}: status", child.returncode, out, err)
+        tap.check(not left, f"{who}: {name}: nothing left", left)
+    tap.check(mounts() <= before, f"{who}: no mounts left", mounts() - before)
+    tap.check(not os.listdir(folder), f"{who}: no files left", os.listdir(folder))
+    os.rmdir(folder)
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return [int(p) for p in f.read().split()]
+
+
+def kills(tap, who, uid):
+    """The host program is killed; nobody is left to clean up but the keeper."""
+    for signo in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        mark = new_mark()
+        code = NAME.format(mark=mark) + SPIN.replace("60", "10") + SLEEP
+        child = start(["--timeout", "100s", "-e", code], uid, "/tmp")
+        child.stdout.readline()
+        running = processes(mark)
+        child.send_signal(signo)
+        child.communicate(timeout=60)
+        left = gone(mark, child.pid, 15)
+        tap.check(len(running) > 5 and not left, f"{who}: {signal.Signals(signo).name} to cordon: nothing left", running, left)
+
+
+def keeper(tap, who, uid):
+    """The keeper is killed: the sandbox dies with it and the host tells."""
+    mark = new_mark()
+    child = start(["--timeout", "100s", "-e", NAME.format(mark=mark) + SLEEP], uid, "/tmp")
+    child.stdout.readline()
+    os.kill(children_of(child.pid)[0], signal.SIGKILL)
+    _, err = child.communicate(timeout=60)
+    left = gone(mark, child.pid, 15)
+    tap.check(child.returncode not in (0, -9) and err and not left, f"{who}: SIGKILL to the keeper: an error, nothing left",
+              child.returncode, err, left)
+
+
+def closed_reader(tap, who, uid):
+    """Whoever reads our output goes away: the code still ends, and so do we."""
+    mark = new_mark()
+    child = start(["--timeout", "20s", "-e", NAME.format(mark=mark) + "for i in range(100000): print('x' * 100)"], uid, "/tmp")
+    child.stdout.read(10)
+    child.stdout.close()
+    child.wait(timeout=60)
+    tap.check(not gone(mark, child.pid, 5), f"{who}: the reader of the output goes away: nothing left", child.returncode)
+
+
+main([], endings, kills, keeper, closed_reader)

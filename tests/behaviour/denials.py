@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+"""What was refused is listed with the layer, the rule and the smallest change that would allow it."""
+from oneshot import case, has, main
+
+CALL = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\nr = libc.{}\n[r, ctypes.get_errno()]"
+
+
+def entry(**want):
+    """Some denial has all of these fields, and says how it could be allowed."""
+    def judge(denials):
+        return any(all(d.get(k) == v for k, v in want.items()) and d["layer"] and d["rule"] and d["remedy"]
+                   for d in denials)
+    judge.__doc__ = f"an entry with {want}"
+    return judge
+
+
+def call(name, expression, operation):
+    return case(f"{name}: refused, listed, and the code goes on", CALL.format(expression), result=[-1, 1],
+                denials=entry(operation=operation, layer="seccomp", count=1), success=True)
+
+
+CASES = [
+    case("a socket", "import socket; socket.socket()", status=126, error_kind="denied",
+         denials=entry(operation="socket", target="AF_INET", layer="seccomp", count=1), error=has("Permission denied")),
+    case("a caught refusal is no failure", "import socket\ntry: socket.socket()\nexcept PermissionError: x = 1\nx", result=1,
+         success=True, denials=entry(operation="socket")),
+    case("netlink", "import socket; socket.socket(socket.AF_NETLINK, 3)", status=126, denials=entry(target="AF_NETLINK")),
+    case("vsock", "import socket; socket.socket(socket.AF_VSOCK)", status=126, denials=entry(target="AF_VSOCK")),
+    case("repeated refusals are counted", "import socket\nfor _ in range(5):\n  try: socket.socket()\n  except OSError: pass",
+         denials=entry(operation="socket", count=5)),
+    case("urllib", "import urllib.request; urllib.request.urlopen('http://127.0.0.1/')", status=None,
+         success=False, denials=entry(operation="socket")),
+    call("ptrace", "ptrace(16, 1, 0, 0)", "ptrace"),
+    call("mount", "mount(b'x', b'/tmp', b'tmpfs', 0, 0)", "mount"),
+    call("a namespace", "unshare(0x10000000)", "make a namespace"),
+    call("entering a namespace", "setns(0, 0)", "enter a namespace"),
+    call("the keyring", "syscall(250, 0, -2, 1)", "use the kernel keyring"),
+    call("bpf", "syscall(321, 0, 0, 0)", "bpf"),
+    call("io_uring", "syscall(425, 1, 0)", "io_uring"),
+    call("perf", "syscall(298, 0, 0, -1, -1, 0)", "perf events"),
+    call("userfaultfd", "syscall(323, 0)", "userfaultfd"),
+    case("the mount's place is told", CALL.format("mount(b'x', b'/tmp', b'tmpfs', 0, 0)"),
+         denials=entry(operation="mount", target="/tmp")),
+    case("a file outside", "open('/etc/passwd', 'w')", status=126, error_kind="denied",
+         denials=entry(operation="open", target="/etc/passwd", layer="mount")),
+    case("a file that no rule names", "open('/run/.landlock')", status=126, error_kind="denied",
+         denials=entry(operation="open", target="/run/.landlock", layer="landlock")),
+    case("a read-only place", "import os; os.mkdir('/usr/x')", status=126, error_kind="denied",
+         denials=lambda d: any(x["target"] == "/usr/x" and x["layer"] in ("mount", "landlock") for x in d)),
+    # ADV-03 to 06.
+    case("ADV-03: host files are not there", "import os; [p for p in ('/etc/shadow', '/root', os.path.expanduser('~root/.ssh'),"
+         " '/home/user/.ssh', '/sys', '/boot') if os.path.exists(p)]", result=[]),
+    case("ADV-04: write outside", "open('/root/x', 'w')", status=1, success=False),
+    case("ADV-05: programs of the host", "import subprocess\nout = []\nfor p in ('perl', 'curl', 'bash', 'sh', 'gcc'):\n"
+         "  try: out.append(subprocess.run([p, '--version']).returncode)\n  except OSError as e: out.append(type(e).__name__)\n"
+         "set(out) <= {'FileNotFoundError', 'PermissionError'}", result=True),
+    case("ADV-06: signals", "import os\nout = []\nfor p in (1, os.getppid()):\n  try: os.kill(p, 9); out.append(0)\n"
+         "  except OSError as e: out.append(e.errno)\nout", result=[1, 1], success=True),
+    case("ADV-06: processes", "import os; [p for p in os.listdir('/proc') if p.isdigit() and int(p) not in (1, os.getpid())]",
+         result=[]),
+    case("ADV-01: a command that is not listed", "echo $(cat /etc/passwd); cat /etc/passwd", "sh", ["--set", "commands=ls"],
+         status=126, stdout="\n", error_kind="denied", denials=entry(operation="execute", target="cat"),
+         stderr=has("cat: not among the commands of the policy")),
+    case("ADV-01: through a pipe", "cat /etc/passwd | grep root", "sh", ["--set", "commands=cat"], status=126, stdout="",
+         error_kind="denied", denials=entry(operation="execute", target="grep")),
+    case("ADV-01: listed commands work", "ls /etc/passwd | cat", "sh", ["--set", "commands=ls,cat"], stdout="/etc/passwd\n",
+         success=True, denials=[]),
+    case("ADV-01: by its path", "/usr/bin/id", "sh", ["--set", "commands=ls"], status=127, success=False),
+    case("ADV-01: by the loader", "/lib64/ld-linux-x86-64.so.2 /usr/bin/id", "sh", ["--set", "commands=ls"], status=127,
+         stdout="", success=False),
+    case("nothing was refused", "1", denials=[]),
+]
+
+main(CASES)
