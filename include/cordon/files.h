@@ -66,7 +66,8 @@ struct cordon_project;
 int cordon_project_open(struct cordon_session *s, const char *host_dir, struct cordon_project **ret,
 			struct cordon_error **reterr);
 struct cordon_project *cordon_project_close(struct cordon_project *p); /* before the session */
-/* JSON {"added", "modified", "deleted", "changes": [{"path", "change", "diff", ...}]}, to be freed. */
+/* JSON {"added", "modified", "deleted", "changes": [{"path", "change", "diff", ...}]}, to be freed.
+ */
 int cordon_project_diff(struct cordon_project *p, char **ret_json, struct cordon_error **reterr);
 /* Writes the changes back, each file in one step; paths NULL: all. What changed on the host
  * meanwhile is refused. JSON {"applied": [...], "refused": [{"path", "reason"}]}, to be freed. */

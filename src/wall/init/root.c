@@ -198,8 +198,7 @@ int root_build(struct job *j)
 	if (under < 0 || dup3(under, SCRATCH_FD, O_CLOEXEC) < 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 4, errno);
 	close(under);
-	if (mount("root", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV,
-		  plan_text(j, j->plan->root_data)))
+	if (mount("root", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV, plan_text(j, j->plan->root_data)))
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 2, errno);
 	if (chdir(SCRATCH) != 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 3, errno);
