@@ -1,0 +1,528 @@
+/* tests/behaviour/sessions.c - living sessions through the public API, in every guest that is
+ * installed: state, errors, timeouts, cancel, restart, limits, streaming, isolation, randomness,
+ * values. */
+#include <cordon/cordon.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "harness/test.h"
+
+/* What the same things are called in each guest. */
+static const struct dialect {
+	const char *guest, *program; /* program: what must be installed */
+	const char *set_x, *get_x, *x_value;
+	const char *fail, *fail_text;
+	const char *spin, *sleep;
+	const char *syntax, *two_lines, *write_file, *read_file, *random;
+} dialects[] = {
+	{ "python", "/usr/bin/python3", "x = 10", "x * 2", "20", "raise ValueError('user error')",
+	  "user error", "while True: pass", "import time; time.sleep(60)", "if (True {",
+	  "import sys, time\nprint('line1', flush=True)\ntime.sleep(0.6)\nprint('line2')",
+	  "open('/tmp/f', 'w').write('kept')", "open('/tmp/f').read()",
+	  "__import__('random').random()" },
+	{ "r", "/usr/lib/R/bin/exec/R", "x <- 10", "x * 2", "20.0", "stop('user error')",
+	  "user error", "repeat {}", "Sys.sleep(60)", "if (TRUE {",
+	  "cat('line1\\n'); flush(stdout()); Sys.sleep(0.6); cat('line2\\n')",
+	  "writeLines('kept', '/tmp/f')", "readLines('/tmp/f')", "runif(1)" },
+	{ "node", "/usr/bin/node", "var x = 10", "x * 2", "20", "throw new Error('user error')",
+	  "user error", "while (true) {}", "await new Promise(r => setTimeout(r, 60000))",
+	  "if (true {",
+	  "console.log('line1'); await new Promise(r => setTimeout(r, 600)); console.log('line2')",
+	  "require('fs').writeFileSync('/tmp/f', 'kept')",
+	  "require('fs').readFileSync('/tmp/f', 'utf8')", "Math.random()" },
+	{ "sh", "/bin/bash", "x=10", "echo $((x * 2))", NULL, "echo user error >&2; false", NULL,
+	  "while true; do :; done", "sleep 60", "if true; then",
+	  "echo line1; sleep 0.6; echo line2", "echo kept > /tmp/f", "cat /tmp/f", "echo $RANDOM" },
+};
+
+#define EACH_DIALECT(d)                                                                            \
+	for (const struct dialect *d = dialects;                                                   \
+	     d < dialects + sizeof(dialects) / sizeof(*dialects); d++)                             \
+		if (access(d->program, X_OK) == 0)
+
+static struct cordon_policy *new_policy(const char *set)
+{
+	struct cordon_policy *p = NULL;
+
+	ASSERT_EQ(cordon_policy_new(NULL, &p, NULL), 0);
+	if (set)
+		ASSERT_EQ(cordon_policy_set(p, set, NULL), 0);
+	return p;
+}
+
+static struct cordon_session *open_with(const char *guest, const char *set)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	struct cordon_policy *p = new_policy(set);
+	struct cordon_session *s = NULL;
+
+	if (cordon_session_open(&(struct cordon_session_options){ .guest = guest, .policy = p }, &s,
+				&e))
+		test_fail(__FILE__, __LINE__, "%s: %s", guest, cordon_error_message(e));
+	cordon_policy_free(p);
+	return s;
+}
+
+static struct cordon_result *run_for(struct cordon_session *s, const char *code,
+				     uint64_t timeout_ms)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	struct cordon_result *r = NULL;
+	struct cordon_execute_options o = { .code = code, .timeout_ms = timeout_ms };
+
+	if (cordon_session_execute(s, &o, &r, &e) < 0)
+		test_fail(__FILE__, __LINE__, "%s: %s", code, cordon_error_message(e));
+	return r;
+}
+
+static struct cordon_result *run(struct cordon_session *s, const char *code)
+{
+	return run_for(s, code, 0);
+}
+
+static void must(struct cordon_session *s, const char *code)
+{
+	struct cordon_result *r = run(s, code);
+
+	if (!cordon_result_success(r))
+		test_fail(__FILE__, __LINE__, "%s: %s", code, cordon_result_error(r));
+	cordon_result_free(r);
+}
+
+static void must_be(struct cordon_session *s, const struct dialect *d, const char *code,
+		    const char *value)
+{
+	struct cordon_result *r = run(s, code);
+
+	if (!cordon_result_success(r))
+		test_fail(__FILE__, __LINE__, "%s: %s: %s", d->guest, code, cordon_result_error(r));
+	if (value)
+		ASSERT_STREQ(cordon_result_value_json(r), value);
+	cordon_result_free(r);
+}
+
+static void must_fail(struct cordon_session *s, const char *code, uint64_t timeout_ms,
+		      const char *kind, const char *text)
+{
+	struct cordon_result *r = run_for(s, code, timeout_ms);
+
+	ASSERT(!cordon_result_success(r));
+	ASSERT_STREQ(cordon_result_error_kind(r), kind);
+	if (text && !strstr(cordon_result_error(r), text))
+		test_fail(__FILE__, __LINE__, "'%s' is not in '%s'", text, cordon_result_error(r));
+	cordon_result_free(r);
+}
+
+TEST(state_persists_between_executions)
+{
+	EACH_DIALECT(d)
+	{
+		struct cordon_session *s = open_with(d->guest, NULL);
+
+		must(s, d->set_x);
+		must_be(s, d, d->get_x, d->x_value);
+		cordon_session_close(s);
+	}
+}
+
+TEST(an_error_leaves_the_session_usable)
+{
+	EACH_DIALECT(d)
+	{
+		struct cordon_session *s = open_with(d->guest, NULL);
+
+		must(s, d->set_x);
+		must_fail(s, d->fail, 0, "exception", d->fail_text);
+		struct cordon_result *r = run(s, d->syntax);
+		ASSERT(!cordon_result_success(r));
+		cordon_result_free(r);
+		must_be(s, d, d->get_x, d->x_value);
+		cordon_session_close(s);
+	}
+}
+
+TEST(a_timeout_ends_the_execution_and_not_the_session)
+{
+	EACH_DIALECT(d)
+	{
+		struct cordon_session *s = open_with(d->guest, NULL);
+
+		must(s, d->write_file);
+		must_fail(s, d->spin, 1000, "timeout", "Execution timed out after 1 second");
+		must_fail(s, d->sleep, 1000, "timeout", NULL);
+		/* The files outlive the guest that was killed. */
+		must(s, d->read_file);
+		ASSERT(cordon_session_is_alive(s));
+		cordon_session_close(s);
+	}
+}
+
+static void *cancel_soon(void *session)
+{
+	usleep(200000);
+	(void)cordon_session_cancel(session, NULL);
+	return NULL;
+}
+
+TEST(cancel_from_another_thread)
+{
+	EACH_DIALECT(d)
+	{
+		struct cordon_session *s = open_with(d->guest, NULL);
+		pthread_t t;
+
+		ASSERT_EQ(pthread_create(&t, NULL, cancel_soon, s), 0);
+		must_fail(s, d->sleep, 0, "cancelled", NULL);
+		pthread_join(t, NULL);
+		must(s, d->set_x);
+		cordon_session_close(s);
+	}
+}
+
+static void *execute_sleep(void *session)
+{
+	struct cordon_result *r = NULL;
+	struct cordon_execute_options o = { .code = "import time; time.sleep(60)" };
+
+	if (cordon_session_execute(session, &o, &r, NULL) == 0)
+		cordon_result_free(r);
+	return NULL;
+}
+
+TEST(one_execution_at_a_time)
+{
+	cleanup_error struct cordon_error *e = NULL, *again = NULL;
+	struct cordon_session *s = open_with("python", NULL);
+	struct cordon_result *r = NULL;
+	pthread_t t;
+
+	ASSERT_EQ(pthread_create(&t, NULL, execute_sleep, s), 0);
+	usleep(300000);
+	ASSERT_EQ(
+		cordon_session_execute(s, &(struct cordon_execute_options){ .code = "1" }, &r, &e),
+		-CORDON_STATE);
+	ASSERT(strstr(cordon_error_message(e), "concurrent"));
+	ASSERT_EQ(cordon_session_restart(s, &again), -CORDON_STATE);
+	ASSERT(strstr(cordon_error_message(again),
+		      "Cannot restart while an execution is in progress"));
+	(void)cordon_session_cancel(s, NULL);
+	pthread_join(t, NULL);
+	cordon_session_close(s);
+}
+
+TEST(restart_gives_a_new_process_and_forgets_variables)
+{
+	struct cordon_session *s = open_with("python", NULL);
+	cleanup_free char *before = cordon_session_describe(s);
+
+	must(s, "x = 1");
+	ASSERT_EQ(cordon_session_restart(s, NULL), 0);
+	cleanup_free char *after = cordon_session_describe(s);
+	ASSERT(strcmp(strstr(before, "\"pid\""), strstr(after, "\"pid\"")) != 0);
+	must_fail(s, "x", 0, "exception", "x");
+	cordon_session_close(s);
+}
+
+TEST(counted_executions)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	struct cordon_session *s = open_with("python", "max_executions=2");
+	struct cordon_result *r = NULL;
+
+	must_fail(s, "if (True {", 0, "syntax", NULL); /* rejected code is not counted */
+	must(s, "1");
+	must(s, "2");
+	ASSERT_EQ(
+		cordon_session_execute(s, &(struct cordon_execute_options){ .code = "3" }, &r, &e),
+		-CORDON_LIMIT);
+	ASSERT_STREQ(cordon_error_message(e), "Maximum executions (2) reached for this session.");
+	cordon_session_close(s);
+}
+
+static bool refuse_system(const char *code, size_t len, void *arg)
+{
+	(void)len, (void)arg;
+	return !strstr(code, "system");
+}
+
+TEST(the_hook_before_execution)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	struct cordon_session_options o = { .guest = "python", .pre_execute = refuse_system };
+	struct cordon_session *s = NULL;
+	struct cordon_result *r = NULL;
+
+	ASSERT_EQ(cordon_session_open(&o, &s, NULL), 0);
+	must(s, "1 + 1");
+	struct cordon_execute_options x = { .code = "import os; os.system('id')" };
+	ASSERT_EQ(cordon_session_execute(s, &x, &r, &e), -CORDON_DENIED);
+	ASSERT_STREQ(cordon_error_message(e), "Execution blocked by pre_execute_hook.");
+	cordon_session_close(s);
+}
+
+TEST(code_length_is_exact)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	struct cordon_session *s = open_with("python", "code_bytes=5");
+	struct cordon_result *r = NULL;
+
+	must(s, "1 + 1");
+	ASSERT(cordon_session_execute(s, &(struct cordon_execute_options){ .code = "11 + 1" }, &r,
+				      &e) < 0);
+	ASSERT_STREQ(cordon_error_message(e), "Code too long (6 chars, max 5).");
+	cordon_session_close(s);
+}
+
+struct chunks {
+	uint64_t first_ns, second_ns;
+	char text[64];
+};
+
+static void collect(int stream, const char *bytes, size_t len, void *arg)
+{
+	struct chunks *c = arg;
+
+	ASSERT_EQ(stream, 1);
+	strncat(c->text, bytes, len < 20 ? len : 20);
+	if (!c->first_ns)
+		c->first_ns = clock_now_ns();
+	c->second_ns = clock_now_ns();
+}
+
+TEST(output_streams_as_it_comes)
+{
+	EACH_DIALECT(d)
+	{
+		struct cordon_session *s = open_with(d->guest, NULL);
+		struct chunks c = { 0 };
+		struct cordon_execute_options o = { .code = d->two_lines,
+						    .output = collect,
+						    .output_arg = &c };
+		struct cordon_result *r = NULL;
+
+		ASSERT_EQ(cordon_session_execute(s, &o, &r, NULL), 0);
+		ASSERT_STREQ(c.text, "line1\nline2\n");
+		ASSERT_STREQ(cordon_result_stdout(r, NULL), "line1\nline2\n");
+		/* Not a measurement: they did not arrive together. */
+		ASSERT(c.second_ns - c.first_ns > 300000000);
+		cordon_result_free(r);
+		cordon_session_close(s);
+	}
+}
+
+TEST(two_sessions_of_one_template_are_strangers)
+{
+	EACH_DIALECT(d)
+	{
+		struct cordon_session *a = open_with(d->guest, NULL),
+				      *b = open_with(d->guest, NULL);
+		struct cordon_result *x = run(a, d->random), *y = run(b, d->random);
+
+		must(a, d->write_file);
+		struct cordon_result *r = run(b, d->read_file);
+		ASSERT(!cordon_result_success(r));
+		cordon_result_free(r);
+		if (strcmp(d->guest, "sh") != 0) /* 15 bits may meet */
+			ASSERT(strcmp(cordon_result_value_json(x), cordon_result_value_json(y)) !=
+			       0);
+		cordon_result_free(x);
+		cordon_result_free(y);
+		cordon_session_close(a);
+		cordon_session_close(b);
+	}
+}
+
+TEST(sessions_see_no_foreign_processes)
+{
+	struct cordon_session *a = open_with("python", NULL), *b = open_with("python", NULL);
+
+	must(a, "import os, time\nif os.fork() == 0:\n time.sleep(60)");
+	must_be(b, &dialects[0],
+		"import os; [p for p in os.listdir('/proc') if p.isdigit() and int(p) > 2]", "[]");
+	must_fail(b, "import os; os.kill(3, 9)", 0, "exception", "ProcessLookupError");
+	cordon_session_close(a);
+	cordon_session_close(b);
+}
+
+TEST(values_are_exact)
+{
+	static const char *const table[][2] = {
+		{ "2**63 - 1", "9223372036854775807" },
+		{ "2**70", "{\"$\":\"int\",\"v\":\"1180591620717411303424\"}" },
+		{ "3.141592653589793", "3.141592653589793" },
+		{ "1e-300", "1e-300" },
+		{ "float('nan')", "{\"$\":\"float\",\"v\":\"nan\"}" },
+		{ "None", "null" },
+		{ "True", "true" },
+		{ "b'\\x00\\xff'", "{\"$\":\"bytes\",\"v\":\"AP8=\"}" },
+		{ "[1, 'a', None]", "[1,\"a\",null]" },
+		{ "{'k': [1.5]}", "{\"k\":[1.5]}" },
+		{ "result = 7\n8", "7" },
+	};
+	struct cordon_session *s = open_with("python", NULL);
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		must_be(s, &dialects[0], table[i][0], table[i][1]);
+	must_fail(s, "a = []; a.append(a); a", 0, "exception", NULL);
+	cordon_session_close(s);
+}
+
+TEST(context_becomes_variables)
+{
+	struct cordon_session *s = open_with("python", NULL);
+	struct cordon_execute_options o = { .code = "x + y",
+					    .context_json = "{\"x\": 10, \"y\": 20}" };
+	struct cordon_result *r = NULL;
+
+	ASSERT_EQ(cordon_session_execute(s, &o, &r, NULL), 0);
+	ASSERT_STREQ(cordon_result_value_json(r), "30");
+	cordon_result_free(r);
+	cordon_session_close(s);
+}
+
+TEST(imports_follow_the_policy)
+{
+	struct cordon_session *s = open_with("python", "modules=math");
+
+	must(s, "import math");
+	must_fail(s, "import os", 0, "denied", "not allowed");
+	must_fail(s, "import os.path", 0, "denied", "not allowed");
+	must_fail(s, "__import__('os')", 0, "denied", "not allowed");
+	must_fail(s, "import importlib", 0, "denied", "not allowed");
+	cordon_session_close(s);
+}
+
+TEST(a_crash_replaces_the_guest)
+{
+	struct cordon_session *s = open_with("python", NULL);
+	struct cordon_result *r = run(s, "import os; os.kill(os.getpid(), 11)");
+
+	ASSERT_STREQ(cordon_result_error_kind(r), "crashed");
+	ASSERT(strstr(cordon_result_json(r), "\"restarted\": true"));
+	cordon_result_free(r);
+	must_be(s, &dialects[0], "1 + 1", "2");
+	cordon_session_close(s);
+}
+
+TEST(a_broken_protocol_ends_that_execution_only)
+{
+	static const char *const attacks[] = {
+		"import os; os.write(3, b'not json\\n'); import time; time.sleep(5)",
+		"import os; os.write(3, b'x' * 3000000); import time; time.sleep(5)",
+		"import os; os.write(3, b'[' * 100 + b'\\n'); import time; time.sleep(5)",
+	};
+	struct cordon_session *s = open_with("python", NULL);
+
+	for (size_t i = 0; i < sizeof(attacks) / sizeof(*attacks); i++) {
+		must_fail(s, attacks[i], 10000, "protocol", NULL);
+		must_be(s, &dialects[0], "1 + 1", "2");
+	}
+	cordon_session_close(s);
+}
+
+TEST(pools_hand_out_clean_sessions)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	struct cordon_pool_options o = { .session = { .guest = "python" },
+					 .size = 2,
+					 .max_size = 2 };
+	struct cordon_pool *p = NULL;
+	struct cordon_session *a = NULL, *b = NULL, *c = NULL;
+	struct cordon_result *r = NULL;
+
+	ASSERT_EQ(cordon_pool_new(&o, &p, NULL), 0);
+	struct cordon_pool_status st = cordon_pool_get_status(p);
+	ASSERT_EQ(st.total, 2);
+	ASSERT_EQ(st.idle, 2);
+	ASSERT_EQ(cordon_pool_execute(p, &(struct cordon_execute_options){ .code = "x = 1" }, 5000,
+				      &r, NULL),
+		  0);
+	cordon_result_free(r);
+	ASSERT_EQ(cordon_pool_execute(p, &(struct cordon_execute_options){ .code = "x" }, 5000, &r,
+				      NULL),
+		  0);
+	ASSERT(!cordon_result_success(r)); /* another session, or a clean one */
+	cordon_result_free(r);
+	ASSERT_EQ(cordon_pool_acquire(p, 5000, &a, NULL), 0);
+	ASSERT_EQ(cordon_pool_acquire(p, 5000, &b, NULL), 0);
+	ASSERT_EQ(cordon_pool_acquire(p, 0, &c, &e), -CORDON_LIMIT);
+	ASSERT_STREQ(cordon_error_message(e), "All sessions are busy.");
+	ASSERT_EQ(cordon_pool_get_status(p).busy, 2);
+	cordon_pool_release(p, a);
+	cordon_pool_release(p, b);
+	cordon_pool_free(p);
+}
+
+TEST(pool_sizes_are_bounded)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	struct cordon_pool *p = NULL;
+
+	ASSERT_EQ(cordon_pool_new(&(struct cordon_pool_options){ .size = 101 }, &p, &e),
+		  -CORDON_INVALID);
+	ASSERT(strstr(cordon_error_message(e), "must not exceed 100"));
+}
+
+TEST(snapshots_forks_and_the_environment)
+{
+	struct cordon_session *s = open_with("python", NULL), *f = NULL;
+	char *bytes = NULL;
+	size_t len = 0;
+
+	ASSERT_EQ(cordon_file_write(s, "/home/user/a", "v1", 2, NULL), 0);
+	ASSERT_EQ(cordon_session_setenv(s, "MY_VAR", "original", NULL), 0);
+	ASSERT(cordon_session_setenv(s, "1x", "v", NULL) < 0);
+	must_be(s, &dialects[0], "import os; os.environ['MY_VAR']", "\"original\"");
+	ASSERT_EQ(cordon_snapshot_create(s, "one", NULL), 0);
+	ASSERT_EQ(cordon_file_write(s, "/home/user/a", "v2", 2, NULL), 0);
+	ASSERT_EQ(cordon_session_setenv(s, "MY_VAR", "changed", NULL), 0);
+	ASSERT_EQ(cordon_snapshot_restore(s, "one", NULL), 0);
+	must_be(s, &dialects[0], "os.environ['MY_VAR'] + open('/home/user/a').read()",
+		"\"originalv1\"");
+	ASSERT(cordon_snapshot_restore(s, "nope", NULL) < 0);
+	ASSERT_EQ(cordon_session_fork(s, &f, NULL), 0);
+	must_be(f, &dialects[0], "open('/home/user/a').read()", "\"v1\"");
+	must(f, "open('/home/user/a', 'w').write('child')");
+	ASSERT_EQ(cordon_file_read(s, "/home/user/a", &bytes, &len, NULL), 0);
+	ASSERT_STREQ(bytes, "v1");
+	free(bytes);
+	cordon_session_close(f);
+	cordon_session_close(s);
+}
+
+/* Sessions opened, used and ended in all ways; nothing of them may stay. */
+TEST(many_sessions_leave_nothing)
+{
+	enum { ROUNDS = 120 };
+	int fds_before = 0, fds_after = 0;
+	char path[64];
+
+	must(open_with("python", NULL), "1"); /* the template stays; this one is left to the exit */
+	for (int i = 0; i < 1024; i++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", i);
+		fds_before += access(path, F_OK) == 0;
+	}
+	for (int i = 0; i < ROUNDS; i++) {
+		struct cordon_session *s = open_with("python", NULL);
+		struct cordon_result *r = run_for(s,
+						  i % 3 == 0   ? "while True: pass"
+						  : i % 3 == 1 ? "1+1"
+							       : "import os; os._exit(3)",
+						  i % 3 == 0 ? 20 : 0);
+
+		cordon_result_free(r);
+		cordon_session_close(s);
+	}
+	for (int i = 0; i < 1024; i++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", i);
+		fds_after += access(path, F_OK) == 0;
+	}
+	ASSERT_EQ(fds_after, fds_before);
+}
