@@ -1,0 +1,1 @@
+../../../guests/r/array.c

@@ -1,0 +1,1 @@
+../../../guests/r/cordon_r.h

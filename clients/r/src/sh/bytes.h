@@ -1,0 +1,1 @@
+../../../../guests/sh/bytes.h
