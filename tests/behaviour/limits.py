@@ -36,7 +36,7 @@ OPEN = """
 held = []
 try:
     for i in range(1000):
-        held.append(open("/dev/null"))
+        held.append(open("/etc/passwd"))
 except OSError as e:
     print(len(held) < 257, e.errno)
 """
