@@ -35,6 +35,7 @@ struct cordon_session_options {
 	void *approval_arg;
 	cordon_audit_fn audit;
 	void *audit_arg;
+	const char *directory; /* where the code starts; NULL: /home/user. Implies cold */
 	bool cold; /* start an interpreter of its own instead of forking a warm template */
 };
 

@@ -186,6 +186,8 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 	struct cordon_session_options session = { .guest = choose_guest(c, argc, argv),
 						  .policy = policy,
 						  .tools = tools,
+						  .directory = cli_has(c, "project") ? "/workspace"
+										     : NULL,
 						  .workspace = cli_value(c, "workspace") };
 	struct cordon_execute_options options = {
 		.code = buf_text(code),

@@ -70,6 +70,9 @@ int guest_launch(const struct guest_options *o, struct launch *ret, struct cordo
 
 	l.is_template = o->mode == GUEST_TEMPLATE;
 	l.has_network = o->policy->network.allow_count > 0 || o->policy->network.block_count > 0;
+	l.cwd = str_dup(o->directory);
+	if (o->directory && !l.cwd)
+		return err_errno(reterr, ENOMEM, "the launch");
 	if (view_environment(&l, o->policy) < 0)
 		return err_errno(reterr, ENOMEM, "the environment");
 	if (o->token && launch_env(&l, "CORDON_TOKEN", o->token) < 0)

@@ -38,6 +38,7 @@ struct guest_options {
 	const char *code;  /* GUEST_SCRIPT */
 	size_t code_len;
 	const char *const *args; /* GUEST_SCRIPT: arguments of the script; ends with NULL */
+	const char *directory;   /* where it starts; NULL: /home/user */
 };
 
 /* Fills *ret. A missing interpreter is CORDON_NOT_FOUND with the package that brings it. */

@@ -100,7 +100,8 @@ static int start_cold(struct engine *e, const struct engine_options *o,
 				       .token = o->script ? NULL : token,
 				       .code = o->script,
 				       .code_len = o->script_len,
-				       .args = o->args };
+				       .args = o->args,
+				       .directory = o->directory };
 
 	random_hex(token, TOKEN_DIGITS);
 	int r = guest_launch(&guest, &launch, reterr);

@@ -34,7 +34,8 @@ struct engine_options {
 	const char *script;        /* sh: run this file's text and end; NULL: a session */
 	size_t script_len;
 	const char *const *args;
-	uint32_t layers_off; /* `doctor --prove` only */
+	const char *directory; /* where it starts; NULL: /home/user */
+	uint32_t layers_off;   /* `doctor --prove` only */
 	struct network
 		*network; /* the gateway of a session whose policy opens the network, or NULL */
 };

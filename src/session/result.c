@@ -61,6 +61,24 @@ json_t *result_array(json_t **array)
 	return *array;
 }
 
+static void sanitize(char **text)
+{
+	char *clean = *text ? cordon_sanitize(*text, 0) : NULL;
+
+	if (!clean)
+		return;
+	free(*text);
+	*text = clean;
+}
+
+void result_sanitize(struct cordon_result *r)
+{
+	sanitize(&r->error);
+	sanitize(&r->exception_message);
+	free(r->traceback);
+	r->traceback = NULL;
+}
+
 int result_warn(struct cordon_result *r, const char *text)
 {
 	json_t *a = result_array(&r->warnings);

@@ -31,6 +31,8 @@ struct cordon_result *result_new(void); /* NULL: out of memory */
 /* Sets error and kind; the first one stands. */
 int result_fail(struct cordon_result *r, const char *kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int result_warn(struct cordon_result *r, const char *text);
+/* Takes paths, pids, hosts and traces out of what the guest said. */
+void result_sanitize(struct cordon_result *r);
 json_t *result_array(json_t **array); /* makes it when missing; borrowed */
 
 DEFINE_FREEP(struct cordon_result *, cordon_result_free)

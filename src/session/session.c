@@ -78,9 +78,11 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 		r = template_get(s->kind, &s->policy, &t, reterr);
 	if (r < 0)
 		return r;
-	struct engine_options o = {
-		.policy = &s->policy, .kind = s->kind, .template = t, .network = s->network
-	};
+	struct engine_options o = { .policy = &s->policy,
+				    .kind = s->kind,
+				    .template = t,
+				    .network = s->network,
+				    .directory = s->directory };
 	r = engine_start(&o, &e, reterr);
 	if (r == 0)
 		r = engine_greet(e, welcome, len, deadline_after_ms(ENGINE_START_MS), reterr);
@@ -131,7 +133,10 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 		r = policy_check(&s->policy, reterr);
 	if (r < 0)
 		return r;
-	s->is_cold = o->cold;
+	s->is_cold = o->cold || o->directory;
+	s->directory = str_dup(o->directory);
+	if (o->directory && !s->directory)
+		return err_errno(reterr, ENOMEM, "open a session");
 	s->tools = o->tools ? cordon_tools_ref(o->tools) : NULL;
 	s->pre_execute = o->pre_execute;
 	s->pre_execute_arg = o->pre_execute_arg;
@@ -165,6 +170,7 @@ static struct cordon_session *destroy(struct cordon_session *s)
 	snapshots_free(s->snapshots);
 	close_fdp(&s->cancel_fd);
 	json_decref(s->env);
+	free(s->directory);
 	audit_close(s->audit);
 	policy_done(&s->policy);
 	pthread_cond_destroy(&s->idle);
@@ -301,6 +307,8 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 		r = journal_code(s, opts, reterr);
 	if (r == 0)
 		r = execution_run(s, opts, ret, &alive, reterr);
+	if (r == 0 && s->policy.sanitize_errors)
+		result_sanitize(*ret);
 	if (r == 0)
 		r = journal_result(s, opts, *ret, reterr);
 	if (r == 0 && !str_eq(cordon_result_error_kind(*ret), "syntax"))
@@ -326,7 +334,8 @@ static int start_script(struct cordon_session *s, const struct cordon_execute_op
 				    .network = s->network,
 				    .script = o->code,
 				    .script_len = o->code_len ? o->code_len : strlen(o->code),
-				    .args = o->args };
+				    .args = o->args,
+				    .directory = s->directory };
 
 	return engine_start(&e, &s->engine, reterr);
 }
@@ -356,6 +365,8 @@ int cordon_run(const struct cordon_session_options *session,
 		r = journal_code(s, opts, reterr);
 	if (r == 0)
 		r = execution_run(s, opts, ret, &alive, reterr);
+	if (r == 0 && s->policy.sanitize_errors)
+		result_sanitize(*ret);
 	if (r == 0)
 		r = journal_result(s, opts, *ret, reterr);
 	(void)journal_session(s, "session_close", NULL);

@@ -30,6 +30,7 @@ struct cordon_session {
 	struct desk *desk;       /* where its tool calls are handled */
 	struct network *network; /* its gateway; NULL: the policy opens nothing */
 	bool is_cold;
+	char *directory; /* where the code starts; NULL: /home/user */
 
 	pthread_mutex_t lock; /* of the fields below */
 	pthread_cond_t idle;  /* signalled when an execution has ended */
