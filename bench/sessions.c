@@ -1,6 +1,6 @@
-/* bench/sessions.c - what sessions cost: live, pooled, fresh from a template, cold; how many a second;
- * how much memory; how fast output is read. Rounds are interleaved, figures are medians, because the
- * machine is shared. Usage: sessions [ROUNDS] */
+/* bench/sessions.c - what sessions cost: live, pooled, fresh from a template, cold; how many a
+ * second; how much memory; how fast output is read. Rounds are interleaved, figures are medians,
+ * because the machine is shared. Usage: sessions [ROUNDS] */
 #include <cordon/cordon.h>
 
 #include <pthread.h>
@@ -62,8 +62,8 @@ static void execute(struct cordon_session *s, const char *code)
 	struct cordon_error *e = NULL;
 	struct cordon_result *r = NULL;
 
-	check(cordon_session_execute(s, &(struct cordon_execute_options){ .code = code }, &r, &e), e,
-	      "execute");
+	check(cordon_session_execute(s, &(struct cordon_execute_options){ .code = code }, &r, &e),
+	      e, "execute");
 	if (!cordon_result_success(r)) {
 		fprintf(stderr, "%s: %s\n", code, cordon_result_error(r));
 		exit(1);
@@ -71,7 +71,8 @@ static void execute(struct cordon_session *s, const char *code)
 	cordon_result_free(r);
 }
 
-static struct cordon_session *open_session(const char *guest, const struct cordon_policy *p, bool cold)
+static struct cordon_session *open_session(const char *guest, const struct cordon_policy *p,
+					   bool cold)
 {
 	struct cordon_error *e = NULL;
 	struct cordon_session *s = NULL;
@@ -191,8 +192,8 @@ static void rate(const struct cordon_policy *p)
 		total += w[i].done;
 	}
 	double per_second = total / ((now_ms() - a) / 1000);
-	printf("%-44s %9.0f                      >= 600 %s\n", "sessions a second, Python", per_second,
-	       per_second >= 600 ? "met" : "MISSED");
+	printf("%-44s %9.0f                      >= 600 %s\n", "sessions a second, Python",
+	       per_second, per_second >= 600 ? "met" : "MISSED");
 }
 
 /* Proportional set size of a process of the session, in MB. */
@@ -251,8 +252,8 @@ static void throughput(const struct cordon_policy *p)
 	double rate_mb = PRINT_MB / ((now_ms() - a) / 1000);
 	struct rusage ru;
 	getrusage(RUSAGE_SELF, &ru);
-	printf("%-44s %9.0f                      >= 300 MB/s %s\n", "stdout through the reader", rate_mb,
-	       rate_mb >= 300 ? "met" : "MISSED");
+	printf("%-44s %9.0f                      >= 300 MB/s %s\n", "stdout through the reader",
+	       rate_mb, rate_mb >= 300 ? "met" : "MISSED");
 	printf("%-44s %9.1f MB\n", "peak memory of this process", (double)ru.ru_maxrss / 1024);
 	cordon_session_close(s);
 }
@@ -282,7 +283,8 @@ static void start(struct subject *t)
 int main(int argc, char **argv)
 {
 	int rounds = argc > 1 ? atoi(argv[1]) : 100;
-	struct cordon_policy *plain = policy_with(NULL), *pandas = policy_with("preload=pandas,numpy");
+	struct cordon_policy *plain = policy_with(NULL),
+			     *pandas = policy_with("preload=pandas,numpy");
 	struct row *bare = row("bare python3 -c 1+1", 0);
 	struct subject subjects[] = {
 		{ "python", "1+1", plain, NULL, NULL, row("Python live: 1+1", 0.15),
@@ -290,15 +292,15 @@ int main(int argc, char **argv)
 		  row("Python fresh: open and 1+1", 0), row("Python cold: open and 1+1", 0) },
 		{ "python", "pandas = __import__('pandas')", pandas, NULL, NULL,
 		  row("pandas live: import", 0), row("pandas pooled: import", 0),
-		  row("pandas fresh from a template: open", 3), row("pandas fresh: open and import", 0),
-		  row("pandas cold: open and import", 0) },
-		{ "r", "1+1", plain, NULL, NULL, row("R live: 1+1", 0.15), row("R pooled: 1+1", 0.3),
-		  row("R fresh from a template: open", 3), row("R fresh: open and 1+1", 0),
-		  row("R cold: open and 1+1", 0) },
-		{ "node", "1+1", plain, NULL, NULL, row("Node live: 1+1", 0), row("Node pooled: 1+1", 2),
-		  NULL, NULL, row("Node cold: open and 1+1", 0) },
-		{ "sh", ":", plain, NULL, NULL, row("sh live: :", 0), row("sh pooled: :", 0), NULL, NULL,
-		  row("sh cold: open and :", 0) },
+		  row("pandas fresh from a template: open", 3),
+		  row("pandas fresh: open and import", 0), row("pandas cold: open and import", 0) },
+		{ "r", "1+1", plain, NULL, NULL, row("R live: 1+1", 0.15),
+		  row("R pooled: 1+1", 0.3), row("R fresh from a template: open", 3),
+		  row("R fresh: open and 1+1", 0), row("R cold: open and 1+1", 0) },
+		{ "node", "1+1", plain, NULL, NULL, row("Node live: 1+1", 0),
+		  row("Node pooled: 1+1", 2), NULL, NULL, row("Node cold: open and 1+1", 0) },
+		{ "sh", ":", plain, NULL, NULL, row("sh live: :", 0), row("sh pooled: :", 0), NULL,
+		  NULL, row("sh cold: open and :", 0) },
 	};
 	size_t count = sizeof(subjects) / sizeof(*subjects);
 

@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "net/conn.h"
 #include "net/dns.h"
-#include "net/relay.h"
+#include "wall/relay.h"
 
 enum { ACCEPT_BATCH = 16 };
 

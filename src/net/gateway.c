@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "net/gateway_process.h"
-#include "net/relay.h"
+#include "wall/relay.h"
 
 enum { READY_MS = 10000, STOP_MS = 1000, LINE_MAX_BYTES = 1 << 20 };
 

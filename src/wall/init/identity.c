@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/relay.h"
+#include "wall/relay.h"
 
 static int write_file(const char *path, const char *text)
 {

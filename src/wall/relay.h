@@ -1,4 +1,4 @@
-/* net/relay.h - the guest's half of the gateway. There is no process of ours in the guest's
+/* wall/relay.h - the guest's half of the gateway. There is no process of ours in the guest's
  * namespace: before the guest is sealed, whoever sets its namespace up opens the listening sockets
  * there and hands them to the gateway, which accepts on them from outside. A socket belongs to the
  * namespace that it was made in for as long as it lives.

@@ -1,6 +1,6 @@
-/* net/relay.c - the guest's half of the gateway: sockets opened in its namespace, and handed over.
+/* wall/relay.c - the guest's half of the gateway: sockets opened in its namespace, and handed over.
  */
-#include "net/relay.h"
+#include "wall/relay.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
