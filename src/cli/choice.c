@@ -54,7 +54,9 @@ static int apply_options(const struct cli *c, struct cordon_policy *p, struct co
 	if (r == 0)
 		r = add_mounts(c, p, reterr);
 	if (r == 0)
-		r = set_all(c, p, "allow", "network.allow+=", reterr);
+		r = set_all(c, p, "allow-host", "network.allow+=", reterr);
+	if (r == 0)
+		r = set_all(c, p, "block-host", "network.block+=", reterr);
 	if (r == 0)
 		r = set_all(c, p, "env", "env_set.", reterr);
 	if (r == 0)

@@ -12,7 +12,9 @@
 		{ "timeout", 't', "TIME", "wall clock: 5s, 250ms, 2m or none", false },            \
 		{ "memory", 'm', "SIZE", "memory: 256M, 1G", false },                              \
 		{ "mount", 0, "HOST:GUEST[:MODE]", "show a host path; snapshot, ro or rw", true }, \
-		{ "allow", 0, "HOST[:PORT]", "let the gateway reach this host", true },            \
+		{ "allow-host", 0, "HOST[:PORT]", "let the gateway reach this host", true },       \
+		{ "block-host", 0, "HOST[:PORT]", "never reach this host; opens the others",       \
+		  true },                                                                          \
 		{ "env", 0, "NAME=VALUE", "set a variable", true },                                \
 	{                                                                                          \
 		"set", 0, "KEY=VALUE", "set any field of the policy", true                         \

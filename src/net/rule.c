@@ -220,11 +220,11 @@ static void explain_host(const struct ruleset *rs, const struct rule_query *q,
 			       host_is_literal(q->host) ? "address" : "host", name);
 	if (q->port == 0 || q->port == 80 || q->port == 443)
 		(void)snprintf(v->remedy, sizeof(v->remedy),
-			       "add \"%s\" to network.allow (--allow=%s)", name, name);
+			       "add \"%s\" to network.allow (--allow-host %s)", name, name);
 	else
 		(void)snprintf(v->remedy, sizeof(v->remedy),
 			       "add {\"host\": \"%s\", \"port\": %u} to network.allow "
-			       "(--allow=%s:%u)",
+			       "(--allow-host %s:%u)",
 			       name, q->port, name, q->port);
 }
 
@@ -247,7 +247,7 @@ static void explain_port(const struct rule *r, const struct rule_query *q, struc
 	(void)snprintf(v->reason, sizeof(v->reason), "port %u of host %s is not in network.allow",
 		       q->port, q->host->name);
 	(void)snprintf(v->remedy, sizeof(v->remedy),
-		       "add {\"host\": \"%s\", \"port\": %u} to network.allow (--allow=%s:%u)",
+		       "add {\"host\": \"%s\", \"port\": %u} to network.allow (--allow-host %s:%u)",
 		       q->host->name, q->port, q->host->name, q->port);
 }
 

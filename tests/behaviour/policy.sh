@@ -102,7 +102,7 @@ check "--memory" says '"memory_bytes": 268435456,' policy show -m 256M
 check "--set wins" says '"timeout_ms": 7,' policy show -p "$file" -t 5s --set timeout_ms=7
 check "--mount adds" says '"guest": "/b"' policy show -p "$file" --mount /c,d:/e:ro
 check "--mount takes commas" says '"host": "/c,d"' policy show -p "$file" --mount /c,d:/e:ro
-check "--allow adds" says '"y.org"' policy show --allow x.org --allow y.org
+check "--allow-host adds" says '"y.org"' policy show --allow-host x.org --allow-host y.org
 check "--env" says '"MY_VAR": "a=b"' policy show --env MY_VAR=a=b
 check "dots reach inside" says '"api.example.org"' policy show --set network.allow=api.example.org
 check "standard input" says '"timeout_ms": 9,' sh -c "echo '{\"timeout_ms\": 9}' | '$CORDON' policy show -"

@@ -55,7 +55,7 @@ TEST(names)
 	ASSERT(!opens(net, "a.test.evil.org"));
 	struct rule_verdict v = decide(net, "b.test", 443, NULL, NULL);
 	ASSERT_STREQ(v.reason, "host b.test is not in network.allow");
-	ASSERT(strstr(v.remedy, "--allow=b.test"));
+	ASSERT(strstr(v.remedy, "--allow-host b.test"));
 	v = decide(net, "a.test", 443, NULL, NULL);
 	ASSERT_STREQ(v.rule, "network.allow[0] a.test");
 }
@@ -111,7 +111,7 @@ TEST(ports)
 	ASSERT(decide(net, "b.test", 80, NULL, NULL).allowed);
 	ASSERT(!decide(net, "b.test", 80, NULL, NULL).raw);
 	ASSERT(!decide(net, "b.test", 8080, NULL, NULL).allowed);
-	ASSERT(strstr(decide(net, "b.test", 8080, NULL, NULL).remedy, "--allow=b.test:8080"));
+	ASSERT(strstr(decide(net, "b.test", 8080, NULL, NULL).remedy, "--allow-host b.test:8080"));
 	ASSERT(decide(net, "a.test", 0, NULL, NULL).allowed); /* a name is looked up */
 }
 
