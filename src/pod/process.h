@@ -1,0 +1,88 @@
+/* pod/process.h - the state of one pod process, and checked access to its guest's memory. */
+#ifndef POD_PROCESS_H
+#define POD_PROCESS_H
+
+#include <errno.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "program.h"
+
+/* Descriptors of ours live above what the guest may name. */
+enum private_fd { PRIVATE_ROOT, PRIVATE_DENIALS, PRIVATE_AGENT, PRIVATE_SNAPSHOT, PRIVATE_COUNT };
+
+struct vector { /* argv or envp: pointers into one block of strings */
+	char **at;
+	size_t count, bytes; /* bytes: of all strings with their ends */
+	char *strings;
+};
+
+/* The name is the generated code's: the instance behind the import module "sys". */
+struct w2c_sys {
+	wasm_rt_memory_t *memory;
+	const struct command *command; /* what runs */
+	struct vector argv, envp;
+	int fd_limit;       /* guest descriptors are below */
+	int fds[PRIVATE_COUNT]; /* ours, or -1 */
+	bool rooted;        /* paths resolve beneath fds[PRIVATE_ROOT], there is no wall */
+	char root[PATH_MAX]; /* its path, for taking it off again */
+	pid_t agent;        /* never signalled; 0: none */
+	bool *allowed;      /* per entry of pod_commands; NULL: all */
+	uint64_t image_dev; /* the directory of commands: its device, and a file number per command */
+	uint64_t *image_ino;
+	uint64_t proc_dev;  /* 0: no /proc */
+	const struct command *next; /* what exec chose */
+	jmp_buf exec;       /* leaves the instance for the next one */
+	int last_status;    /* of the session's command, for the agent */
+};
+
+/* NULL where [at, at + len) is not all inside the guest's memory, or at is its null pointer. */
+static inline void *guest_at(const struct w2c_sys *p, uint64_t at, uint64_t len)
+{
+	uint64_t size = p->memory->size;
+
+	if (!at || at > size || len > size - at)
+		return NULL;
+	return p->memory->data + at;
+}
+
+/* As guest_at, but a null pointer stays one; false where it is bad. */
+static inline bool guest_opt(const struct w2c_sys *p, uint64_t at, uint64_t len, void **ret)
+{
+	*ret = at ? guest_at(p, at, len) : NULL;
+	return !at || *ret;
+}
+
+/* A string of at most PATH_MAX bytes with its end; 0 or a negative errno. */
+static inline int guest_path(const struct w2c_sys *p, uint64_t at, const char **ret)
+{
+	uint64_t size = p->memory->size, room;
+
+	if (!at || at >= size)
+		return -EFAULT;
+	room = size - at < PATH_MAX ? size - at : PATH_MAX;
+	*ret = (const char *)p->memory->data + at;
+	if (memchr(*ret, 0, room))
+		return 0;
+	return room == PATH_MAX ? -ENAMETOOLONG : -EFAULT;
+}
+
+/* Integers come zero-extended from 32 bits. */
+static inline int guest_int(uint64_t v)
+{
+	return (int)(uint32_t)v;
+}
+
+/* A descriptor the guest may name, or -1, which the kernel answers with EBADF. */
+static inline int guest_fd(const struct w2c_sys *p, uint64_t v)
+{
+	int fd = guest_int(v);
+
+	return fd >= 0 && fd < p->fd_limit ? fd : -1;
+}
+
+#endif
