@@ -37,7 +37,7 @@ const size_t door_count = sizeof door_table / sizeof *door_table;
 static const struct door_entry *by_number[NUMBERS];
 static const struct door_entry *by_own[DOOR_OWN_END - DOOR_ARGS_SIZE];
 
-void door_open(void)
+void door_init(void)
 {
 	for (size_t i = 0; i < door_count; i++) {
 		const struct door_entry *entry = &door_table[i];

@@ -38,7 +38,7 @@ uint64_t w2c_sys_call(struct w2c_sys *p, uint64_t n, uint64_t a, uint64_t b, uin
 /* The entry of a number, or NULL. */
 const struct door_entry *door_find(uint64_t n);
 /* Fills the index; call once. */
-void door_open(void);
+void door_init(void);
 
 #define DOOR_FN(name) int64_t door_##name(struct w2c_sys *p, const uint64_t a[6])
 /* Turns a libc-style result into the kernel's. */

@@ -249,13 +249,13 @@ void engine_call(void (*fn)(void *), void *arg)
 
 	__asm__ volatile("movq %%rsp, %%rbx\n\t"
 			 "movq %%rbp, %%r12\n\t"
-			 "movq %[top], %%rsp\n\t"
+			 "movq %%rsi, %%rsp\n\t"
 			 "xorl %%ebp, %%ebp\n\t"
-			 "callq *%[fn]\n\t"
+			 "callq *%%rdx\n\t"
 			 "movq %%r12, %%rbp\n\t"
 			 "movq %%rbx, %%rsp"
-			 : "+D"(arg)
-			 : [top] "r"(top), [fn] "r"(fn)
-			 : "rbx", "r12", "r13", "r14", "r15", "rax", "rcx", "rdx", "rsi", "r8",
-			   "r9", "r10", "r11", "memory", "cc");
+			 : "+D"(arg), "+S"(top), "+d"(fn)
+			 :
+			 : "rbx", "r12", "r13", "r14", "r15", "rax", "rcx", "r8", "r9", "r10",
+			   "r11", "memory", "cc");
 }

@@ -13,7 +13,7 @@
 #include "program.h"
 
 /* Descriptors of ours live above what the guest may name. */
-enum private_fd { PRIVATE_ROOT, PRIVATE_DENIALS, PRIVATE_AGENT, PRIVATE_SNAPSHOT, PRIVATE_COUNT };
+enum private_fd { PRIVATE_ROOT, PRIVATE_DENIALS, PRIVATE_AGENT, PRIVATE_NULL, PRIVATE_COUNT };
 
 struct vector { /* argv or envp: pointers into one block of strings */
 	char **at;
@@ -37,7 +37,9 @@ struct w2c_sys {
 	uint64_t proc_dev;  /* 0: no /proc */
 	const struct command *next; /* what exec chose */
 	jmp_buf exec;       /* leaves the instance for the next one */
-	int last_status;    /* of the session's command, for the agent */
+	pid_t session;      /* the process that is a session's shell; 0: none */
+	bool in_command, reported; /* of that shell: see session.c */
+	bool has_run;       /* a program has: what comes next was execed by it */
 };
 
 /* NULL where [at, at + len) is not all inside the guest's memory, or at is its null pointer. */

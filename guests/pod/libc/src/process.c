@@ -62,3 +62,9 @@ int pthread_detach(pthread_t thread)
 {
 	return ESRCH;
 }
+
+/* "In every thread." */
+hidden void __synccall(void (*fn)(void *), void *arg)
+{
+	fn(arg);
+}

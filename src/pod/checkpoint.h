@@ -1,0 +1,13 @@
+/* pod/checkpoint.h - a program that has started, kept as a snapshot that exec resumes. */
+#ifndef POD_CHECKPOINT_H
+#define POD_CHECKPOINT_H
+
+#include "process.h"
+
+/* Starts Python in a child and keeps its state where it asks for a checkpoint; without one, exec
+ * starts it from nothing. */
+void checkpoint_make(struct w2c_sys *p, char *const *envp);
+/* Continues the snapshot of p->command's program where there is one that fits; else returns. */
+void checkpoint_resume(struct w2c_sys *p);
+
+#endif

@@ -1,0 +1,229 @@
+/* pod/main.c - cordon-pod: runs a program of the image behind the door. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "checkpoint.h"
+#include "door.h"
+#include "engine.h"
+#include "image.h"
+#include "run.h"
+#include "seal.h"
+
+#define PROC_MAGIC 0x9fa0
+#define MAX_FDS 1024
+#define OUR_FDS 16
+
+struct options {
+	const char *root;     /* a directory; NULL: a wall has made the root */
+	const char *commands; /* allowlist; NULL: all */
+	uint64_t memory;      /* bytes per process; 0: 4 GiB */
+	int serve;            /* the agent's descriptor, or -1 */
+	int denials;          /* where refused commands are told, or -1 */
+	bool seal;            /* install the door's own filter */
+	bool warm;            /* start Python once and resume it from a snapshot */
+};
+
+static int usage(FILE *to, int status)
+{
+	fputs("usage: cordon-pod [options] PROGRAM [ARGUMENT...]\n"
+	      "       cordon-pod [options] --serve FD\n"
+	      "  --root DIR       paths are beneath DIR (for use without a wall)\n"
+	      "  --commands LIST  the only commands that may be executed\n"
+	      "  --memory BYTES   of one process\n"
+	      "  --denials FD     a socket on which refused commands are reported\n"
+	      "  --seal           a system call filter with the door's own list\n"
+	      "  --warm           make a snapshot of a started Python first\n"
+	      "  --serve FD       be a session's agent: see docs/pod.md\n"
+	      "  --list           print the commands of the image\n"
+	      "  --door           print the system calls a program may make, and why\n",
+	      to);
+	return status;
+}
+
+static int list_commands(void)
+{
+	for (size_t i = 0; i < pod_command_count; i++)
+		printf("%s\t%s\n", pod_commands[i].name, pod_commands[i].program->name);
+	return 0;
+}
+
+static int list_door(void)
+{
+	for (size_t i = 0; i < door_count; i++)
+		printf("%-20s %s\n", door_table[i].name, door_table[i].reason);
+	return 0;
+}
+
+static int fail(const char *what, int error)
+{
+	fprintf(stderr, "cordon-pod: %s: %s\n", what, strerror(error < 0 ? -error : error));
+	return 125;
+}
+
+/* Ours go above the guest's; everything else that was inherited is closed. */
+static int arrange_descriptors(struct w2c_sys *p, const struct options *o)
+{
+	struct rlimit rl;
+	int from[PRIVATE_COUNT], root = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (getrlimit(RLIMIT_NOFILE, &rl))
+		return -errno;
+	if (rl.rlim_cur > MAX_FDS)
+		rl.rlim_cur = MAX_FDS;
+	if (rl.rlim_cur < 2 * OUR_FDS)
+		return -EMFILE;
+	p->fd_limit = (int)rl.rlim_cur - OUR_FDS;
+	if (o->root) {
+		root = open(o->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (root < 0)
+			return -errno;
+	}
+	for (int i = 0; i < PRIVATE_COUNT; i++)
+		from[i] = p->fds[i] = -1;
+	from[PRIVATE_ROOT] = root;
+	from[PRIVATE_DENIALS] = o->denials;
+	from[PRIVATE_AGENT] = o->serve;
+	from[PRIVATE_NULL] = null;
+	for (int i = 0; i < PRIVATE_COUNT; i++) {
+		if (from[i] < 0)
+			continue;
+		p->fds[i] = fcntl(from[i], F_DUPFD, p->fd_limit);
+		if (p->fds[i] < 0)
+			return -errno;
+	}
+	syscall(SYS_close_range, 3, p->fd_limit - 1, 0);
+	syscall(SYS_close_range, p->fd_limit + PRIVATE_COUNT, ~0u, 0);
+	return setrlimit(RLIMIT_NOFILE, &rl) ? -errno : 0;
+}
+
+static int enter_root(struct w2c_sys *p, const struct options *o)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (o->root) {
+		p->rooted = true;
+		if (!realpath(o->root, p->root))
+			return -errno;
+		if (!strcmp(p->root, "/"))
+			p->root[0] = 0;
+		if (chdir(o->root))
+			return -errno;
+	}
+	if (!statfs("/proc", &fs) && fs.f_type == PROC_MAGIC && !stat("/proc", &st))
+		p->proc_dev = st.st_dev;
+	return 0;
+}
+
+static int parse(int argc, char **argv, struct options *o)
+{
+	static const struct option known[] = {
+		{ "root", required_argument, NULL, 'r' }, { "commands", required_argument, NULL, 'c' },
+		{ "memory", required_argument, NULL, 'm' }, { "denials", required_argument, NULL, 'd' },
+		{ "serve", required_argument, NULL, 's' }, { "seal", no_argument, NULL, 'S' },
+		{ "warm", no_argument, NULL, 'w' }, { "list", no_argument, NULL, 'l' },
+		{ "door", no_argument, NULL, 'D' }, { "help", no_argument, NULL, 'h' }, { 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "+", known, NULL)) != -1) {
+		switch (c) {
+		case 'r':
+			o->root = optarg;
+			break;
+		case 'c':
+			o->commands = optarg;
+			break;
+		case 'm':
+			o->memory = strtoull(optarg, NULL, 10);
+			break;
+		case 'd':
+			o->denials = atoi(optarg);
+			break;
+		case 's':
+			o->serve = atoi(optarg);
+			break;
+		case 'S':
+			o->seal = true;
+			break;
+		case 'w':
+			o->warm = true;
+			break;
+		case 'l':
+			exit(list_commands());
+		case 'D':
+			exit(list_door());
+		case 'h':
+			exit(usage(stdout, 0));
+		default:
+			return -EINVAL;
+		}
+	}
+	return optind < argc || o->serve >= 0 ? 0 : -EINVAL;
+}
+
+/* Everything that needs the machine, before any code of the guest. */
+static int prepare(struct w2c_sys *p, const struct options *o)
+{
+	const char *unknown = "";
+	int r;
+
+	door_init();
+	if (engine_open(o->memory))
+		return fail("memory reservation", errno);
+	r = arrange_descriptors(p, o);
+	if (r)
+		return fail("descriptors", r);
+	r = enter_root(p, o);
+	if (r)
+		return fail(o->root, r);
+	r = image_open(p);
+	if (r)
+		return fail("the image's /usr/bin", r);
+	r = o->commands ? image_allow(p, o->commands, &unknown) : 0;
+	if (r) {
+		fprintf(stderr, "cordon-pod: --commands: no such command: %s\n", unknown);
+		return 2;
+	}
+	prctl(PR_SET_DUMPABLE, 0);
+	return 0;
+}
+
+int main(int argc, char **argv, char **envp)
+{
+	static struct w2c_sys process;
+	struct options o = { .serve = -1, .denials = -1 };
+	int r;
+
+	if (parse(argc, argv, &o))
+		return usage(stderr, 2);
+	r = prepare(&process, &o);
+	if (r)
+		return r;
+	if (o.warm)
+		checkpoint_make(&process, envp);
+	if (o.seal && (r = seal_install()))
+		return fail("seccomp", r);
+	if (o.serve >= 0)
+		return agent_serve(&process, envp);
+	r = image_choose(&process, argv[optind]);
+	if (r) {
+		fprintf(stderr, "cordon-pod: %s: %s\n", argv[optind], strerror(-r));
+		return r == -ENOENT ? 127 : 126;
+	}
+	r = image_arguments(&process, argv + optind, envp);
+	if (r)
+		return fail("arguments", r);
+	run_programs(&process);
+}

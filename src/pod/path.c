@@ -1,0 +1,307 @@
+/* pod/path.c - where a name of the guest leads: the wall's root, or beneath one without a wall. */
+#define _GNU_SOURCE
+#include "path.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "signals.h"
+
+static int open_beneath(const struct w2c_sys *p, const char *path, int flags, int mode)
+{
+	struct open_how how = { .flags = (uint64_t)(unsigned)flags,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+
+	if (flags & (O_CREAT | __O_TMPFILE))
+		how.mode = (uint64_t)(mode & 07777);
+	return (int)signals_call(SYS_openat2, p->fds[PRIVATE_ROOT], (long)path, (long)&how,
+				 sizeof how, 0, 0);
+}
+
+/* The guest's name of a directory we have: its real path without the root's. */
+static int strip_root(const struct w2c_sys *p, char buf[PATH_MAX])
+{
+	size_t n = strlen(p->root);
+
+	if (strncmp(buf, p->root, n) || (buf[n] && buf[n] != '/'))
+		return -ENOENT;
+	memmove(buf, buf + n, strlen(buf + n) + 1);
+	if (!buf[0])
+		strcpy(buf, "/");
+	return 0;
+}
+
+static int directory_name(const struct w2c_sys *p, int dirfd, char buf[PATH_MAX])
+{
+	char link[32];
+	ssize_t n;
+
+	if (dirfd == AT_FDCWD)
+		return getcwd(buf, PATH_MAX) ? strip_root(p, buf) : -errno;
+	if (dirfd < 0)
+		return -EBADF;
+	snprintf(link, sizeof link, "/proc/self/fd/%d", dirfd);
+	n = readlink(link, buf, PATH_MAX - 1);
+	if (n < 0)
+		return errno == ENOENT ? -EBADF : -errno;
+	buf[n] = 0;
+	if (buf[0] != '/')
+		return -ENOTDIR;
+	return strip_root(p, buf);
+}
+
+int path_cwd(const struct w2c_sys *p, char buf[PATH_MAX])
+{
+	int r;
+
+	if (!getcwd(buf, PATH_MAX))
+		return -errno;
+	r = p->rooted ? strip_root(p, buf) : 0;
+	return r ? r : (int)strlen(buf);
+}
+
+/* The absolute name beneath the root. */
+static int absolute(const struct w2c_sys *p, int dirfd, const char *path, char buf[PATH_MAX])
+{
+	size_t n = 0;
+	int r;
+
+	if (path[0] != '/') {
+		r = directory_name(p, dirfd, buf);
+		if (r)
+			return r;
+		n = strlen(buf);
+		if (n + 1 + strlen(path) >= PATH_MAX)
+			return -ENAMETOOLONG;
+		buf[n++] = '/';
+	}
+	strcpy(buf + n, path);
+	return 0;
+}
+
+/* /dev/fd/N and its kin name a descriptor of the guest; N or -1. The image has no /proc of its
+ * own making, and the link there would be followed by the kernel as ours. */
+static int named_descriptor(const struct w2c_sys *p, const char *path)
+{
+	static const char *const dirs[] = { "/dev/fd/", "/proc/self/fd/" };
+	static const char *const std[] = { "/dev/stdin", "/dev/stdout", "/dev/stderr" };
+
+	for (int i = 0; i < 3; i++)
+		if (!strcmp(path, std[i]))
+			return i;
+	for (size_t i = 0; i < 2; i++) {
+		size_t n = strlen(dirs[i]);
+		char *end;
+		long fd;
+
+		if (strncmp(path, dirs[i], n) || path[n] < '0' || path[n] > '9')
+			continue;
+		fd = strtol(path + n, &end, 10);
+		if (!*end && fd < p->fd_limit)
+			return (int)fd;
+	}
+	return -1;
+}
+
+static int place_final(const struct w2c_sys *p, const char *path, struct place *ret)
+{
+	int fd = open_beneath(p, path, O_PATH | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return fd;
+	ret->owned = fd;
+	ret->dirfd = AT_FDCWD;
+	snprintf(ret->buf, sizeof ret->buf, "/proc/self/fd/%d", fd);
+	ret->path = ret->buf;
+	return 0;
+}
+
+static int place_parent(const struct w2c_sys *p, char *path, struct place *ret)
+{
+	size_t n = strlen(path);
+	char *slash;
+
+	/* A name that ends in a slash, a dot or two dots is a directory, never a link. */
+	slash = strrchr(path, '/');
+	if (!slash[1] || !strcmp(slash, "/.") || !strcmp(slash, "/..")) {
+		char *end = path + n;
+
+		while (end > path + 1 && end[-1] == '/')
+			end--;
+		if (end == path + 1 || end[-1] == '.')
+			return place_final(p, path, ret);
+		*end = 0;
+		slash = strrchr(path, '/');
+	}
+	memmove(ret->buf, slash + 1, strlen(slash + 1) + 1);
+	slash[slash == path] = 0;
+	ret->owned = open_beneath(p, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	if (ret->owned < 0)
+		return ret->owned;
+	ret->dirfd = ret->owned;
+	ret->path = ret->buf;
+	return 0;
+}
+
+int path_place(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, enum path_last last,
+	       struct place *ret)
+{
+	char full[PATH_MAX];
+	int named, r = guest_path(p, at, &ret->path);
+
+	if (r)
+		return r;
+	ret->owned = -1;
+	ret->dirfd = guest_int(dirfd) == AT_FDCWD ? AT_FDCWD : guest_fd(p, dirfd);
+	named = last == PATH_FOLLOW ? named_descriptor(p, ret->path) : -1;
+	if (named >= 0) {
+		snprintf(ret->buf, sizeof ret->buf, "/proc/self/fd/%d", named);
+		ret->path = ret->buf;
+		return 0;
+	}
+	if (!p->rooted)
+		return 0;
+	if (!ret->path[0])
+		return -ENOENT;
+	r = absolute(p, ret->dirfd, ret->path, full);
+	if (r)
+		return r;
+	r = last == PATH_FOLLOW ? place_final(p, full, ret) : place_parent(p, full, ret);
+	if (r)
+		ret->owned = -1;
+	return r;
+}
+
+void path_done(struct place *place)
+{
+	if (place->owned >= 0)
+		close(place->owned);
+	place->owned = -1;
+}
+
+/* Of /proc a guest may read what describes processes, and nothing that reaches into one:
+ * /proc/self/mem would be this very process, its code included. */
+static bool is_harmless_proc(int fd, int flags)
+{
+	static const char *const names[] = {
+		"cgroup",  "cmdline", "comm",    "cpuinfo", "filesystems", "io",       "limits",
+		"loadavg", "meminfo", "mounts",  "mountinfo", "self",      "stat",     "statm",
+		"status",  "uptime",  "version", "wchan",   "oom_score",   "children", "sched",
+		"net",     "pid_max", "overcommit_memory", "ostype", "osrelease", "hostname",
+	};
+	char link[32], path[PATH_MAX];
+	const char *base;
+	struct stat st;
+	ssize_t n;
+
+	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
+		return true;
+	if ((flags & O_ACCMODE) != O_RDONLY)
+		return false;
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof path - 1);
+	if (n < 0)
+		return false;
+	path[n] = 0;
+	base = strrchr(path, '/');
+	for (size_t i = 0; base && i < sizeof names / sizeof *names; i++)
+		if (!strcmp(base + 1, names[i]))
+			return true;
+	return false;
+}
+
+/* What the kernel opened becomes the guest's, or is closed again. */
+static int64_t admit(const struct w2c_sys *p, int fd, int flags)
+{
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fd >= p->fd_limit) {
+		close(fd);
+		return -EMFILE;
+	}
+	if (p->proc_dev && !fstat(fd, &st) && st.st_dev == p->proc_dev &&
+	    !is_harmless_proc(fd, flags)) {
+		close(fd);
+		return -EACCES;
+	}
+	return fd;
+}
+
+#define OPEN_FLAGS                                                                               \
+	(O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_DSYNC |    \
+	 O_SYNC | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME | O_PATH | __O_TMPFILE |       \
+	 O_LARGEFILE | 0100000)
+
+int64_t path_open(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int mode)
+{
+	char full[PATH_MAX];
+	const char *path;
+	int base, fd, r = guest_path(p, at, &path);
+
+	if (r)
+		return r;
+	if (flags & ~OPEN_FLAGS)
+		return -EINVAL;
+	/* O_PATH descriptors skip read permission but lead nowhere new; O_DIRECT and O_ASYNC are
+	 * not in the list. The guest never gets a controlling terminal. */
+	flags |= O_NOCTTY;
+	base = guest_int(dirfd) == AT_FDCWD ? AT_FDCWD : guest_fd(p, dirfd);
+	fd = named_descriptor(p, path);
+	if (fd >= 0) {
+		snprintf(full, sizeof full, "/proc/self/fd/%d", fd);
+		fd = (int)signals_call(SYS_openat, AT_FDCWD, (long)full, flags & ~O_NOFOLLOW, 0, 0, 0);
+		/* A socket or a pipe's other end cannot be opened anew; the same one then. */
+		if (fd == -ENXIO || fd == -ENOENT || fd == -EACCES) {
+			fd = fcntl(named_descriptor(p, path), F_DUPFD, 0);
+			fd = fd < 0 ? -errno : fd;
+		}
+	} else if (p->rooted) {
+		r = path[0] ? absolute(p, base, path, full) : -ENOENT;
+		if (r)
+			return r;
+		fd = open_beneath(p, full, flags & ~O_LARGEFILE, mode);
+	} else {
+		fd = (int)signals_call(SYS_openat, base, (long)path, flags, mode, 0, 0);
+	}
+	return admit(p, fd, flags);
+}
+
+int path_open_program(const struct w2c_sys *p, const char *path)
+{
+	char full[PATH_MAX];
+	int r, fd = named_descriptor(p, path);
+
+	if (fd >= 0) {
+		snprintf(full, sizeof full, "/proc/self/fd/%d", fd);
+		r = open(full, O_PATH | O_CLOEXEC);
+		return r < 0 ? -errno : r;
+	}
+	if (p->rooted) {
+		r = absolute(p, AT_FDCWD, path, full);
+		return r ? r : open_beneath(p, full, O_PATH | O_CLOEXEC, 0);
+	}
+	r = open(path, O_PATH | O_CLOEXEC);
+	return r < 0 ? -errno : r;
+}
+
+int path_open_read(const struct w2c_sys *p, const char *path)
+{
+	char full[PATH_MAX];
+	int r, fd = named_descriptor(p, path);
+
+	if (fd >= 0) {
+		snprintf(full, sizeof full, "/proc/self/fd/%d", fd);
+	} else if (p->rooted) {
+		r = absolute(p, AT_FDCWD, path, full);
+		return r ? r : open_beneath(p, full, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+	}
+	r = open(fd >= 0 ? full : path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return r < 0 ? -errno : r;
+}

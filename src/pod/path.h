@@ -1,0 +1,34 @@
+/* pod/path.h - where a name of the guest leads: the wall's root, or beneath one without a wall. */
+#ifndef POD_PATH_H
+#define POD_PATH_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "process.h"
+
+/* A name ready for an *at() call of the kernel. */
+struct place {
+	int dirfd;
+	const char *path;
+	int owned; /* to close, or -1 */
+	char buf[PATH_MAX];
+};
+
+enum path_last { PATH_FOLLOW, PATH_NOFOLLOW }; /* a symbolic link as the last component */
+
+/* Resolves the guest's string at `at` against its descriptor; 0 or a negative errno. */
+int path_place(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, enum path_last last,
+	       struct place *ret);
+void path_done(struct place *place);
+
+/* Opens for the guest: a descriptor below its limit, never a door back into this process. */
+int64_t path_open(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int mode);
+/* Opens a name of our own (not from guest memory) for execution: O_PATH. */
+int path_open_program(const struct w2c_sys *p, const char *path);
+/* Opens a name of our own for reading; negative errno. */
+int path_open_read(const struct w2c_sys *p, const char *path);
+/* The current directory as the guest sees it; its length or a negative errno. */
+int path_cwd(const struct w2c_sys *p, char buf[PATH_MAX]);
+
+#endif

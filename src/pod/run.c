@@ -1,0 +1,51 @@
+/* pod/run.c - runs a program, then what it execs, until one exits. */
+#define _GNU_SOURCE
+#include "run.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "checkpoint.h"
+#include "engine.h"
+#include "image.h"
+#include "signals.h"
+
+static void enter(void *arg)
+{
+	struct w2c_sys *p = arg;
+
+	p->command->program->enter(p, &p->memory);
+	_exit(0);
+}
+
+/* From one program to the next, with no instance in between: a signal that arrives now finds
+ * its default action. */
+static void change(struct w2c_sys *p)
+{
+	sigset_t all, old;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	signals_exec();
+	engine_reset();
+	p->memory = NULL;
+	p->command = p->next;
+	p->next = NULL;
+	if (p->has_run)
+		p->session = 0; /* what the shell became is not the shell */
+	p->has_run = true;
+	engine.name = p->command->name;
+	prctl(PR_SET_NAME, p->command->name);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+}
+
+void run_programs(struct w2c_sys *p)
+{
+	if (_setjmp(p->exec))
+		image_close_marked(p);
+	change(p);
+	checkpoint_resume(p);
+	engine_call(enter, p);
+	_exit(0);
+}

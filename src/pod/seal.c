@@ -1,0 +1,124 @@
+/* pod/seal.c - seccomp with the door's own list, under the door. */
+#define _GNU_SOURCE
+#include "seal.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "door.h"
+
+#define MAX_NUMBERS 256
+#define X32_BIT 0x40000000u
+
+/* What the runtime itself needs beyond what it does for the guest. execve is in neither list:
+ * a pod's exec never leaves the process. */
+static const int own[] = {
+	SYS_rt_sigaction, SYS_rt_sigreturn, SYS_munmap,     SYS_mprotect, SYS_brk,
+	SYS_openat2,      SYS_restart_syscall, SYS_exit_group, SYS_recvmsg,  SYS_sendmsg,
+	SYS_pidfd_open,   SYS_pidfd_send_signal, SYS_lseek,
+};
+
+/* In the door's list, but answered by the door without the kernel, or with a narrower call. */
+static const int not_made[] = {
+	SYS_execve, SYS_socket, SYS_connect, SYS_vfork, SYS_splice, SYS_copy_file_range,
+	SYS_sync,   SYS_syncfs, SYS_sigaltstack, SYS_setuid, SYS_setgid, SYS_setreuid,
+	SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_mknod, SYS_creat,
+};
+
+static int compare(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+static size_t collect(int numbers[MAX_NUMBERS])
+{
+	size_t n = 0, kept = 0;
+
+	for (size_t i = 0; i < door_count && n < MAX_NUMBERS; i++) {
+		int made = door_table[i].number < DOOR_ARGS_SIZE;
+
+		for (size_t k = 0; k < sizeof not_made / sizeof *not_made; k++)
+			made &= door_table[i].number != not_made[k];
+		if (made)
+			numbers[n++] = door_table[i].number;
+	}
+	for (size_t i = 0; i < sizeof own / sizeof *own && n < MAX_NUMBERS; i++)
+		numbers[n++] = own[i];
+	qsort(numbers, n, sizeof *numbers, compare);
+	for (size_t i = 0; i < n; i++)
+		if (!i || numbers[i] != numbers[i - 1])
+			numbers[kept++] = numbers[i];
+	return kept;
+}
+
+struct writer {
+	struct sock_filter *at;
+	size_t n;
+};
+
+static void emit(struct writer *w, uint16_t code, uint32_t k, uint8_t yes, uint8_t no)
+{
+	w->at[w->n++] = (struct sock_filter){ code, yes, no, k };
+}
+
+/* Binary search: every leaf allows one number or refuses. */
+static void tree(struct writer *w, const int *numbers, size_t n)
+{
+	size_t half = n / 2, jump;
+
+	if (n == 1) {
+		emit(w, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)numbers[0], 0, 1);
+		emit(w, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+		emit(w, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS, 0, 0);
+		return;
+	}
+	emit(w, BPF_JMP | BPF_JGE | BPF_K, (uint32_t)numbers[half], 0, 1);
+	jump = w->n;
+	emit(w, BPF_JMP | BPF_JA, 0, 0, 0);
+	tree(w, numbers, half);
+	w->at[jump].k = (uint32_t)(w->n - jump - 1);
+	tree(w, numbers + half, n - half);
+}
+
+/* mmap and mprotect are let through only without PROT_EXEC: no code is made after this. */
+static void no_code(struct writer *w, int number)
+{
+	emit(w, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 4);
+	emit(w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2]), 0, 0);
+	emit(w, BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1);
+	emit(w, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES, 0, 0);
+	emit(w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+}
+
+int seal_install(void)
+{
+	struct sock_filter program[MAX_NUMBERS * 6 + 32];
+	struct writer w = { program, 0 };
+	struct sock_fprog prog;
+	int numbers[MAX_NUMBERS];
+	size_t n = collect(numbers);
+
+	emit(&w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+	emit(&w, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
+	emit(&w, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
+	emit(&w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+	emit(&w, BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1);
+	emit(&w, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
+	no_code(&w, SYS_mmap);
+	no_code(&w, SYS_mprotect);
+	tree(&w, numbers, n);
+	prog.len = (unsigned short)w.n;
+	prog.filter = program;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+		return -errno;
+	return 0;
+}

@@ -1,0 +1,8 @@
+/* pod/seal.h - seccomp with the door's own list, under the door. */
+#ifndef POD_SEAL_H
+#define POD_SEAL_H
+
+/* 0 or a negative errno. */
+int seal_install(void);
+
+#endif
