@@ -6,7 +6,7 @@
 
 /* Starts Python in a child and keeps its state where it asks for a checkpoint; without one, exec
  * starts it from nothing. */
-void checkpoint_make(struct w2c_sys *p, char *const *envp);
+void checkpoint_make(struct w2c_sys *p);
 /* Continues the snapshot of p->command's program where there is one that fits; else returns. */
 void checkpoint_resume(struct w2c_sys *p);
 

@@ -212,7 +212,7 @@ int main(int argc, char **argv, char **envp)
 	if (r)
 		return r;
 	if (o.warm)
-		checkpoint_make(&process, envp);
+		checkpoint_make(&process);
 	if (o.seal && (r = seal_install()))
 		return fail("seccomp", r);
 	if (o.serve >= 0)

@@ -40,6 +40,7 @@ struct w2c_sys {
 	pid_t session;      /* the process that is a session's shell; 0: none */
 	bool in_command, reported; /* of that shell: see session.c */
 	bool has_run;       /* a program has: what comes next was execed by it */
+	bool warming, cold; /* see checkpoint.c */
 };
 
 /* NULL where [at, at + len) is not all inside the guest's memory, or at is its null pointer. */

@@ -14,9 +14,10 @@ enum {
 	POD_ARGS_COPY,          /* (block, bytes): argc, argv[], 0, envp[], 0, strings */
 	POD_SIGNALS,            /* (struct pod_signals *): where arrivals are noted */
 	POD_PROGRAM,            /* (buf, bytes): the image's name of this program */
-	POD_CHECKPOINT,         /* (): 0 after starting, 1 in a copy resumed from here */
+	POD_CHECKPOINT,         /* (0): is one wanted, (1): take it, (2): start without */
 	POD_RELEASE,            /* (address, bytes): pages to zero and give back */
-	POD_SIGACTION,          /* (signal, 0 default | 1 ignore | 2 catch, flags) */
+	POD_SIGACTION,          /* (signal, 0 default | 1 ignore | 2 catch | 3 ask, flags) */
+	POD_COMMAND,            /* (buf, bytes, status): a session's next command */
 };
 
 struct pod_signals {
@@ -27,6 +28,8 @@ struct pod_signals {
 };
 
 extern struct pod_signals __pod_signals;
+
+void __pod_resume_signals(void);
 
 /* Lets a program that makes no system calls for long run its signal handlers. */
 void __pod_poll(void);

@@ -63,6 +63,20 @@ static int run_pending(void)
 	return restart;
 }
 
+/* In a resumed copy the host knows of no handler; what the parent ignored stays ignored. */
+void __pod_resume_signals(void)
+{
+	__pod_signals.pending = 0;
+	for (int sig = 1; sig < _NSIG; sig++) {
+		uintptr_t how = (uintptr_t)actions[sig].handler;
+
+		if (__pod_door(POD_SIGACTION, sig, 3, 0, 0, 0, 0) == 1)
+			actions[sig].handler = SIG_IGN;
+		else if (how)
+			__pod_door(POD_SIGACTION, sig, how > 1 ? 2 : 1, actions[sig].flags, 0, 0, 0);
+	}
+}
+
 void __pod_poll(void)
 {
 	if (__builtin_expect(__pod_signals.pending != 0, 0))

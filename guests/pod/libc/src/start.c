@@ -80,12 +80,16 @@ const char *__pod_program(void)
 	return name;
 }
 
+/* 1 in every copy that is resumed from here; in the original it does not return. */
 int __pod_checkpoint(void)
 {
-	int resumed = __pod_door(POD_CHECKPOINT, 0, 0, 0, 0, 0, 0);
+	int resumed = __pod_door(POD_CHECKPOINT, 1, 0, 0, 0, 0, 0);
 
-	if (resumed == 1)
+	if (resumed == 1) {
 		main_thread.tid = __pod_door(SYS_gettid, 0, 0, 0, 0, 0, 0);
+		__pod_door(POD_SIGNALS, (uintptr_t)&__pod_signals, 0, 0, 0, 0, 0);
+		__pod_resume_signals();
+	}
 	return resumed;
 }
 

@@ -1,0 +1,130 @@
+/* files/bash/session.c - a shell that takes its commands from the pod's agent, one at a time. */
+#include "config.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cordon-door.h>
+
+#include "bashansi.h"
+#include "shell.h"
+#include "bashhist.h"
+#include "execute_cmd.h"
+#include "flags.h"
+#include "jobs.h"
+#include "trap.h"
+#include "unwind_prot.h"
+#include "builtins/common.h"
+#include <readline/history.h>
+
+#define COMMAND_BYTES 65537
+
+extern int executing_list, comsub_ignore_return, wait_intr_flag, expand_aliases, parse_and_execute_level;
+extern void parse_and_execute_cleanup(int);
+
+static pid_t session; /* this process, where it is the session's shell */
+
+int pod_session_is(void)
+{
+	return session && session == getpid();
+}
+
+int pod_session_begin(void)
+{
+	if (__pod_door(POD_COMMAND, 0, 0, 0, 0, 0, 0) != 0)
+		return 0;
+	session = getpid();
+	/* As at a prompt: aliases expand, and what was typed is remembered. */
+	expand_aliases = 1;
+	using_history();
+	remember_on_history = enable_history_list = 1;
+	return 1;
+}
+
+/* Back to the top from wherever exit, set -e or an error left: functions, loops, redirections. */
+static void unwind(void)
+{
+	while (parse_and_execute_level)
+		parse_and_execute_cleanup(-1);
+	reset_parser();
+	run_unwind_protects();
+	loop_level = continuing = breaking = funcnest = 0;
+	executing_list = comsub_ignore_return = return_catch_flag = wait_intr_flag = 0;
+	restore_sigmask();
+}
+
+static void run_one(const char *text)
+{
+	int code = setjmp_nosigs(top_level);
+
+	if (code == NOT_JUMPED) {
+		add_history(text);
+		last_command_exit_value = parse_and_execute(savestring(text), "bash", SEVAL_NOHIST | SEVAL_RESETLINE);
+		return;
+	}
+	/* A child that came here by the same jump is not the session. */
+	if (!pod_session_is())
+		_exit(last_command_exit_value);
+	unwind();
+	if (code == DISCARD && last_command_exit_value == 0)
+		last_command_exit_value = EXECUTION_FAILURE;
+	/* exit runs the trap on EXIT, which may exit again. */
+	if (code != DISCARD && setjmp_nosigs(top_level) == NOT_JUMPED)
+		last_command_exit_value = run_exit_trap();
+	if (!pod_session_is())
+		_exit(last_command_exit_value);
+	unwind();
+	if (code != DISCARD)
+		restore_default_signal(EXIT_TRAP);
+}
+
+void pod_session_loop(void)
+{
+	char *text = xmalloc(COMMAND_BYTES);
+
+	for (;;) {
+		long n;
+
+		fflush(stdout);
+		fflush(stderr);
+		n = __pod_door(POD_COMMAND, (long)text, COMMAND_BYTES, last_command_exit_value, 0, 0, 0);
+		__pod_poll();
+		if (n < 0) {
+			run_pending_traps();
+			continue;
+		}
+		clearerr(stdin);
+		run_one(text);
+	}
+}
+
+/* exec PROGRAM in the session's own shell: the program runs in its place, and then the shell is
+ * as if it had exited with its status. Returns 0 in the process that is to become it. */
+int pod_session_exec(void)
+{
+	sigset_t block, old;
+	int status = 0;
+	pid_t pid;
+
+	if (!pod_session_is() || subshell_environment)
+		return 0;
+	sigemptyset(&block);
+	sigaddset(&block, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &block, &old);
+	pid = fork();
+	if (pid <= 0) {
+		sigprocmask(SIG_SETMASK, &old, NULL);
+		return 0;
+	}
+	while (waitpid(pid, &status, 0) < 0)
+		;
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	last_command_exit_value = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	jump_to_top_level(EXITBLTIN);
+	return 1;
+}

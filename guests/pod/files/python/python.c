@@ -1,0 +1,161 @@
+/* files/python/python.c - CPython's main, and the warm one that copies are resumed from. */
+#define Py_BUILD_CORE 1
+#include "Python.h"
+#include "pycore_initconfig.h"
+#include "pycore_interp.h"
+#include "pycore_pystate.h"
+
+#include <cordon-door.h>
+
+int __pod_checkpoint(void);
+int __pod_arguments(char ***ret_argv);
+extern char **environ;
+
+enum { ASK = 0, COLD = 2 }; /* of POD_CHECKPOINT; taking one is in libc */
+
+/* What the warm interpreter cannot pretend to have been started with. */
+static int needs_cold(int argc, char **argv)
+{
+	for (char **e = environ; *e; e++)
+		if (!strncmp(*e, "PYTHON", 6) && strncmp(*e, "PYTHONPATH=", 11) &&
+		    strncmp(*e, "PYTHONDONTWRITEBYTECODE=", 24))
+			return 1;
+	if (argc < 2 || argv[1][0] != '-')
+		return argc < 2; /* reading from standard input may be interactive */
+	if (!strcmp(argv[1], "-c") || !strcmp(argv[1], "-m"))
+		return argc < 3;
+	return 1;
+}
+
+static int refresh_environment(void)
+{
+	PyObject *os = PyImport_ImportModule("os");
+	PyObject *map = os ? PyObject_GetAttrString(os, "environ") : NULL;
+	PyObject *data = map ? PyObject_GetAttrString(map, "_data") : NULL;
+
+	if (!data)
+		return -1;
+	PyDict_Clear(data);
+	for (char **e = environ; *e; e++) {
+		char *equals = strchr(*e, '=');
+		PyObject *name, *value;
+
+		if (!equals)
+			continue;
+		name = PyBytes_FromStringAndSize(*e, equals - *e);
+		value = PyBytes_FromString(equals + 1);
+		if (!name || !value || PyDict_SetDefault(data, name, value) == NULL)
+			return -1;
+		Py_DECREF(name);
+		Py_DECREF(value);
+	}
+	return 0;
+}
+
+/* Streams anew: the warm ones had nothing behind them. */
+static const char streams[] =
+	"def _():\n"
+	"    import sys, io, os\n"
+	"    def make(fd, mode, errors):\n"
+	"        try:\n"
+	"            os.fstat(fd)\n"
+	"        except OSError:\n"
+	"            return None\n"
+	"        raw = io.FileIO(fd, mode, closefd=False)\n"
+	"        tty = raw.isatty()\n"
+	"        raw.name = ('<stdin>', '<stdout>', '<stderr>')[fd]\n"
+	"        buf = io.BufferedReader(raw) if mode == 'r' else io.BufferedWriter(raw)\n"
+	"        text = io.TextIOWrapper(buf, 'utf-8', errors, newline=None if mode == 'r' else '\\n',\n"
+	"                                line_buffering=tty or fd == 2)\n"
+	"        text.mode = mode\n"
+	"        return text\n"
+	"    sys.stdin = sys.__stdin__ = make(0, 'r', 'strict')\n"
+	"    sys.stdout = sys.__stdout__ = make(1, 'w', 'strict')\n"
+	"    sys.stderr = sys.__stderr__ = make(2, 'w', 'backslashreplace')\n"
+	"    path = os.environ.get('PYTHONPATH')\n"
+	"    if path:\n"
+	"        sys.path[0:0] = [p for p in path.split(':')]\n"
+	"    if os.environ.get('PYTHONDONTWRITEBYTECODE'):\n"
+	"        sys.dont_write_bytecode = True\n"
+	"_()\n"
+	"del _\n";
+
+static int set_string(PyConfig *config, wchar_t **field, const char *value)
+{
+	PyStatus status = PyConfig_SetBytesString(config, field, value);
+
+	return PyStatus_Exception(status) ? -1 : 0;
+}
+
+/* What reading the command line would have put into the configuration. */
+static int apply_arguments(int argc, char **argv)
+{
+	PyConfig *config = (PyConfig *)_PyInterpreterState_GetConfig(_PyInterpreterState_GET());
+	PyObject *list = PyList_New(0), *whole = PyList_New(0);
+	int first = 1, r = 0;
+
+	if (!strcmp(argv[1], "-c")) {
+		size_t n = strlen(argv[2]);
+		char *text = malloc(n + 2);
+
+		if (!text)
+			return -1;
+		memcpy(text, argv[2], n);
+		strcpy(text + n, "\n");
+		r = set_string(config, &config->run_command, text);
+		free(text);
+		first = 2;
+	} else if (!strcmp(argv[1], "-m")) {
+		r = set_string(config, &config->run_module, argv[2]);
+		first = 2;
+	} else {
+		r = set_string(config, &config->run_filename, argv[1]);
+	}
+	if (first == 2)
+		argv[2] = argv[1]; /* sys.argv[0] is the option */
+	if (r || PyStatus_Exception(PyConfig_SetBytesArgv(config, argc - first, argv + first)))
+		return -1;
+	for (Py_ssize_t i = 0; i < config->argv.length; i++) {
+		PyObject *word = PyUnicode_FromWideChar(config->argv.items[i], -1);
+
+		if (!word || PyList_Append(list, word) || PyList_Append(whole, word))
+			return -1;
+		Py_DECREF(word);
+	}
+	PySys_SetObject("orig_argv", whole);
+	return PySys_SetObject("argv", list);
+}
+
+static int warm(char **argv)
+{
+	PyConfig config;
+	PyStatus status;
+	int argc;
+
+	PyConfig_InitPythonConfig(&config);
+	config.parse_argv = 0;
+	status = PyConfig_SetBytesString(&config, &config.program_name, "/usr/bin/python3");
+	if (!PyStatus_Exception(status))
+		status = Py_InitializeFromConfig(&config);
+	if (PyStatus_Exception(status))
+		return 1;
+	PyConfig_Clear(&config);
+	PyRun_SimpleString("import os, io, re, json, functools, collections, runpy, zlib, time");
+	if (__pod_checkpoint() != 1)
+		return 1;
+	argc = __pod_arguments(&argv);
+	if (needs_cold(argc, argv))
+		__pod_door(POD_CHECKPOINT, COLD, 0, 0, 0, 0, 0);
+	if (refresh_environment() || PyRun_SimpleString(streams) || apply_arguments(argc, argv)) {
+		PyErr_Print();
+		return 1;
+	}
+	return Py_RunMain();
+}
+
+int main(int argc, char **argv)
+{
+	if (__pod_door(POD_CHECKPOINT, ASK, 0, 0, 0, 0, 0) == 1)
+		return warm(argv);
+	return Py_BytesMain(argc, argv);
+}
