@@ -108,6 +108,18 @@ static int named_descriptor(const struct w2c_sys *p, const char *path)
 	return -1;
 }
 
+/* Without a wall there is no /dev beneath the root; these are the same everywhere. */
+static bool is_device(const struct w2c_sys *p, const char *path)
+{
+	static const char *const names[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+					     "/dev/urandom" };
+
+	for (size_t i = 0; p->rooted && i < sizeof names / sizeof *names; i++)
+		if (!strcmp(path, names[i]))
+			return true;
+	return false;
+}
+
 static int place_final(const struct w2c_sys *p, const char *path, struct place *ret)
 {
 	int fd = open_beneath(p, path, O_PATH | O_CLOEXEC, 0);
@@ -164,7 +176,7 @@ int path_place(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, enum path_l
 		ret->path = ret->buf;
 		return 0;
 	}
-	if (!p->rooted)
+	if (!p->rooted || is_device(p, ret->path))
 		return 0;
 	if (!ret->path[0])
 		return -ENOENT;
@@ -251,7 +263,10 @@ int64_t path_open(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flag
 		return -EINVAL;
 	/* O_PATH descriptors skip read permission but lead nowhere new; O_DIRECT and O_ASYNC are
 	 * not in the list. The guest never gets a controlling terminal. */
-	flags |= O_NOCTTY;
+	if (flags & O_PATH)
+		flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	else
+		flags |= O_NOCTTY;
 	base = guest_int(dirfd) == AT_FDCWD ? AT_FDCWD : guest_fd(p, dirfd);
 	fd = named_descriptor(p, path);
 	if (fd >= 0) {
@@ -262,7 +277,7 @@ int64_t path_open(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flag
 			fd = fcntl(named_descriptor(p, path), F_DUPFD, 0);
 			fd = fd < 0 ? -errno : fd;
 		}
-	} else if (p->rooted) {
+	} else if (p->rooted && !is_device(p, path)) {
 		r = path[0] ? absolute(p, base, path, full) : -ENOENT;
 		if (r)
 			return r;
