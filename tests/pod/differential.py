@@ -6,7 +6,9 @@ of the same name on both sides; standard output, exit status and the files it le
 Prints TAP.
 """
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,19 +25,25 @@ def scripts(path):
 
 
 def run(argv, cwd):
+    # A session of its own, ended whole: a script that forks on must not outlive its test.
+    child = subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=ENV,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (20, 20)),
+    )
     try:
-        done = subprocess.run(
-            argv,
-            cwd=cwd,
-            env=ENV,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            timeout=20,
-        )
-        return done.stdout, done.returncode, done.stderr
-    except subprocess.TimeoutExpired as late:
-        return late.stdout or b"", "timeout", late.stderr or b""
+        out, err = child.communicate(timeout=20)
+        status = child.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        out, err = child.communicate()
+        status = "timeout"
+    return out, status, err
 
 
 def tree(top):

@@ -1,0 +1,91 @@
+/* tests/pod/door_fixture.c - a pod process without a module: memory, a root, and the door. */
+#include "door_fixture.h"
+
+struct w2c_sys fixture;
+wasm_rt_memory_t fixture_memory;
+static char root[] = "/tmp/pod-door-XXXXXX";
+
+static void enter(struct w2c_sys *process, wasm_rt_memory_t **ret_memory)
+{
+	(void)process;
+	(void)ret_memory;
+	_exit(77); /* exec reached a program */
+}
+
+static const struct program program = { "true", enter, NULL, 0 };
+const struct command pod_commands[] = { { "denied", &program }, { "true", &program }, { 0 } };
+const size_t pod_command_count = 2;
+
+static void fail(const char *what)
+{
+	perror(what);
+	exit(99);
+}
+
+static void make_file(const char *name, const char *text, mode_t mode)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/%s", root, name);
+	fd = open(path, O_CREAT | O_WRONLY, mode);
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		fail(path);
+	close(fd);
+}
+
+static void make_root(void)
+{
+	char path[256];
+	static const char *const dirs[] = { "usr", "usr/bin", "tmp", "etc" };
+
+	if (!mkdtemp(root))
+		fail("mkdtemp");
+	for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
+		snprintf(path, sizeof path, "%s/%s", root, dirs[i]);
+		if (mkdir(path, 0755))
+			fail(path);
+	}
+	make_file("usr/bin/true", "", 0755);
+	make_file("usr/bin/denied", "", 0755);
+	make_file("tmp/file", "content", 0644);
+	make_file("tmp/script", "#!/usr/bin/true\n", 0755);
+	make_file("tmp/forged", "cordon pod: true\n", 0755);
+	snprintf(path, sizeof path, "%s/tmp/escape", root);
+	if (symlink("/etc/passwd", path))
+		fail(path);
+	snprintf(path, sizeof path, "%s/tmp/up", root);
+	if (symlink("../../../../../../etc/shadow", path))
+		fail(path);
+}
+
+void fixture_open(void)
+{
+	make_root();
+	door_init();
+	if (engine_open(0))
+		fail("engine");
+	wasm_rt_allocate_memory(&fixture_memory, FIXTURE_PAGES, FIXTURE_PAGES, false, 65536);
+	fixture.memory = &fixture_memory;
+	fixture.fd_limit = 64;
+	for (int i = 0; i < PRIVATE_COUNT; i++)
+		fixture.fds[i] = -1;
+	fixture.fds[PRIVATE_ROOT] = fcntl(open(root, O_PATH | O_DIRECTORY), F_DUPFD, 64);
+	fixture.rooted = true;
+	strcpy(fixture.root, root);
+	fixture.command = &pod_commands[1];
+	if (chdir(root) || image_open(&fixture))
+		fail("image");
+}
+
+uint64_t fixture_string(uint64_t at, const char *text)
+{
+	strcpy((char *)fixture_memory.data + at, text);
+	return at;
+}
+
+int64_t fixture_call(uint64_t n, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+		     uint64_t f)
+{
+	return (int64_t)w2c_sys_call(&fixture, n, a, b, c, d, e, f);
+}

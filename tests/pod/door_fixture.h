@@ -1,0 +1,35 @@
+/* tests/pod/door_fixture.h - a pod process without a module: memory, a root, and the door. */
+#ifndef DOOR_FIXTURE_H
+#define DOOR_FIXTURE_H
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "door.h"
+#include "engine.h"
+#include "image.h"
+#include "program.h"
+
+#define FIXTURE_PAGES 16
+#define FIXTURE_BYTES (FIXTURE_PAGES * 65536ull)
+
+extern struct w2c_sys fixture;
+extern wasm_rt_memory_t fixture_memory;
+
+/* A root in a new temporary directory with one command, "true"; paths are beneath it. */
+void fixture_open(void);
+/* Puts a string into the guest's memory at an address. */
+uint64_t fixture_string(uint64_t at, const char *text);
+int64_t fixture_call(uint64_t n, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+		     uint64_t f);
+
+#endif
