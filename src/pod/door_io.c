@@ -138,33 +138,28 @@ DOOR_FN(close_range)
 	return DOOR_RET(syscall(SYS_close_range, first, last, (uint32_t)a[2]));
 }
 
-/* A new descriptor above the limit is the guest's table being full. */
-static int64_t admit(const struct w2c_sys *p, int fd)
-{
-	if (fd < 0)
-		return -errno;
-	if (fd >= p->fd_limit) {
-		close(fd);
-		return -EMFILE;
-	}
-	return fd;
-}
-
 DOOR_FN(dup)
 {
-	return admit(p, dup(guest_fd(p, a[0])));
+	int fd = dup(guest_fd(p, a[0]));
+
+	return fd < 0 ? -errno : guest_admit(p, fd);
 }
 
 DOOR_FN(dup2)
 {
-	return DOOR_RET(dup2(guest_fd(p, a[0]), guest_fd(p, a[1])));
+	int fd = dup2(guest_fd(p, a[0]), guest_fd(p, a[1]));
+
+	return fd < 0 ? -errno : guest_admit(p, fd);
 }
 
 DOOR_FN(dup3)
 {
+	int fd;
+
 	if (guest_int(a[2]) & ~O_CLOEXEC)
 		return -EINVAL;
-	return DOOR_RET(dup3(guest_fd(p, a[0]), guest_fd(p, a[1]), guest_int(a[2])));
+	fd = dup3(guest_fd(p, a[0]), guest_fd(p, a[1]), guest_int(a[2]));
+	return fd < 0 ? -errno : guest_admit(p, fd);
 }
 
 DOOR_FN(fcntl)
@@ -179,7 +174,8 @@ DOOR_FN(fcntl)
 	case F_DUPFD_CLOEXEC:
 		if (arg < 0 || arg >= p->fd_limit)
 			return -EINVAL;
-		return admit(p, fcntl(fd, guest_int(a[1]), arg));
+		fd = fcntl(fd, guest_int(a[1]), arg);
+		return fd < 0 ? -errno : guest_admit(p, fd);
 	case F_GETFD:
 	case F_GETFL:
 	case F_GETPIPE_SZ:
@@ -245,13 +241,7 @@ static int64_t make_pipe(struct w2c_sys *p, uint64_t at, int flags)
 		return -EINVAL;
 	if (pipe2(fds, flags))
 		return -errno;
-	if (fds[0] >= p->fd_limit || fds[1] >= p->fd_limit) {
-		close(fds[0]);
-		close(fds[1]);
-		return -EMFILE;
-	}
-	memcpy(out, fds, sizeof fds);
-	return 0;
+	return guest_admit_pair(p, fds, out);
 }
 
 DOOR_FN(pipe)

@@ -23,13 +23,7 @@ DOOR_FN(socketpair)
 		return -EINVAL;
 	if (socketpair(AF_UNIX, type, 0, fds))
 		return -errno;
-	if (fds[0] >= p->fd_limit || fds[1] >= p->fd_limit) {
-		close(fds[0]);
-		close(fds[1]);
-		return -EMFILE;
-	}
-	memcpy(out, fds, sizeof fds);
-	return 0;
+	return guest_admit_pair(p, fds, out);
 }
 
 DOOR_FN(socket)

@@ -324,7 +324,7 @@ int image_arguments(struct w2c_sys *p, char *const *argv, char *const *envp)
 
 void image_close_marked(const struct w2c_sys *p)
 {
-	for (int fd = 0; fd < p->fd_limit; fd++) {
+	for (int fd = 0; fd <= p->fd_high; fd++) {
 		int flags = fcntl(fd, F_GETFD);
 
 		if (flags >= 0 && (flags & FD_CLOEXEC))

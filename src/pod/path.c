@@ -228,16 +228,15 @@ static bool is_harmless_proc(int fd, int flags)
 }
 
 /* What the kernel opened becomes the guest's, or is closed again. */
-static int64_t admit(const struct w2c_sys *p, int fd, int flags)
+static int64_t admit(struct w2c_sys *p, int fd, int flags)
 {
 	struct stat st;
 
 	if (fd < 0)
 		return fd;
-	if (fd >= p->fd_limit) {
-		close(fd);
-		return -EMFILE;
-	}
+	fd = guest_admit(p, fd);
+	if (fd < 0)
+		return fd;
 	if (p->proc_dev && !fstat(fd, &st) && st.st_dev == p->proc_dev &&
 	    !is_harmless_proc(fd, flags)) {
 		close(fd);
@@ -251,7 +250,7 @@ static int64_t admit(const struct w2c_sys *p, int fd, int flags)
 	 O_SYNC | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME | O_PATH | __O_TMPFILE |       \
 	 O_LARGEFILE | 0100000)
 
-int64_t path_open(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int mode)
+int64_t path_open(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int mode)
 {
 	char full[PATH_MAX];
 	const char *path;

@@ -23,7 +23,7 @@ int path_place(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, enum path_l
 void path_done(struct place *place);
 
 /* Opens for the guest: a descriptor below its limit, never a door back into this process. */
-int64_t path_open(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int mode);
+int64_t path_open(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int mode);
 /* Opens a name of our own (not from guest memory) for execution: O_PATH. */
 int path_open_program(const struct w2c_sys *p, const char *path);
 /* Opens a name of our own for reading; negative errno. */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "program.h"
 
@@ -27,6 +28,7 @@ struct w2c_sys {
 	const struct command *command; /* what runs */
 	struct vector argv, envp;
 	int fd_limit;       /* guest descriptors are below */
+	int fd_high;        /* the highest it has had: exec looks no further */
 	int fds[PRIVATE_COUNT]; /* ours, or -1 */
 	bool rooted;        /* paths resolve beneath fds[PRIVATE_ROOT], there is no wall */
 	char root[PATH_MAX]; /* its path, for taking it off again */
@@ -78,6 +80,34 @@ static inline int guest_path(const struct w2c_sys *p, uint64_t at, const char **
 static inline int guest_int(uint64_t v)
 {
 	return (int)(uint32_t)v;
+}
+
+/* A new descriptor becomes the guest's: -EMFILE, and it is closed, where its table is full. */
+static inline int guest_admit(struct w2c_sys *p, int fd)
+{
+	if (fd >= p->fd_limit) {
+		close(fd);
+		return -EMFILE;
+	}
+	if (fd > p->fd_high)
+		p->fd_high = fd;
+	return fd;
+}
+
+/* Two, or none. */
+static inline int guest_admit_pair(struct w2c_sys *p, const int fds[2], void *to)
+{
+	int first = guest_admit(p, fds[0]), second = guest_admit(p, fds[1]);
+
+	if (first < 0 || second < 0) {
+		if (first >= 0)
+			close(first);
+		if (second >= 0)
+			close(second);
+		return -EMFILE;
+	}
+	memcpy(to, fds, 2 * sizeof *fds);
+	return 0;
 }
 
 /* A descriptor the guest may name, or -1, which the kernel answers with EBADF. */
