@@ -36,6 +36,16 @@ static int private_fd(const struct w2c_sys *p, int fd)
 	return high;
 }
 
+/* Where the last shell was, by the guest's own name for it. */
+static void return_to(const struct w2c_sys *p, const char *cwd)
+{
+	char path[2 * PATH_MAX];
+
+	snprintf(path, sizeof path, "%s%s", p->rooted ? p->root : "", cwd);
+	if (cwd[0] && chdir(path))
+		fputs("cordon-pod: the shell's directory is gone\n", stderr);
+}
+
 /* The shell's process: guest code runs here, and the agent's own descriptors do not exist. */
 __attribute__((noreturn)) static void become_shell(struct agent *a, int channel)
 {
@@ -48,8 +58,7 @@ __attribute__((noreturn)) static void become_shell(struct agent *a, int channel)
 	close(a->denials);
 	p->fds[PRIVATE_AGENT] = channel;
 	p->session = getpid();
-	if (a->cwd[0] && chdir(a->cwd))
-		a->cwd[0] = 0;
+	return_to(p, a->cwd);
 	if (image_choose(p, "bash") || image_arguments(p, argv, a->envp))
 		_exit(125);
 	run_programs(p);
@@ -87,17 +96,21 @@ static int answer(struct agent *a, uint32_t type, int status, const char *text)
 	return agent_send(a->host, &head, text, strlen(text), NULL);
 }
 
+static int on_shell_death(struct agent *a);
+
 static int on_shell_message(struct agent *a)
 {
 	static struct agent_packet packet;
 	int r = agent_receive(a->channel, &packet);
 
+	/* All its ends are closed: it is dead, and the socket would stay readable for ever. */
 	if (r < 0 || !packet.head.type)
-		return 0; /* the pidfd will say what happened */
+		return on_shell_death(a);
 	snprintf(a->cwd, sizeof a->cwd, "%.*s", PATH_MAX - 1, packet.payload);
-	return packet.head.type == AGENT_READY && !a->busy ?
-		       answer(a, AGENT_READY, 0, a->cwd) :
-		       answer(a, AGENT_DONE, packet.head.status, a->cwd);
+	if (packet.head.type == AGENT_DONE)
+		return answer(a, AGENT_DONE, packet.head.status, a->cwd);
+	/* A new shell's greeting is of no interest where a command waits for it already. */
+	return a->busy ? 0 : answer(a, AGENT_READY, 0, a->cwd);
 }
 
 /* exec of something that ended, a kill, a trap, or the memory limit. */
@@ -106,7 +119,7 @@ static int on_shell_death(struct agent *a)
 	siginfo_t info = { 0 };
 	int r = 0, status;
 
-	if (waitid(P_PID, (id_t)a->shell, &info, WEXITED | WNOHANG) || !info.si_pid)
+	if (waitid(P_PID, (id_t)a->shell, &info, WEXITED) || !info.si_pid)
 		return 0;
 	status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 	close(a->channel);
