@@ -18,9 +18,9 @@
 struct agent {
 	struct w2c_sys *process;
 	char *const *envp;
-	int host;    /* requests and answers */
-	int channel; /* to the shell */
-	int denials; /* from every process of the pod */
+	int host;     /* requests and answers */
+	int channel;  /* to the shell */
+	int denials;  /* from every process of the pod */
 	int shell_fd; /* a pidfd */
 	pid_t shell;
 	bool busy, restarted;
@@ -144,7 +144,8 @@ static int on_request(struct agent *a)
 	case AGENT_RUN:
 		if (a->busy || packet.fds[0] < 0 || packet.fds[1] < 0 || packet.fds[2] < 0) {
 			r = answer(a, AGENT_REFUSED, 0,
-				   a->busy ? "a command is running" : "three descriptors are needed");
+				   a->busy ? "a command is running"
+					   : "three descriptors are needed");
 			break;
 		}
 		a->busy = true;

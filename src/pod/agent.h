@@ -15,7 +15,8 @@ struct agent_message {
 };
 
 enum agent_type {
-	AGENT_RUN = 'R',    /* host: payload is the command; three descriptors: stdin, stdout, stderr */
+	AGENT_RUN =
+		'R', /* host: payload is the command; three descriptors: stdin, stdout, stderr */
 	AGENT_CANCEL = 'C', /* host: end what runs; answered by DONE */
 	AGENT_PING = 'P',   /* host; answered by the same */
 	AGENT_READY = 'I',  /* agent: the shell waits for its first command */

@@ -20,14 +20,14 @@ DOOR_FN(own_command);
 #define OWN(number, fn, reason) { number, #fn, door_own_##fn, reason },
 const struct door_entry door_table[] = {
 #include "door_list.h"
-	OWN(DOOR_ARGS_SIZE, args_size, "the program's arguments and environment")
-	OWN(DOOR_ARGS_COPY, args_copy, "the program's arguments and environment")
-	OWN(DOOR_SIGNALS, signals, "where arrivals are noted")
-	OWN(DOOR_PROGRAM, program, "which of its names a program of many goes by")
-	OWN(DOOR_CHECKPOINT, checkpoint, "a started program as a snapshot")
-	OWN(DOOR_RELEASE, release, "pages given back")
-	OWN(DOOR_SIGACTION, sigaction, "default, ignore or catch")
-	OWN(DOOR_COMMAND, command, "the session's next command")
+	OWN(DOOR_ARGS_SIZE, args_size, "the program's arguments and environment") OWN(
+		DOOR_ARGS_COPY, args_copy, "the program's arguments and environment")
+		OWN(DOOR_SIGNALS, signals, "where arrivals are noted") OWN(
+			DOOR_PROGRAM, program, "which of its names a program of many goes by")
+			OWN(DOOR_CHECKPOINT, checkpoint, "a started program as a snapshot")
+				OWN(DOOR_RELEASE, release, "pages given back") OWN(
+					DOOR_SIGACTION, sigaction, "default, ignore or catch")
+					OWN(DOOR_COMMAND, command, "the session's next command")
 };
 #undef DOOR
 #undef OWN
@@ -58,8 +58,8 @@ const struct door_entry *door_find(uint64_t n)
 	return NULL;
 }
 
-uint64_t w2c_sys_call(struct w2c_sys *p, uint64_t n, uint64_t a, uint64_t b, uint64_t c,
-		      uint64_t d, uint64_t e, uint64_t f)
+uint64_t w2c_sys_call(struct w2c_sys *p, uint64_t n, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+		      uint64_t e, uint64_t f)
 {
 	const struct door_entry *entry = door_find(n);
 	const uint64_t args[6] = { a, b, c, d, e, f };

@@ -93,7 +93,8 @@ DOOR_FN(statx)
 	if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_SYNC_TYPE))
 		return -EINVAL;
 	if (is_empty_path(p, a[1], flags) && guest_int(a[0]) != AT_FDCWD)
-		return DOOR_RET(syscall(SYS_statx, guest_fd(p, a[0]), "", flags, (uint32_t)a[3], to));
+		return DOOR_RET(
+			syscall(SYS_statx, guest_fd(p, a[0]), "", flags, (uint32_t)a[3], to));
 	r = path_place(p, a[0], a[1], flags & AT_SYMLINK_NOFOLLOW ? PATH_NOFOLLOW : PATH_FOLLOW,
 		       &place);
 	if (r)

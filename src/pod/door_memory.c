@@ -45,9 +45,9 @@ DOOR_FN(own_release)
 	if (!at)
 		return -EINVAL;
 	return mmap(at, a[1], PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED ?
-		       -errno :
-		       0;
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED
+		       ? -errno
+		       : 0;
 }
 
 DOOR_FN(madvise)

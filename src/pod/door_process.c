@@ -68,7 +68,8 @@ DOOR_FN(wait4)
 		return -EFAULT;
 	if (guest_int(a[2]) & ~(WNOHANG | WUNTRACED | WCONTINUED))
 		return -EINVAL;
-	r = signals_call(SYS_wait4, guest_int(a[0]), (long)status, guest_int(a[2]), (long)&ru, 0, 0);
+	r = signals_call(SYS_wait4, guest_int(a[0]), (long)status, guest_int(a[2]), (long)&ru, 0,
+			 0);
 	if (r > 0 && usage)
 		guest_put_rusage(usage, &ru);
 	return r;
@@ -121,7 +122,8 @@ DOOR_FN(kill)
 	pid_t pid = guest_int(a[0]);
 
 	if (!may_signal(p, pid))
-		return pid == -1 || pid == 1 || pid == p->agent || kill(pid, 0) == 0 ? -EPERM : -ESRCH;
+		return pid == -1 || pid == 1 || pid == p->agent || kill(pid, 0) == 0 ? -EPERM
+										     : -ESRCH;
 	return DOOR_RET(kill(pid, guest_int(a[1])));
 }
 
@@ -138,12 +140,12 @@ DOOR_FN(tgkill)
 	return guest_int(a[0]) == guest_int(a[1]) ? door_kill(p, to) : -ESRCH;
 }
 
-#define PLAIN(name, value)                  \
-	DOOR_FN(name)                       \
-	{                                   \
-		(void)p;                    \
-		(void)a;                    \
-		return DOOR_RET(value);     \
+#define PLAIN(name, value)                                                                         \
+	DOOR_FN(name)                                                                              \
+	{                                                                                          \
+		(void)p;                                                                           \
+		(void)a;                                                                           \
+		return DOOR_RET(value);                                                            \
 	}
 PLAIN(getpid, getpid())
 PLAIN(gettid, getpid())
@@ -169,11 +171,11 @@ static int64_t same_id(const uint64_t *a, int n, uint32_t now)
 	return 0;
 }
 
-#define SAME(name, n, id)                     \
-	DOOR_FN(name)                         \
-	{                                     \
-		(void)p;                      \
-		return same_id(a, n, id());   \
+#define SAME(name, n, id)                                                                          \
+	DOOR_FN(name)                                                                              \
+	{                                                                                          \
+		(void)p;                                                                           \
+		return same_id(a, n, id());                                                        \
 	}
 SAME(setuid, 1, getuid)
 SAME(setgid, 1, getgid)
@@ -212,39 +214,39 @@ DOOR_FN(getgroups)
 }
 
 /* Descriptors: the guest's limit is below ours. Address space: reservations would not fit. */
+static int set_limit(struct w2c_sys *p, int which, const struct rlimit *old, struct rlimit set)
+{
+	if (which == RLIMIT_NOFILE) {
+		if (set.rlim_cur > old->rlim_max || set.rlim_max > old->rlim_max)
+			return -EPERM;
+		if (set.rlim_cur > 2)
+			p->fd_limit = (int)set.rlim_cur;
+		return 0;
+	}
+	if (which == RLIMIT_AS || which == RLIMIT_STACK || which == RLIMIT_DATA)
+		return 0;
+	return setrlimit(which, &set) ? -errno : 0;
+}
+
 static int64_t limit(struct w2c_sys *p, int which, uint64_t in, uint64_t out)
 {
-	struct rlimit old, *set, *get;
-	void *at;
+	struct rlimit old;
+	void *set, *get;
+	int r = 0;
 
 	if (which < 0 || which >= RLIM_NLIMITS)
 		return -EINVAL;
-	if (!guest_opt(p, in, sizeof *set, &at))
+	if (!guest_opt(p, in, sizeof old, &set) || !guest_opt(p, out, sizeof old, &get))
 		return -EFAULT;
-	set = at;
-	if (!guest_opt(p, out, sizeof *get, &at))
-		return -EFAULT;
-	get = at;
 	if (getrlimit(which, &old))
 		return -errno;
 	if (which == RLIMIT_NOFILE)
 		old.rlim_cur = old.rlim_max = (rlim_t)p->fd_limit;
-	if (set) {
-		if (which == RLIMIT_NOFILE) {
-			if (set->rlim_cur > old.rlim_max || set->rlim_max > old.rlim_max)
-				return -EPERM;
-			if (set->rlim_cur > 2)
-				p->fd_limit = (int)set->rlim_cur;
-		} else if (which != RLIMIT_AS && which != RLIMIT_STACK && which != RLIMIT_DATA) {
-			struct rlimit copy = *set;
-
-			if (setrlimit(which, &copy))
-				return -errno;
-		}
-	}
-	if (get)
+	if (set)
+		r = set_limit(p, which, &old, *(struct rlimit *)set);
+	if (!r && get)
 		memcpy(get, &old, sizeof old);
-	return 0;
+	return r;
 }
 
 DOOR_FN(prlimit64)
@@ -309,8 +311,8 @@ DOOR_FN(setpriority)
 /* The host's kernel, name and version are not the guest's business. */
 DOOR_FN(uname)
 {
-	static const char *const text[6] = { "Linux", "pod", "6.1.0-cordon", "#1 cordon pod",
-					     "x86_64", "(none)" };
+	static const char *const text[6] = { "Linux",         "pod",    "6.1.0-cordon",
+					     "#1 cordon pod", "x86_64", "(none)" };
 	char *out = guest_at(p, a[0], 6 * 65);
 
 	if (!out)

@@ -9,9 +9,8 @@
 #include "signals.h"
 
 /* Blocking a fault of the guest's own code would only make the kernel kill without a message. */
-#define FAULTS                                                                     \
-	(1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGILL - 1) | \
-	 1ull << (SIGFPE - 1))
+#define FAULTS                                                                                     \
+	(1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGILL - 1) | 1ull << (SIGFPE - 1))
 
 DOOR_FN(rt_sigprocmask)
 {

@@ -78,9 +78,9 @@ DOOR_FN(shutdown)
 
 static bool is_known_option(int level, int name)
 {
-	return level == SOL_SOCKET && (name == SO_TYPE || name == SO_ERROR || name == SO_SNDBUF ||
-				       name == SO_RCVBUF || name == SO_DOMAIN ||
-				       name == SO_PROTOCOL || name == SO_ACCEPTCONN);
+	return level == SOL_SOCKET &&
+	       (name == SO_TYPE || name == SO_ERROR || name == SO_SNDBUF || name == SO_RCVBUF ||
+		name == SO_DOMAIN || name == SO_PROTOCOL || name == SO_ACCEPTCONN);
 }
 
 DOOR_FN(getsockopt)

@@ -201,8 +201,8 @@ DOOR_FN(fchmodat)
 
 static int64_t do_chown(const struct place *at, const uint64_t arg[3])
 {
-	return DOOR_RET(fchownat(at->dirfd, at->path, (uid_t)arg[0], (gid_t)arg[1],
-				 guest_int(arg[2])));
+	return DOOR_RET(
+		fchownat(at->dirfd, at->path, (uid_t)arg[0], (gid_t)arg[1], guest_int(arg[2])));
 }
 
 DOOR_FN(chown)
@@ -252,7 +252,8 @@ DOOR_FN(utimensat)
 	if (flags & ~AT_SYMLINK_NOFOLLOW)
 		return -EINVAL;
 	if (!a[1]) /* futimens */
-		return DOOR_RET(syscall(SYS_utimensat, guest_fd(p, a[0]), NULL, set ? ts : NULL, 0));
+		return DOOR_RET(
+			syscall(SYS_utimensat, guest_fd(p, a[0]), NULL, set ? ts : NULL, 0));
 	r = path_place(p, a[0], a[1], flags ? PATH_NOFOLLOW : PATH_FOLLOW, &place);
 	if (r)
 		return r;

@@ -26,9 +26,17 @@ static struct {
 const char *engine_trap_name(wasm_rt_trap_t trap)
 {
 	static const char *const names[] = {
-		"none", "memory access out of bounds", "integer overflow", "division by zero",
-		"invalid conversion", "unreachable code", "indirect call of the wrong type",
-		"uncaught exception", "unaligned access", "stack exhausted", "null reference",
+		"none",
+		"memory access out of bounds",
+		"integer overflow",
+		"division by zero",
+		"invalid conversion",
+		"unreachable code",
+		"indirect call of the wrong type",
+		"uncaught exception",
+		"unaligned access",
+		"stack exhausted",
+		"null reference",
 	};
 
 	return (unsigned)trap < sizeof names / sizeof *names ? names[trap] : "unknown";
@@ -129,9 +137,9 @@ int engine_open(uint64_t max_bytes)
 
 static void wipe(uint8_t *at, size_t bytes)
 {
-	if (bytes && mmap(at, bytes, PROT_NONE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
-			     MAP_FAILED)
+	if (bytes &&
+	    mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+		 0) == MAP_FAILED)
 		signals_die(SIGKILL);
 }
 

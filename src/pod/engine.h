@@ -2,9 +2,9 @@
 #ifndef POD_ENGINE_H
 #define POD_ENGINE_H
 
+#include "wasm-rt.h"
 #include <stddef.h>
 #include <stdint.h>
-#include "wasm-rt.h"
 
 #define ENGINE_PAGE 65536ull
 /* Index, offset and widest access of an instruction all stay inside. */

@@ -86,7 +86,8 @@ int image_allow(struct w2c_sys *p, const char *list, const char **ret_unknown)
 static int64_t deny(const struct w2c_sys *p, const char *name)
 {
 	static const char text[] = ": tool not allowed by security policy\n";
-	struct iovec said[2] = { { (void *)name, strlen(name) }, { (void *)text, sizeof text - 1 } };
+	struct iovec said[2] = { { (void *)name, strlen(name) },
+				 { (void *)text, sizeof text - 1 } };
 	struct iovec told[2] = { { "exec ", 5 }, { (void *)name, strlen(name) } };
 
 	if (writev(2, said, 2) < 0)
@@ -144,7 +145,8 @@ static int parse_line(char *line, char **ret_interpreter, char **ret_argument)
 		end += strspn(end, " \t");
 		if (*end)
 			*ret_argument = end;
-		for (char *last = end + strlen(end); last > end && (last[-1] == ' ' || last[-1] == '\t');)
+		for (char *last = end + strlen(end);
+		     last > end && (last[-1] == ' ' || last[-1] == '\t');)
 			*--last = 0;
 	}
 	return 0;
@@ -170,47 +172,67 @@ static bool word_at(const struct w2c_sys *p, uint64_t list, size_t i, const char
 	return !at || (*ret && memchr(*ret, 0, p->memory->size - at));
 }
 
-/* Copies a guest's list after some strings of our own; skip leaves out its first. */
+/* Counts the words and bytes of a guest's list from its skip-th word on. */
+static int measure(const struct w2c_sys *p, uint64_t list, size_t skip, struct vector *v)
+{
+	const char *word;
+
+	for (size_t given = 0; list; given++) {
+		if (!word_at(p, list, given, &word))
+			return -EFAULT;
+		if (!word)
+			break;
+		if (given < skip)
+			continue;
+		v->count++;
+		v->bytes += strlen(word) + 1;
+		if (v->bytes > MAX_BYTES || given > MAX_WORDS)
+			return -E2BIG;
+	}
+	return 0;
+}
+
+/* Memory shared with another process may have changed since it was measured: -EFAULT then. */
+static int fill(const struct w2c_sys *p, uint64_t list, size_t skip, char *const *before,
+		struct vector *v)
+{
+	char *to = v->strings, *end = v->strings + v->bytes;
+	const char *word;
+	size_t extra = 0;
+
+	for (size_t i = 0; i < v->count; i++) {
+		if (before && before[extra])
+			word = before[extra++];
+		else if (!word_at(p, list, i - extra + skip, &word) || !word)
+			return -EFAULT;
+		if (strnlen(word, (size_t)(end - to)) == (size_t)(end - to))
+			return -EFAULT;
+		v->at[i] = to;
+		to = stpcpy(to, word) + 1;
+	}
+	return 0;
+}
+
+/* Copies a guest's list after some strings of our own; skip leaves out its first words. */
 static int vector_copy(const struct w2c_sys *p, uint64_t list, char *const *before, size_t skip,
 		       struct vector *ret)
 {
 	struct vector v = { 0 };
-	const char *word;
-	size_t given = 0, extra = 0;
-	char *to;
+	int r;
 
-	for (; before && before[extra]; extra++)
-		v.bytes += strlen(before[extra]) + 1;
-	for (;; given++) {
-		if (list && !word_at(p, list, given, &word))
-			return -EFAULT;
-		if (!list || !word)
-			break;
-		if (given >= skip)
-			v.bytes += strlen(word) + 1;
-		if (v.bytes > MAX_BYTES || given > MAX_WORDS)
-			return -E2BIG;
-	}
-	v.count = extra + (given > skip ? given - skip : 0);
+	for (; before && before[v.count]; v.count++)
+		v.bytes += strlen(before[v.count]) + 1;
+	r = measure(p, list, skip, &v);
+	if (r)
+		return r;
 	v.at = calloc(v.count + 1, sizeof *v.at);
-	v.strings = to = malloc(v.bytes + 1);
-	if (!v.at || !to) {
+	v.strings = malloc(v.bytes + 1);
+	r = v.at && v.strings ? fill(p, list, skip, before, &v) : -ENOMEM;
+	if (r)
 		vector_done(&v);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < v.count; i++) {
-		if (i < extra)
-			word = before[i];
-		else if (!word_at(p, list, i - extra + skip, &word) || !word)
-			word = "";
-		v.at[i] = to;
-		/* Shared memory may have changed since it was measured. */
-		if (strlen(word) + 1 > (size_t)(v.strings + v.bytes - to))
-			word = "";
-		to = stpcpy(to, word) + 1;
-	}
-	*ret = v;
-	return 0;
+	else
+		*ret = v;
+	return r;
 }
 
 /* Follows #! lines to a command; before[] collects what its argv begins with. */

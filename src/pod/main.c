@@ -129,11 +129,17 @@ static int enter_root(struct w2c_sys *p, const struct options *o)
 static int parse(int argc, char **argv, struct options *o)
 {
 	static const struct option known[] = {
-		{ "root", required_argument, NULL, 'r' }, { "commands", required_argument, NULL, 'c' },
-		{ "memory", required_argument, NULL, 'm' }, { "denials", required_argument, NULL, 'd' },
-		{ "serve", required_argument, NULL, 's' }, { "seal", no_argument, NULL, 'S' },
-		{ "warm", no_argument, NULL, 'w' }, { "list", no_argument, NULL, 'l' },
-		{ "door", no_argument, NULL, 'D' }, { "help", no_argument, NULL, 'h' }, { 0 },
+		{ "root", required_argument, NULL, 'r' },
+		{ "commands", required_argument, NULL, 'c' },
+		{ "memory", required_argument, NULL, 'm' },
+		{ "denials", required_argument, NULL, 'd' },
+		{ "serve", required_argument, NULL, 's' },
+		{ "seal", no_argument, NULL, 'S' },
+		{ "warm", no_argument, NULL, 'w' },
+		{ "list", no_argument, NULL, 'l' },
+		{ "door", no_argument, NULL, 'D' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
 	};
 	int c;
 

@@ -201,10 +201,11 @@ void path_done(struct place *place)
 static bool is_harmless_proc(int fd, int flags)
 {
 	static const char *const names[] = {
-		"cgroup",  "cmdline", "comm",    "cpuinfo", "filesystems", "io",       "limits",
-		"loadavg", "meminfo", "mounts",  "mountinfo", "self",      "stat",     "statm",
-		"status",  "uptime",  "version", "wchan",   "oom_score",   "children", "sched",
-		"net",     "pid_max", "overcommit_memory", "ostype", "osrelease", "hostname",
+		"cgroup",    "cmdline",   "comm",     "cpuinfo", "filesystems", "io",
+		"limits",    "loadavg",   "meminfo",  "mounts",  "mountinfo",   "self",
+		"stat",      "statm",     "status",   "uptime",  "version",     "wchan",
+		"oom_score", "children",  "sched",    "net",     "pid_max",     "overcommit_memory",
+		"ostype",    "osrelease", "hostname",
 	};
 	char link[32], path[PATH_MAX];
 	const char *base;
@@ -245,9 +246,9 @@ static int64_t admit(struct w2c_sys *p, int fd, int flags)
 	return fd;
 }
 
-#define OPEN_FLAGS                                                                               \
-	(O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_DSYNC |    \
-	 O_SYNC | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME | O_PATH | __O_TMPFILE |       \
+#define OPEN_FLAGS                                                                                 \
+	(O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_DSYNC |     \
+	 O_SYNC | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME | O_PATH | __O_TMPFILE |        \
 	 O_LARGEFILE | 0100000)
 
 int64_t path_open(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int mode)
@@ -270,7 +271,8 @@ int64_t path_open(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int
 	fd = named_descriptor(p, path);
 	if (fd >= 0) {
 		snprintf(full, sizeof full, "/proc/self/fd/%d", fd);
-		fd = (int)signals_call(SYS_openat, AT_FDCWD, (long)full, flags & ~O_NOFOLLOW, 0, 0, 0);
+		fd = (int)signals_call(SYS_openat, AT_FDCWD, (long)full, flags & ~O_NOFOLLOW, 0, 0,
+				       0);
 		/* A socket or a pipe's other end cannot be opened anew; the same one then. */
 		if (fd == -ENXIO || fd == -ENOENT || fd == -EACCES) {
 			fd = fcntl(named_descriptor(p, path), F_DUPFD, 0);

@@ -27,22 +27,23 @@ struct w2c_sys {
 	wasm_rt_memory_t *memory;
 	const struct command *command; /* what runs */
 	struct vector argv, envp;
-	int fd_limit;       /* guest descriptors are below */
-	int fd_high;        /* the highest it has had: exec looks no further */
+	int fd_limit;           /* guest descriptors are below */
+	int fd_high;            /* the highest it has had: exec looks no further */
 	int fds[PRIVATE_COUNT]; /* ours, or -1 */
-	bool rooted;        /* paths resolve beneath fds[PRIVATE_ROOT], there is no wall */
-	char root[PATH_MAX]; /* its path, for taking it off again */
-	pid_t agent;        /* never signalled; 0: none */
-	bool *allowed;      /* per entry of pod_commands; NULL: all */
-	uint64_t image_dev; /* the directory of commands: its device, and a file number per command */
+	bool rooted;            /* paths resolve beneath fds[PRIVATE_ROOT], there is no wall */
+	char root[PATH_MAX];    /* its path, for taking it off again */
+	pid_t agent;            /* never signalled; 0: none */
+	bool *allowed;          /* per entry of pod_commands; NULL: all */
+	uint64_t image_dev; /* the directory of commands: its device, and a file number per command
+			     */
 	uint64_t *image_ino;
-	uint64_t proc_dev;  /* 0: no /proc */
+	uint64_t proc_dev;          /* 0: no /proc */
 	const struct command *next; /* what exec chose */
-	jmp_buf exec;       /* leaves the instance for the next one */
-	pid_t session;      /* the process that is a session's shell; 0: none */
-	bool in_command, reported; /* of that shell: see session.c */
-	bool has_run;       /* a program has: what comes next was execed by it */
-	bool warming, cold; /* see checkpoint.c */
+	jmp_buf exec;               /* leaves the instance for the next one */
+	pid_t session;              /* the process that is a session's shell; 0: none */
+	bool in_command, reported;  /* of that shell: see session.c */
+	bool has_run;               /* a program has: what comes next was execed by it */
+	bool warming, cold;         /* see checkpoint.c */
 };
 
 /* NULL where [at, at + len) is not all inside the guest's memory, or at is its null pointer. */

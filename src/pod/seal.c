@@ -22,16 +22,16 @@
 /* What the runtime itself needs beyond what it does for the guest. execve is in neither list:
  * a pod's exec never leaves the process. */
 static const int own[] = {
-	SYS_rt_sigaction, SYS_rt_sigreturn, SYS_munmap,     SYS_mprotect, SYS_brk,
-	SYS_openat2,      SYS_restart_syscall, SYS_exit_group, SYS_recvmsg,  SYS_sendmsg,
+	SYS_rt_sigaction, SYS_rt_sigreturn,      SYS_munmap,     SYS_mprotect, SYS_brk,
+	SYS_openat2,      SYS_restart_syscall,   SYS_exit_group, SYS_recvmsg,  SYS_sendmsg,
 	SYS_pidfd_open,   SYS_pidfd_send_signal, SYS_lseek,
 };
 
 /* In the door's list, but answered by the door without the kernel, or with a narrower call. */
 static const int not_made[] = {
-	SYS_execve, SYS_socket, SYS_connect, SYS_vfork, SYS_splice, SYS_copy_file_range,
-	SYS_sync,   SYS_syncfs, SYS_sigaltstack, SYS_setuid, SYS_setgid, SYS_setreuid,
-	SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_mknod, SYS_creat,
+	SYS_execve,   SYS_socket,    SYS_connect,     SYS_vfork,  SYS_splice, SYS_copy_file_range,
+	SYS_sync,     SYS_syncfs,    SYS_sigaltstack, SYS_setuid, SYS_setgid, SYS_setreuid,
+	SYS_setregid, SYS_setresuid, SYS_setresgid,   SYS_mknod,  SYS_creat,
 };
 
 static int compare(const void *a, const void *b)
@@ -118,7 +118,8 @@ int seal_install(void)
 	tree(&w, numbers, n);
 	prog.len = (unsigned short)w.n;
 	prog.filter = program;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
 		return -errno;
 	return 0;
 }

@@ -1,4 +1,5 @@
-/* tests/pod/fuzz_door.c - random arguments at the door; libFuzzer's entry, and a main without it. */
+/* tests/pod/fuzz_door.c - random arguments at the door; libFuzzer's entry, and a main without it.
+ */
 #include "door_fixture.h"
 
 #include <signal.h>
@@ -10,12 +11,32 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Calls that end, split, wait or signal by design. */
 static bool is_left_out(int number)
 {
-	static const int out[] = { SYS_exit, SYS_exit_group, SYS_pause, SYS_rt_sigsuspend, SYS_fork,
-				   SYS_vfork, SYS_kill, SYS_tkill, SYS_tgkill, SYS_nanosleep,
-				   SYS_clock_nanosleep, SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6,
-				   SYS_alarm, SYS_setitimer, SYS_rt_sigtimedwait, SYS_setrlimit,
-				   SYS_prlimit64, SYS_mmap, SYS_flock, SYS_fcntl, SYS_rt_sigprocmask,
-				   SYS_setpriority, DOOR_SIGACTION };
+	static const int out[] = { SYS_exit,
+				   SYS_exit_group,
+				   SYS_pause,
+				   SYS_rt_sigsuspend,
+				   SYS_fork,
+				   SYS_vfork,
+				   SYS_kill,
+				   SYS_tkill,
+				   SYS_tgkill,
+				   SYS_nanosleep,
+				   SYS_clock_nanosleep,
+				   SYS_poll,
+				   SYS_ppoll,
+				   SYS_select,
+				   SYS_pselect6,
+				   SYS_alarm,
+				   SYS_setitimer,
+				   SYS_rt_sigtimedwait,
+				   SYS_setrlimit,
+				   SYS_prlimit64,
+				   SYS_mmap,
+				   SYS_flock,
+				   SYS_fcntl,
+				   SYS_rt_sigprocmask,
+				   SYS_setpriority,
+				   DOOR_SIGACTION };
 
 	for (size_t i = 0; i < sizeof out / sizeof *out; i++)
 		if (out[i] == number)
@@ -46,7 +67,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
 			uint32_t v;
 
 			memcpy(&v, data + 1, 4);
-			a[i] = data[0] % 3 == 0 ? v % 70 : data[0] % 3 == 1 ? v % (FIXTURE_BYTES + 64) : v;
+			a[i] = data[0] % 3 == 0   ? v % 70
+			       : data[0] % 3 == 1 ? v % (FIXTURE_BYTES + 64)
+						  : v;
 			if (data[0] == 255)
 				a[i] |= (uint64_t)v << 32;
 		}
