@@ -54,7 +54,8 @@ static int64_t status(struct w2c_sys *p, uint64_t dirfd, uint64_t at, uint64_t o
 	if (r)
 		return r;
 	/* Where the name was followed already, what is left is a link of /proc to follow. */
-	r = DOOR_RET(syscall(SYS_newfstatat, place.dirfd, place.path, to, flags));
+	r = DOOR_RET(
+		syscall(SYS_newfstatat, place.dirfd, place.path, to, path_flags(&place, flags)));
 	path_done(&place);
 	return r;
 }
@@ -99,7 +100,8 @@ DOOR_FN(statx)
 		       &place);
 	if (r)
 		return r;
-	r = DOOR_RET(syscall(SYS_statx, place.dirfd, place.path, flags, (uint32_t)a[3], to));
+	r = DOOR_RET(syscall(SYS_statx, place.dirfd, place.path, path_flags(&place, flags),
+			     (uint32_t)a[3], to));
 	path_done(&place);
 	return r;
 }
@@ -115,7 +117,8 @@ static int64_t accessible(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int mo
 		       &place);
 	if (r)
 		return r;
-	r = DOOR_RET(syscall(SYS_faccessat2, place.dirfd, place.path, mode, flags));
+	r = DOOR_RET(
+		syscall(SYS_faccessat2, place.dirfd, place.path, mode, path_flags(&place, flags)));
 	path_done(&place);
 	return r;
 }
@@ -150,7 +153,7 @@ static int64_t link_text(struct w2c_sys *p, uint64_t dirfd, uint64_t at, uint64_
 	r = path_place(p, dirfd, at, PATH_NOFOLLOW, &place);
 	if (r)
 		return r;
-	r = DOOR_RET(readlinkat(place.dirfd, place.path, to, len));
+	r = place.followed ? -EINVAL : DOOR_RET(readlinkat(place.dirfd, place.path, to, len));
 	path_done(&place);
 	return r;
 }

@@ -201,8 +201,8 @@ DOOR_FN(fchmodat)
 
 static int64_t do_chown(const struct place *at, const uint64_t arg[3])
 {
-	return DOOR_RET(
-		fchownat(at->dirfd, at->path, (uid_t)arg[0], (gid_t)arg[1], guest_int(arg[2])));
+	return DOOR_RET(fchownat(at->dirfd, at->path, (uid_t)arg[0], (gid_t)arg[1],
+				 path_flags(at, guest_int(arg[2]))));
 }
 
 DOOR_FN(chown)
@@ -257,7 +257,8 @@ DOOR_FN(utimensat)
 	r = path_place(p, a[0], a[1], flags ? PATH_NOFOLLOW : PATH_FOLLOW, &place);
 	if (r)
 		return r;
-	r = DOOR_RET(syscall(SYS_utimensat, place.dirfd, place.path, set ? ts : NULL, flags));
+	r = DOOR_RET(syscall(SYS_utimensat, place.dirfd, place.path, set ? ts : NULL,
+			     path_flags(&place, flags)));
 	path_done(&place);
 	return r;
 }

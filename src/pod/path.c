@@ -127,6 +127,7 @@ static int place_final(const struct w2c_sys *p, const char *path, struct place *
 	if (fd < 0)
 		return fd;
 	ret->owned = fd;
+	ret->followed = true;
 	ret->dirfd = AT_FDCWD;
 	snprintf(ret->buf, sizeof ret->buf, "/proc/self/fd/%d", fd);
 	ret->path = ret->buf;
@@ -169,6 +170,7 @@ int path_place(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, enum path_l
 	if (r)
 		return r;
 	ret->owned = -1;
+	ret->followed = false;
 	ret->dirfd = guest_int(dirfd) == AT_FDCWD ? AT_FDCWD : guest_fd(p, dirfd);
 	named = last == PATH_FOLLOW ? named_descriptor(p, ret->path) : -1;
 	if (named >= 0) {

@@ -2,6 +2,7 @@
 #ifndef POD_PATH_H
 #define POD_PATH_H
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 
@@ -11,7 +12,8 @@
 struct place {
 	int dirfd;
 	const char *path;
-	int owned; /* to close, or -1 */
+	int owned;     /* to close, or -1 */
+	bool followed; /* path is a link of /proc to the file itself */
 	char buf[PATH_MAX];
 };
 
@@ -21,6 +23,12 @@ enum path_last { PATH_FOLLOW, PATH_NOFOLLOW }; /* a symbolic link as the last co
 int path_place(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, enum path_last last,
 	       struct place *ret);
 void path_done(struct place *place);
+
+/* The flags of an *at() call, which must follow what stands for the file itself. */
+static inline int path_flags(const struct place *place, int flags)
+{
+	return place->followed ? flags & ~AT_SYMLINK_NOFOLLOW : flags;
+}
 
 /* Opens for the guest: a descriptor below its limit, never a door back into this process. */
 int64_t path_open(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int mode);
