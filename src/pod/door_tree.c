@@ -189,9 +189,23 @@ DOOR_FN(chmod)
 	return one(p, HERE, a[0], PATH_FOLLOW, do_chmod, a[1], 0, 0);
 }
 
+/* An open descriptor may be of something outside the pod's root: a pipe of the host's, a device. Only
+ * files and directories have modes, owners and times that are the guest's to change. */
+static int64_t own_fd(struct w2c_sys *p, uint64_t number)
+{
+	struct stat st;
+	int fd = guest_fd(p, number);
+
+	if (fd < 0 || fstat(fd, &st) != 0)
+		return -EBADF;
+	return S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ? fd : -EPERM;
+}
+
 DOOR_FN(fchmod)
 {
-	return DOOR_RET(fchmod(guest_fd(p, a[0]), (mode_t)a[1] & 07777));
+	int64_t fd = own_fd(p, a[0]);
+
+	return fd < 0 ? fd : DOOR_RET(fchmod((int)fd, (mode_t)a[1] & 07777));
 }
 
 DOOR_FN(fchmodat)
@@ -217,7 +231,9 @@ DOOR_FN(lchown)
 
 DOOR_FN(fchown)
 {
-	return DOOR_RET(fchown(guest_fd(p, a[0]), (uid_t)a[1], (gid_t)a[2]));
+	int64_t fd = own_fd(p, a[0]);
+
+	return fd < 0 ? fd : DOOR_RET(fchown((int)fd, (uid_t)a[1], (gid_t)a[2]));
 }
 
 DOOR_FN(fchownat)
@@ -251,9 +267,10 @@ DOOR_FN(utimensat)
 		return -EFAULT;
 	if (flags & ~AT_SYMLINK_NOFOLLOW)
 		return -EINVAL;
-	if (!a[1]) /* futimens */
-		return DOOR_RET(
-			syscall(SYS_utimensat, guest_fd(p, a[0]), NULL, set ? ts : NULL, 0));
+	if (!a[1]) { /* futimens */
+		r = own_fd(p, a[0]);
+		return r < 0 ? r : DOOR_RET(syscall(SYS_utimensat, (int)r, NULL, set ? ts : NULL, 0));
+	}
 	r = path_place(p, a[0], a[1], flags ? PATH_NOFOLLOW : PATH_FOLLOW, &place);
 	if (r)
 		return r;
