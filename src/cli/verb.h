@@ -39,6 +39,7 @@ struct verb {
 	X(doctor)                                                                                  \
 	X(files)                                                                                   \
 	X(help)                                                                                    \
+	X(mcp)                                                                                     \
 	X(policy)                                                                                  \
 	X(rpc)                                                                                     \
 	X(run)                                                                                     \

@@ -144,7 +144,14 @@ make_files <- function(call) {
 
 # What happens to a session or pool that nobody closed. It must not see its owner, which would keep it alive; and as it may run in
 # the middle of a request it only sends and never waits.
-dropper <- function(state, c, kind) function(e) {
+dropper <- function(state, c, kind) {
+  force(state)
+  force(c)
+  force(kind)
+  function(e) drop_owned(state, c, kind)
+}
+
+drop_owned <- function(state, c, kind) {
   if (is.null(state$id) || !is_connected(c)) return(invisible())
   try(.Call(C_peer_send, c$peer, paste0('{"jsonrpc":"2.0","method":"', kind, '.close","params":{"', kind, '":"', state$id, '"}}')),
       silent = TRUE)
