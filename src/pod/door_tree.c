@@ -189,8 +189,8 @@ DOOR_FN(chmod)
 	return one(p, HERE, a[0], PATH_FOLLOW, do_chmod, a[1], 0, 0);
 }
 
-/* An open descriptor may be of something outside the pod's root: a pipe of the host's, a device. Only
- * files and directories have modes, owners and times that are the guest's to change. */
+/* An open descriptor may be of something outside the pod's root: a pipe of the host's, a device.
+ * Only files and directories have modes, owners and times that are the guest's to change. */
 static int64_t own_fd(struct w2c_sys *p, uint64_t number)
 {
 	struct stat st;
@@ -269,7 +269,8 @@ DOOR_FN(utimensat)
 		return -EINVAL;
 	if (!a[1]) { /* futimens */
 		r = own_fd(p, a[0]);
-		return r < 0 ? r : DOOR_RET(syscall(SYS_utimensat, (int)r, NULL, set ? ts : NULL, 0));
+		return r < 0 ? r
+			     : DOOR_RET(syscall(SYS_utimensat, (int)r, NULL, set ? ts : NULL, 0));
 	}
 	r = path_place(p, a[0], a[1], flags ? PATH_NOFOLLOW : PATH_FOLLOW, &place);
 	if (r)

@@ -2,8 +2,8 @@
 #ifndef POD_PROGRAM_H
 #define POD_PROGRAM_H
 
-#include <stddef.h>
 #include "wasm-rt.h"
+#include <stddef.h>
 
 struct w2c_sys; /* the generated code's name for the process it runs in: see process.h */
 
