@@ -29,7 +29,7 @@ static int add_bytes(struct buf *ret, const void *bytes, size_t len, bool is_end
 static int read_whole(struct request *q, const char *path, struct buf *ret,
 		      struct cordon_error **reterr)
 {
-	struct cordon_file_info info;
+	struct cordon_file_info info = { 0 };
 	char *bytes = NULL;
 	size_t len = 0;
 	int r = cordon_file_stat(q->seat->session, path, &info, reterr);
@@ -133,7 +133,7 @@ static int add_json(struct buf *ret, const json_t *j, struct cordon_error **rete
 
 static int stat_file(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	struct cordon_file_info info;
+	struct cordon_file_info info = { 0 };
 	const char *path = NULL;
 	int r = target_need(q, "path", &path, reterr);
 

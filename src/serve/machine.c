@@ -138,7 +138,7 @@ static int sanitize(struct request *q, struct buf *ret, struct cordon_error **re
 static int verify_audit(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	const char *path = NULL, *prev = NULL;
-	struct cordon_audit_report report;
+	struct cordon_audit_report report = { 0 };
 	int r = target_need(q, "path", &path, reterr);
 
 	if (r == 0)

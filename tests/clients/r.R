@@ -225,6 +225,10 @@ tests <- list(
     out <- system2("Rscript", file, stdout = TRUE, stderr = TRUE)
     stopifnot(identical(out, c("[1] 20", "[1] 5", "[1] NA", "Execution timed out after 0.5 seconds", "[1] 1")))
   },
+  "a migrated script" = function() {
+    out <- system2("Rscript", file.path(here, "../../examples/securer.R"), stdout = TRUE)
+    stopifnot(identical(out, c("[1] 3.5", "[1] \"refused\"")))
+  },
   "the table can fail" = function() {
     fails_with("want 2", run_case(list(guest = "python", steps = list(list(do = "execute", code = "1", expect = list(value = 2L))))))
     fails_with("did not fail", run_case(list(guest = "python", steps = list(list(do = "execute", code = "1", fails = "state")))))

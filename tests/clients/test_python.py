@@ -441,3 +441,12 @@ def test_table_can_fail():
     raises(AssertionError, "value is 1, want 2", table.run_case, wrong)
     wrong["steps"] = [{"do": "execute", "code": "1", "fails": "state"}]
     raises(AssertionError, "did not fail", table.run_case, wrong)
+
+
+def test_examples():
+    want = {"agent_loop.py": "turn 2: NameError: name 'price' is not defined\nturn 3: [8, 9, 10]\nnotify: 3 of 5 above the mean\nturn 4: True\n",
+            "approval.py": "transferred 50 to anna\n", "analysis.py": "('image/png', True)", "shell.py": "BERT\nANNA\n2 1\n"}
+    for name, text in want.items():
+        r = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "examples", name)], capture_output=True, text=True, timeout=80,
+                           env=dict(os.environ, PYTHONPATH=CLIENT))
+        assert r.returncode == 0 and text in r.stdout, (name, r)
