@@ -8,14 +8,9 @@ NICE ?= nice
 .DEFAULT_GOAL := all
 .PHONY: all run test asan lint format fuzz bench man install pod clean help setup-core setup-test setup-lint
 
-all: setup-core $(BUILD)/build.ninja ## build the library and the program
+all: setup-core ## build the library and the program
+	@tools/configure $(BUILD) $(if $(CI),-Dwerror=true)
 	@$(NICE) ninja -C $(BUILD)
-
-$(BUILD)/build.ninja:
-	@meson setup $(BUILD) $(if $(CI),-Dwerror=true)
-
-build-asan/build.ninja:
-	@meson setup build-asan -Db_sanitize=address,undefined
 
 run: all ## run a first program in the sandbox, or FILE=x.py
 	@$(BUILD)/cordon run $(if $(FILE),$(FILE),examples/first.py)
@@ -23,7 +18,8 @@ run: all ## run a first program in the sandbox, or FILE=x.py
 test: setup-test all $(if $(CI),setup-lint asan) ## set up, build, run all tests (CI=1: also sanitizers and lint)
 	@tools/test $(if $(CI),--asan build-asan --lint) $(BUILD)
 
-asan: setup-core build-asan/build.ninja ## build with AddressSanitizer and UBSan into build-asan
+asan: setup-core ## build with AddressSanitizer and UBSan into build-asan
+	@tools/configure build-asan -Db_sanitize=address,undefined
 	@$(NICE) ninja -C build-asan
 
 lint: setup-lint all ## style, sizes, room order, static analysis
