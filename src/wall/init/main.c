@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -83,6 +84,8 @@ _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 	reaper_run(j, guest, INIT_FD_CONTROL, listener);
 }
 
+enum { STALE_SECONDS = 10 };
+
 static bool remove_patiently(int parent, const char *name)
 {
 	for (int tries = 0; tries < 50; tries++) {
@@ -93,6 +96,19 @@ static bool remove_patiently(int parent, const char *name)
 	return false;
 }
 
+/* A host that was killed before it had a keeper leaves an empty group behind: "PID-..." of nobody.
+ * One that is being made is younger than this. */
+static bool is_stale(int parent, const char *name)
+{
+	struct stat st;
+	char *end;
+	long pid = strtol(name, &end, 10);
+
+	return pid > 0 && *end == '-' && kill((pid_t)pid, 0) != 0 && errno == ESRCH &&
+	       fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       time(NULL) - st.st_mtime >= STALE_SECONDS;
+}
+
 /* Removes our cgroups and those of a template's sessions ("NAME.*") when everything in them is
  * dead: the host may be gone by then. */
 static void remove_cgroups(const struct job *j)
@@ -101,11 +117,15 @@ static void remove_cgroups(const struct job *j)
 		int parent = INIT_FD_PARENT + (int)i;
 		const char *name = plan_text(j, j->plan->cgroup_names[i]);
 		size_t len = strlen(name);
-		DIR *d = j->plan->flags & PLANF_TEMPLATE ? fdopendir(dup(parent)) : NULL;
+		bool template = j->plan->flags & PLANF_TEMPLATE;
+		DIR *d = fdopendir(dup(parent));
 
-		for (struct dirent *e; d && (e = readdir(d));)
-			if (strncmp(e->d_name, name, len) == 0 && e->d_name[len] == '.')
+		for (struct dirent *e; d && (e = readdir(d));) {
+			if (template && strncmp(e->d_name, name, len) == 0 && e->d_name[len] == '.')
 				(void)remove_patiently(parent, e->d_name);
+			else if (is_stale(parent, e->d_name))
+				(void)unlinkat(parent, e->d_name, AT_REMOVEDIR);
+		}
 		if (d)
 			closedir(d);
 		(void)remove_patiently(parent, name);
