@@ -44,7 +44,7 @@ void door_init(void)
 
 		if (entry->number < NUMBERS)
 			by_number[entry->number] = entry;
-		else
+		else if (entry->number >= DOOR_ARGS_SIZE && entry->number < DOOR_OWN_END)
 			by_own[entry->number - DOOR_ARGS_SIZE] = entry;
 	}
 }
