@@ -313,13 +313,14 @@ DOOR_FN(uname)
 {
 	static const char *const text[6] = { "Linux",         "pod",    "6.1.0-cordon",
 					     "#1 cordon pod", "x86_64", "(none)" };
-	char *out = guest_at(p, a[0], 6 * 65);
+	const size_t field = 65;
+	char *out = guest_at(p, a[0], 6 * field);
 
 	if (!out)
 		return -EFAULT;
-	memset(out, 0, 6 * 65);
-	for (int i = 0; i < 6; i++)
-		strcpy(out + 65 * i, text[i]);
+	memset(out, 0, 6 * field);
+	for (size_t i = 0; i < 6; i++)
+		memcpy(out + field * i, text[i], strlen(text[i]));
 	return 0;
 }
 

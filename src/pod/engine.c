@@ -112,7 +112,7 @@ int engine_open(uint64_t max_bytes)
 	static const int faults[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE };
 	struct sigaction sa = { .sa_sigaction = on_fault,
 				.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
-	size_t alt = 64 * 1024;
+	const size_t alt = 65536;
 	stack_t ss = { .ss_sp = reserve(alt, PROT_READ | PROT_WRITE), .ss_size = alt };
 
 	engine.memory = reserve(ENGINE_RESERVE, PROT_NONE);

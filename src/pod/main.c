@@ -81,7 +81,7 @@ static int arrange_descriptors(struct w2c_sys *p, const struct options *o)
 		return -errno;
 	if (rl.rlim_cur > MAX_FDS)
 		rl.rlim_cur = MAX_FDS;
-	if (rl.rlim_cur < 2 * OUR_FDS)
+	if (rl.rlim_cur < (rlim_t)2 * OUR_FDS)
 		return -EMFILE;
 	p->fd_limit = (int)rl.rlim_cur - OUR_FDS;
 	if (o->root) {
@@ -155,10 +155,10 @@ static int parse(int argc, char **argv, struct options *o)
 			o->memory = strtoull(optarg, NULL, 10);
 			break;
 		case 'd':
-			o->denials = atoi(optarg);
+			o->denials = (int)strtol(optarg, NULL, 10);
 			break;
 		case 's':
-			o->serve = atoi(optarg);
+			o->serve = (int)strtol(optarg, NULL, 10);
 			break;
 		case 'S':
 			o->seal = true;

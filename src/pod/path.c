@@ -28,11 +28,11 @@ static int strip_root(const struct w2c_sys *p, char buf[PATH_MAX])
 {
 	size_t n = strlen(p->root);
 
-	if (strncmp(buf, p->root, n) || (buf[n] && buf[n] != '/'))
+	if (strncmp(buf, p->root, n) != 0 || (buf[n] && buf[n] != '/'))
 		return -ENOENT;
 	memmove(buf, buf + n, strlen(buf + n) + 1);
 	if (!buf[0])
-		strcpy(buf, "/");
+		memcpy(buf, "/", 2);
 	return 0;
 }
 
@@ -80,7 +80,7 @@ static int absolute(const struct w2c_sys *p, int dirfd, const char *path, char b
 			return -ENAMETOOLONG;
 		buf[n++] = '/';
 	}
-	strcpy(buf + n, path);
+	memcpy(buf + n, path, strlen(path) + 1);
 	return 0;
 }
 
@@ -99,7 +99,7 @@ static int named_descriptor(const struct w2c_sys *p, const char *path)
 		char *end;
 		long fd;
 
-		if (strncmp(path, dirs[i], n) || path[n] < '0' || path[n] > '9')
+		if (strncmp(path, dirs[i], n) != 0 || path[n] < '0' || path[n] > '9')
 			continue;
 		fd = strtol(path + n, &end, 10);
 		if (!*end && fd < p->fd_limit)

@@ -65,7 +65,7 @@ typedef struct { /* the order is fixed by the generated compound literals */
 
 typedef void *wasm_rt_externref_t;
 static const wasm_rt_funcref_t wasm_rt_funcref_null_value;
-static const wasm_rt_externref_t wasm_rt_externref_null_value;
+static const wasm_rt_externref_t wasm_rt_externref_null_value; /* NOLINT: the translator's name */
 
 typedef struct {
 	uint8_t *data;

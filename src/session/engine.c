@@ -92,7 +92,7 @@ static int start_cold(struct engine *e, const struct engine_options *o,
 		      struct cordon_error **reterr)
 {
 	char token[TOKEN_DIGITS + 1];
-	struct engine_ends ends;
+	struct engine_ends ends = ENGINE_ENDS_NONE;
 	cleanup_launch struct launch launch = { 0 };
 	struct guest_options guest = { .kind = o->kind,
 				       .mode = o->script ? GUEST_SCRIPT : GUEST_SESSION,

@@ -58,6 +58,10 @@ struct engine_ends {
 	int wire, in, out, err; /* the guest's; closed by engine_ends_done */
 	int host_wire, host_in, host_out, host_err;
 };
+#define ENGINE_ENDS_NONE                                                                           \
+	{                                                                                          \
+		-1, -1, -1, -1, -1, -1, -1, -1                                                     \
+	}
 int engine_ends_open(struct engine_ends *ret, bool has_wire, struct cordon_error **reterr);
 void engine_ends_done(struct engine_ends *e);
 /* Moves the host's ends into an engine. */

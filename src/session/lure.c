@@ -163,7 +163,7 @@ int lure_plant(struct lure *l, const void *bytes, size_t len, struct cordon_erro
 	int r = fd < 0 ? -errno : file_write_all(fd, bytes, len);
 	if (r < 0)
 		return err_errno(reterr, -r, "write '%s'", path);
-	strcpy(l->program, path);
+	(void)str_copy(l->program, sizeof(l->program), path);
 	return 0;
 }
 
@@ -173,7 +173,7 @@ void lure_clear(struct lure *l)
 
 	for (size_t i = 0; i < l->args.count; i++)
 		if (str_starts(l->args.items[i], "descriptor="))
-			(void)close(atoi(l->args.items[i] + 11));
+			(void)close((int)strtol(l->args.items[i] + 11, NULL, 10));
 	for (size_t i = 0; i < 6; i++)
 		close_fdp(&l->fds[i]);
 	for (size_t i = 0; l->dir[0] && i < 4; i++) {

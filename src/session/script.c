@@ -39,7 +39,7 @@ static void judge_remains(const struct trial_options *o, struct trial *t)
 		return;
 	bool is_found = remains_end(o->lure->marker) > 0;
 	t->outcome = is_found ? TRIAL_OPEN : TRIAL_HELD;
-	strcpy(t->said, is_found ? "worked" : "nothing left of it");
+	(void)str_copy(t->said, sizeof(t->said), is_found ? "worked" : "nothing left of it");
 }
 
 /* What the supervisor has to say when the code itself came to no verdict. */

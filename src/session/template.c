@@ -266,8 +266,8 @@ static int send_request(struct template *t, const char *token, const int fds[SPA
 int template_fork(struct template *t, struct engine *e, struct cordon_error **reterr)
 {
 	char token[TOKEN_DIGITS + 1];
-	struct engine_ends ends;
-	struct box_seat seat;
+	struct engine_ends ends = ENGINE_ENDS_NONE;
+	struct box_seat seat = { .control_fd = -1, .status_fd = -1 };
 
 	random_hex(token, TOKEN_DIGITS);
 	int r = engine_ends_open(&ends, true, reterr);
