@@ -48,6 +48,7 @@ _Noreturn static void session_main(struct request *q, int report)
 	int listener = -1;
 
 	setsid();
+	(void)signal(SIGCHLD, SIG_DFL);
 	/* The place is the same, but a workspace lies over it now. */
 	if (chdir(plan_text(j, j->plan->cwd)) != 0) {
 		plan_fail(j, STAGE_EXEC, 1, errno);
@@ -204,8 +205,8 @@ int cordon_guest_fork(const int *fds)
 	struct request *q = &request;
 	sigset_t all, old;
 
-	while (waitpid(-1, NULL, WNOHANG | __WALL) > 0)
-		; /* reapers of sessions that are over */
+	/* Reapers of sessions that are over leave nothing to wait for. */
+	(void)signal(SIGCHLD, SIG_IGN);
 	q->fds = fds;
 	if (plan_map(&q->job, INIT_FD_PLAN, fds[FD_STATUS]) < 0)
 		return -1;

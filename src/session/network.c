@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -97,8 +98,8 @@ int network_open(struct cordon_session *s, struct network **ret, struct cordon_e
 	pthread_mutex_init(&n->lock, NULL);
 	random_hex(n->key, APPROVAL_KEY);
 	struct gateway_options o = { .policy = &s->policy,
-				     .uid = BOX_UID,
-				     .gid = BOX_UID,
+				     .uid = geteuid() == 0 ? BOX_UID : 0,
+				     .gid = geteuid() == 0 ? BOX_UID : 0,
 				     .event = on_event,
 				     .ask = s->approval ? on_ask : NULL,
 				     .arg = n };

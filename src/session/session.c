@@ -300,7 +300,11 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 
 	if (r < 0)
 		return r;
-	r = refuse(s, opts, reterr);
+	if (s->engine && s->engine->stdin_fd < 0 && (opts->stdin_bytes || opts->stdin_fd > 0))
+		r = err_set(reterr, CORDON_STATE,
+			    "standard input can be given to a session's first execution only");
+	if (r == 0)
+		r = refuse(s, opts, reterr);
 	if (r == 0 && !s->engine)
 		r = session_start_engine(s, reterr);
 	if (r == 0)

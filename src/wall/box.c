@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -37,10 +38,13 @@ struct box {
 	int control;   /* seqpacket; EOF when the sandbox is gone */
 	int workspace; /* O_PATH root of its tmpfs */
 	struct status *status;
+	enum launch_filter filter; /* which system call filter its guest has */
+	bool has_network;
 	uid_t uid;
 	pid_t guest_pid; /* looked up once */
 	bool is_ready;   /* its root stands */
 	bool is_gone;
+	bool is_forked; /* from a template */
 };
 
 static struct box *new_box(void)
@@ -168,6 +172,8 @@ int box_start(const struct box_options *o, struct box **ret, struct cordon_error
 	if (r < 0)
 		return r;
 	b->uid = b->machine.is_root ? BOX_UID : geteuid();
+	b->filter = o->launch->filter;
+	b->has_network = o->launch->has_network;
 	struct cgroup_options group = { .owner_uid = b->uid };
 	r = cgroup_make(&b->machine, o->policy, &group, &b->cgroup, reterr);
 	if (r == 0)
@@ -188,7 +194,10 @@ int box_prepare(const struct policy *p, const struct box *template, struct box *
 	if (!b)
 		return err_errno(reterr, ENOMEM, "make a sandbox");
 	b->machine = template->machine;
+	b->is_forked = true;
 	b->uid = template->uid;
+	b->filter = template->filter;
+	b->has_network = template->has_network;
 	struct cgroup_options group = { .owner_uid = b->uid, .below = template->cgroup.name };
 	int r = cgroup_make(&b->machine, p, &group, &b->cgroup, reterr);
 	if (r == 0)
@@ -402,6 +411,24 @@ pid_t box_guest_pid(struct box *b)
 const struct status *box_status(const struct box *b)
 {
 	return b->status;
+}
+
+void box_filter_hash(const struct box *b, uint8_t ret[static 32])
+{
+	/* A forked session has its template's filter and the final one on top. */
+	static const enum plan_filter forked[] = { FILTER_TEMPLATE, FILTER_FINAL };
+	static const enum plan_filter whole[] = { FILTER_WHOLE };
+	const enum plan_filter *list = b->is_forked ? forked : whole;
+	crypto_hash_sha256_state state;
+
+	crypto_hash_sha256_init(&state);
+	for (int i = 0; i < (b->is_forked ? 2 : 1); i++) {
+		size_t len;
+		const void *bytes = blueprint_filter(b->filter, b->has_network, list[i], &len);
+
+		crypto_hash_sha256_update(&state, bytes, len);
+	}
+	crypto_hash_sha256_final(&state, ret);
 }
 
 const struct cgroup *box_cgroup(const struct box *b)

@@ -70,16 +70,14 @@ static json_t *namespaces_json(const struct status *s)
 	return a;
 }
 
-static json_t *filter_json(const struct status *s)
+static json_t *filter_json(const struct box *b)
 {
-	if (s->seccomp_mode != SECCOMP_MODE_FILTER)
+	if (box_status(b)->seccomp_mode != SECCOMP_MODE_FILTER)
 		return json_null();
 	unsigned char hash[crypto_hash_sha256_BYTES];
 	char text[8 + 2 * sizeof(hash)] = "sha256:";
-	size_t len;
-	const void *bytes = blueprint_filter(LAUNCH_PYTHON, false, FILTER_WHOLE, &len);
 
-	crypto_hash_sha256(hash, bytes, len);
+	box_filter_hash(b, hash);
 	hex_encode(text + 7, hash, sizeof(hash));
 	return json_string(text);
 }
@@ -95,7 +93,7 @@ json_t *box_assurance(const struct box *b, const struct policy *p)
 	json_object_set_new(o, "landlock",
 			    s->landlock_proven ? json_integer(box_machine(b)->landlock_abi)
 					       : json_null());
-	json_object_set_new(o, "seccomp", filter_json(s));
+	json_object_set_new(o, "seccomp", filter_json(b));
 	json_object_set_new(o, "no_new_privs", json_boolean(s->no_new_privs == 1));
 	json_object_set_new(o, "capabilities",
 			    json_boolean((s->cap_eff | s->cap_prm | s->cap_bnd) != 0));
