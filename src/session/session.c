@@ -282,11 +282,33 @@ static int refuse(struct cordon_session *s, const struct cordon_execute_options 
 	if (len > max)
 		return err_set(reterr, CORDON_LIMIT, "Code too long (%zu chars, max %llu).", len,
 			       (unsigned long long)max);
+	if (s->engine && s->engine->stdin_fd < 0 && (o->stdin_bytes || o->stdin_fd > 0))
+		return err_set(reterr, CORDON_STATE,
+			       "standard input can be given to a session's first execution only");
 	if (memchr(o->code, '\0', len))
 		return err_set(reterr, CORDON_INVALID, "the code contains a NUL byte");
 	if (!str_is_utf8(o->code, len))
 		return err_set(reterr, CORDON_INVALID, "the code is not valid UTF-8");
 	return 0;
+}
+
+/* One execution with its lines in the audit log; on failure there is no result. */
+static int run_recorded(struct cordon_session *s, const struct cordon_execute_options *o,
+			struct cordon_result **ret, bool *ret_alive, struct cordon_error **reterr)
+{
+	cleanup_result struct cordon_result *result = NULL;
+	int r = journal_code(s, o, reterr);
+
+	if (r == 0)
+		r = execution_run(s, o, &result, ret_alive, reterr);
+	if (r < 0)
+		return r;
+	if (s->policy.sanitize_errors)
+		result_sanitize(result);
+	r = journal_result(s, o, result, reterr);
+	if (r == 0)
+		*ret = TAKE_PTR(result);
+	return r;
 }
 
 int cordon_session_execute(struct cordon_session *s, const struct cordon_execute_options *opts,
@@ -300,21 +322,11 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 
 	if (r < 0)
 		return r;
-	if (s->engine && s->engine->stdin_fd < 0 && (opts->stdin_bytes || opts->stdin_fd > 0))
-		r = err_set(reterr, CORDON_STATE,
-			    "standard input can be given to a session's first execution only");
-	if (r == 0)
-		r = refuse(s, opts, reterr);
+	r = refuse(s, opts, reterr);
 	if (r == 0 && !s->engine)
 		r = session_start_engine(s, reterr);
 	if (r == 0)
-		r = journal_code(s, opts, reterr);
-	if (r == 0)
-		r = execution_run(s, opts, ret, &alive, reterr);
-	if (r == 0 && s->policy.sanitize_errors)
-		result_sanitize(*ret);
-	if (r == 0)
-		r = journal_result(s, opts, *ret, reterr);
+		r = run_recorded(s, opts, ret, &alive, reterr);
 	if (r == 0 && !str_eq(cordon_result_error_kind(*ret), "syntax"))
 		s->executions++; /* rejected code is not counted */
 	if (r == 0 && !alive) {
@@ -366,13 +378,7 @@ int cordon_run(const struct cordon_session_options *session,
 	if (r == 0)
 		r = journal_session(s, "session_start", reterr);
 	if (r == 0)
-		r = journal_code(s, opts, reterr);
-	if (r == 0)
-		r = execution_run(s, opts, ret, &alive, reterr);
-	if (r == 0 && s->policy.sanitize_errors)
-		result_sanitize(*ret);
-	if (r == 0)
-		r = journal_result(s, opts, *ret, reterr);
+		r = run_recorded(s, opts, ret, &alive, reterr);
 	(void)journal_session(s, "session_close", NULL);
 	destroy(s);
 	return r;
