@@ -98,8 +98,9 @@ int network_open(struct cordon_session *s, struct network **ret, struct cordon_e
 	pthread_mutex_init(&n->lock, NULL);
 	random_hex(n->key, APPROVAL_KEY);
 	struct gateway_options o = { .policy = &s->policy,
-				     .uid = geteuid() == 0 ? BOX_UID : 0,
-				     .gid = geteuid() == 0 ? BOX_UID : 0,
+				     /* 0: stays who we are. */
+				     .uid = machine_box_uid() == geteuid() ? 0 : machine_box_uid(),
+				     .gid = machine_box_uid() == geteuid() ? 0 : machine_box_uid(),
 				     .event = on_event,
 				     .ask = s->approval ? on_ask : NULL,
 				     .arg = n };

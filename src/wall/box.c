@@ -171,7 +171,7 @@ int box_start(const struct box_options *o, struct box **ret, struct cordon_error
 	int r = check_required(&b->machine, o->policy, reterr);
 	if (r < 0)
 		return r;
-	b->uid = b->machine.is_root ? BOX_UID : geteuid();
+	b->uid = machine_box_uid();
 	b->filter = o->launch->filter;
 	b->has_network = o->launch->has_network;
 	struct cgroup_options group = { .owner_uid = b->uid };
@@ -321,6 +321,15 @@ int box_failure(const struct box *b, struct cordon_error **reterr)
 
 	if (s->state != STATE_FAILED)
 		return 0;
+	const char *remedy = "";
+	struct machine lacking = { 0 };
+	if (s->stage == STAGE_NAMESPACES && (s->os_errno == EPERM || s->os_errno == ENOSPC)) {
+		const char *why = machine_missing(&lacking, LAYER_USERNS, &remedy);
+
+		return err_set(reterr, CORDON_UNSUPPORTED,
+			       "the policy requires the layer 'user', and %s (%s); remedy: %s", why,
+			       strerror(s->os_errno), remedy);
+	}
 	const char *what = s->stage < sizeof(words) / sizeof(*words) ? words[s->stage] : "?";
 	/* Not err_errno: an EPERM here is this machine's, not the policy's refusal. */
 	return err_set(reterr, CORDON_OS, "the sandbox could not %s (step %u): %s", what, s->detail,

@@ -14,9 +14,6 @@
 #include "wall/launch.h"
 #include "wall/machine.h"
 
-/* The host uid of sandboxes that root starts: dedicated, non-zero, in no one's files. */
-enum { BOX_UID = 64210 };
-
 struct box;
 
 struct box_options {

@@ -52,12 +52,12 @@ static int open_parent(const char *dir, uid_t owner, bool is_v2)
 	if (fd < 0)
 		return -errno;
 	/* So that the keeper may remove our directories when the host is gone. */
-	bool good = geteuid() != 0 || fchown(fd, owner, (gid_t)-1) == 0;
+	bool good = geteuid() == owner || fchown(fd, owner, (gid_t)-1) == 0;
 	if (good && is_v2) {
 		/* And, in v2, move its sessions in. */
 		(void)write_text_at(fd, "cgroup.subtree_control", "+memory +pids");
 		(void)write_text_at(fd, "cgroup.subtree_control", "+cpu");
-		good = geteuid() != 0 || fchownat(fd, "cgroup.procs", owner, (gid_t)-1, 0) == 0;
+		good = geteuid() == owner || fchownat(fd, "cgroup.procs", owner, (gid_t)-1, 0) == 0;
 	}
 	if (!good) {
 		int e = errno;
@@ -161,6 +161,11 @@ static void read_back(struct cgroup *c)
 	c->cpu_percent = quota == UINT64_MAX ? UINT64_MAX : quota / 1000;
 }
 
+static bool is_foreign(int r)
+{
+	return r == -EACCES || r == -EPERM || r == -EROFS;
+}
+
 int cgroup_make(const struct machine *m, const struct policy *p, const struct cgroup_options *opts,
 		struct cgroup *ret, struct cordon_error **reterr)
 {
@@ -187,6 +192,13 @@ int cgroup_make(const struct machine *m, const struct policy *p, const struct cg
 		r = c.is_v2 ? limit_v2(&c, p) : limit_v1(&c, p);
 	if (r < 0) {
 		cgroup_done(&c);
+		/* Seen but not ours to use (a container's): as if there were none, unless required.
+		 */
+		if (is_foreign(r) && !(p->require & LAYER_CGROUPS)) {
+			c.has_cpu = false;
+			*ret = c;
+			return 0;
+		}
 		return err_errno(reterr, -r, "make a control group in '%s'", m->cgroup_dir[0]);
 	}
 	read_back(&c);

@@ -119,9 +119,30 @@ static void look_at_cgroups(struct machine *m)
 			 "no cgroup with memory and pids controllers is delegated to this user");
 }
 
+/* Root of a container's user namespace is root of nothing else, and may not have the uid to give.
+ */
+static bool has_uid(unsigned long uid)
+{
+	char text[4096], *save = NULL;
+	unsigned long inside, outside, count;
+
+	if (!read_line("/proc/self/uid_map", text, sizeof(text)))
+		return false;
+	for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
+		if (sscanf(l, "%lu %lu %lu", &inside, &outside, &count) == 3 && uid >= inside &&
+		    uid - inside < count)
+			return true;
+	return false;
+}
+
+uid_t machine_box_uid(void)
+{
+	return geteuid() == 0 && has_uid(MACHINE_BOX_UID) ? MACHINE_BOX_UID : geteuid();
+}
+
 void machine_look(struct machine *m)
 {
-	*m = (struct machine){ .has_userns = true, .is_root = geteuid() == 0 };
+	*m = (struct machine){ .has_userns = true, .is_root = machine_box_uid() != geteuid() };
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* VERSION */);
 	m->landlock_abi = abi > 0 ? (int)abi : 0;
 	look_at_cgroups(m);

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -20,8 +21,13 @@ struct machine {
 	char cgroup_dir[MACHINE_CONTROLLERS][256];
 	bool cgroup_v2;       /* one directory with all controllers: cgroup_dir[0] */
 	char cgroup_why[160]; /* why there are none */
-	bool is_root;
+	bool is_root;         /* of this machine: it can become the sandboxes' own uid */
 };
+
+/* The host uid of sandboxes that root starts: dedicated, non-zero, in no one's files. */
+enum { MACHINE_BOX_UID = 64210 };
+/* The uid that sandboxes have on the host: that one, or our own where we cannot become it. */
+uid_t machine_box_uid(void);
 
 /* Cheap facts for every launch (microseconds); no process is started. */
 void machine_look(struct machine *ret);

@@ -58,7 +58,7 @@ static int child(void *arg)
 	/* Whatever else the host has open ends here. */
 	if (syscall(SYS_close_range, SPAWN_FDS, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) != 0)
 		goto failed;
-	if (geteuid() == 0 && drop_privileges(s) != 0)
+	if (geteuid() != s->uid && drop_privileges(s) != 0)
 		goto failed;
 	execveat(program, "", (char *const *)(uintptr_t)s->argv, none, AT_EMPTY_PATH);
 failed:

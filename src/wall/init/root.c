@@ -44,9 +44,11 @@ static int make_place(const char *dst, bool is_dir)
 		return r;
 	if (is_dir)
 		return mkdir(path, 0755) != 0 && errno != EEXIST ? -errno : 0;
+	if (access(path, F_OK) == 0) /* below an earlier, read-only bind */
+		return 0;
 	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
 	if (fd < 0)
-		return errno == EEXIST || errno == EACCES ? 0 : -errno;
+		return -errno;
 	close(fd);
 	return 0;
 }
