@@ -147,8 +147,11 @@ DOOR_FN(dup)
 
 DOOR_FN(dup2)
 {
-	int fd = dup2(guest_fd(p, a[0]), guest_fd(p, a[1]));
+	int fd;
 
+	if (guest_int(a[1]) >= p->fd_soft)
+		return -EBADF;
+	fd = dup2(guest_fd(p, a[0]), guest_fd(p, a[1]));
 	return fd < 0 ? -errno : guest_admit(p, fd);
 }
 
@@ -158,6 +161,8 @@ DOOR_FN(dup3)
 
 	if (guest_int(a[2]) & ~O_CLOEXEC)
 		return -EINVAL;
+	if (guest_int(a[1]) >= p->fd_soft)
+		return -EBADF;
 	fd = dup3(guest_fd(p, a[0]), guest_fd(p, a[1]), guest_int(a[2]));
 	return fd < 0 ? -errno : guest_admit(p, fd);
 }

@@ -220,7 +220,7 @@ static int set_limit(struct w2c_sys *p, int which, const struct rlimit *old, str
 		if (set.rlim_cur > old->rlim_max || set.rlim_max > old->rlim_max)
 			return -EPERM;
 		if (set.rlim_cur > 2)
-			p->fd_limit = (int)set.rlim_cur;
+			p->fd_soft = (int)set.rlim_cur;
 		return 0;
 	}
 	if (which == RLIMIT_AS || which == RLIMIT_STACK || which == RLIMIT_DATA)
@@ -240,8 +240,10 @@ static int64_t limit(struct w2c_sys *p, int which, uint64_t in, uint64_t out)
 		return -EFAULT;
 	if (getrlimit(which, &old))
 		return -errno;
-	if (which == RLIMIT_NOFILE)
-		old.rlim_cur = old.rlim_max = (rlim_t)p->fd_limit;
+	if (which == RLIMIT_NOFILE) {
+		old.rlim_cur = (rlim_t)p->fd_soft;
+		old.rlim_max = (rlim_t)p->fd_limit;
+	}
 	if (set)
 		r = set_limit(p, which, &old, *(struct rlimit *)set);
 	if (!r && get)

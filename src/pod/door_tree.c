@@ -13,6 +13,33 @@
 
 #define HERE ((uint64_t)(uint32_t)AT_FDCWD)
 
+/* Mode, owner and times may change of files and directories, never of a device or socket: those are
+ * the host's own, be it as an inherited descriptor or as a name that stands for one. */
+static bool is_own_kind(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) || S_ISLNK(st->st_mode) ||
+	       S_ISFIFO(st->st_mode);
+}
+
+/* 0, or a negative errno. */
+static int may_change_fd(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	return is_own_kind(&st) ? 0 : -EPERM;
+}
+
+static int may_change(const struct place *at, int flags)
+{
+	struct stat st;
+
+	if (fstatat(at->dirfd, at->path, &st, path_flags(at, flags & AT_SYMLINK_NOFOLLOW)))
+		return -errno;
+	return is_own_kind(&st) ? 0 : -EPERM;
+}
+
 /* An operation on one resolved name. */
 typedef int64_t one_fn(const struct place *at, const uint64_t arg[3]);
 
@@ -181,7 +208,9 @@ DOOR_FN(mknodat)
 
 static int64_t do_chmod(const struct place *at, const uint64_t arg[3])
 {
-	return DOOR_RET(fchmodat(at->dirfd, at->path, (mode_t)arg[0] & 07777, 0));
+	int r = may_change(at, 0);
+
+	return r ? r : DOOR_RET(fchmodat(at->dirfd, at->path, (mode_t)arg[0] & 07777, 0));
 }
 
 DOOR_FN(chmod)
@@ -189,23 +218,11 @@ DOOR_FN(chmod)
 	return one(p, HERE, a[0], PATH_FOLLOW, do_chmod, a[1], 0, 0);
 }
 
-/* An open descriptor may be of something outside the pod's root: a pipe of the host's, a device.
- * Only files and directories have modes, owners and times that are the guest's to change. */
-static int64_t own_fd(struct w2c_sys *p, uint64_t number)
-{
-	struct stat st;
-	int fd = guest_fd(p, number);
-
-	if (fd < 0 || fstat(fd, &st) != 0)
-		return -EBADF;
-	return S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ? fd : -EPERM;
-}
-
 DOOR_FN(fchmod)
 {
-	int64_t fd = own_fd(p, a[0]);
+	int fd = guest_fd(p, a[0]), r = may_change_fd(fd);
 
-	return fd < 0 ? fd : DOOR_RET(fchmod((int)fd, (mode_t)a[1] & 07777));
+	return r ? r : DOOR_RET(fchmod(fd, (mode_t)a[1] & 07777));
 }
 
 DOOR_FN(fchmodat)
@@ -215,6 +232,10 @@ DOOR_FN(fchmodat)
 
 static int64_t do_chown(const struct place *at, const uint64_t arg[3])
 {
+	int r = may_change(at, guest_int(arg[2]));
+
+	if (r)
+		return r;
 	return DOOR_RET(fchownat(at->dirfd, at->path, (uid_t)arg[0], (gid_t)arg[1],
 				 path_flags(at, guest_int(arg[2]))));
 }
@@ -231,9 +252,9 @@ DOOR_FN(lchown)
 
 DOOR_FN(fchown)
 {
-	int64_t fd = own_fd(p, a[0]);
+	int fd = guest_fd(p, a[0]), r = may_change_fd(fd);
 
-	return fd < 0 ? fd : DOOR_RET(fchown((int)fd, (uid_t)a[1], (gid_t)a[2]));
+	return r ? r : DOOR_RET(fchown(fd, (uid_t)a[1], (gid_t)a[2]));
 }
 
 DOOR_FN(fchownat)
@@ -268,15 +289,18 @@ DOOR_FN(utimensat)
 	if (flags & ~AT_SYMLINK_NOFOLLOW)
 		return -EINVAL;
 	if (!a[1]) { /* futimens */
-		r = own_fd(p, a[0]);
-		return r < 0 ? r
-			     : DOOR_RET(syscall(SYS_utimensat, (int)r, NULL, set ? ts : NULL, 0));
+		int fd = guest_fd(p, a[0]);
+
+		r = may_change_fd(fd);
+		return r ? r : DOOR_RET(syscall(SYS_utimensat, fd, NULL, set ? ts : NULL, 0));
 	}
 	r = path_place(p, a[0], a[1], flags ? PATH_NOFOLLOW : PATH_FOLLOW, &place);
 	if (r)
 		return r;
-	r = DOOR_RET(syscall(SYS_utimensat, place.dirfd, place.path, set ? ts : NULL,
-			     path_flags(&place, flags)));
+	r = may_change(&place, flags);
+	if (!r)
+		r = DOOR_RET(syscall(SYS_utimensat, place.dirfd, place.path, set ? ts : NULL,
+				     path_flags(&place, flags)));
 	path_done(&place);
 	return r;
 }

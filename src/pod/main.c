@@ -83,7 +83,7 @@ static int arrange_descriptors(struct w2c_sys *p, const struct options *o)
 		rl.rlim_cur = MAX_FDS;
 	if (rl.rlim_cur < (rlim_t)2 * OUR_FDS)
 		return -EMFILE;
-	p->fd_limit = (int)rl.rlim_cur - OUR_FDS;
+	p->fd_limit = p->fd_soft = (int)rl.rlim_cur - OUR_FDS;
 	if (o->root) {
 		root = open(o->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (root < 0)

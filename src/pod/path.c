@@ -172,7 +172,7 @@ int path_place(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, enum path_l
 	ret->owned = -1;
 	ret->followed = false;
 	ret->dirfd = guest_int(dirfd) == AT_FDCWD ? AT_FDCWD : guest_fd(p, dirfd);
-	named = last == PATH_FOLLOW ? named_descriptor(p, ret->path) : -1;
+	named = named_descriptor(p, ret->path);
 	if (named >= 0) {
 		snprintf(ret->buf, sizeof ret->buf, "/proc/self/fd/%d", named);
 		ret->path = ret->buf;

@@ -28,6 +28,7 @@ struct w2c_sys {
 	const struct command *command; /* what runs */
 	struct vector argv, envp;
 	int fd_limit;           /* guest descriptors are below */
+	int fd_soft;            /* new ones are below: the guest's own limit */
 	int fd_high;            /* the highest it has had: exec looks no further */
 	int fds[PRIVATE_COUNT]; /* ours, or -1 */
 	bool rooted;            /* paths resolve beneath fds[PRIVATE_ROOT], there is no wall */
@@ -86,7 +87,7 @@ static inline int guest_int(uint64_t v)
 /* A new descriptor becomes the guest's: -EMFILE, and it is closed, where its table is full. */
 static inline int guest_admit(struct w2c_sys *p, int fd)
 {
-	if (fd >= p->fd_limit) {
+	if (fd >= p->fd_soft) {
 		close(fd);
 		return -EMFILE;
 	}

@@ -1,8 +1,6 @@
 /* tests/pod/door_fixture.c - a pod process without a module: memory, a root, and the door. */
 #include "door_fixture.h"
 
-#include <grp.h>
-
 struct w2c_sys fixture;
 wasm_rt_memory_t fixture_memory;
 static char root[] = "/tmp/pod-door-XXXXXX";
@@ -61,12 +59,27 @@ static void make_root(void)
 		fail(path);
 }
 
-/* Hostile calls really happen: never with a root's rights over the machine. */
+/* Hostile calls are made for real: never with root's rights over this machine. */
 static void drop_root(void)
 {
-	if (geteuid() == 0 && (setgroups(0, NULL) || setresgid(64321, 64321, 64321) ||
-			       setresuid(64321, 64321, 64321)))
-		fail("drop root");
+	if (geteuid())
+		return;
+	if (setgroups(0, NULL) || setresgid(64321, 64321, 64321) ||
+	    setresuid(64321, 64321, 64321) || !setuid(0))
+		fail("dropping root");
+}
+
+void fixture_private_stdio(void)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/tmp/stdio", root);
+	fd = open(path, O_CREAT | O_RDWR, 0600);
+	if (fd < 0 || dup2(fd, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
+		_exit(98);
+	if (fd > 2)
+		close(fd);
 }
 
 void fixture_open(void)
@@ -78,7 +91,7 @@ void fixture_open(void)
 		fail("engine");
 	wasm_rt_allocate_memory(&fixture_memory, FIXTURE_PAGES, FIXTURE_PAGES, false, 65536);
 	fixture.memory = &fixture_memory;
-	fixture.fd_limit = 64;
+	fixture.fd_limit = fixture.fd_soft = 64;
 	for (int i = 0; i < PRIVATE_COUNT; i++)
 		fixture.fds[i] = -1;
 	fixture.fds[PRIVATE_ROOT] = fcntl(open(root, O_PATH | O_DIRECTORY), F_DUPFD, 64);

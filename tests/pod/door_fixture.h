@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,8 @@ extern wasm_rt_memory_t fixture_memory;
 
 /* A root in a new temporary directory with one command, "true"; paths are beneath it. */
 void fixture_open(void);
+/* Standard streams become a private file: hostile calls must never meet a device of the host. */
+void fixture_private_stdio(void);
 /* Puts a string into the guest's memory at an address. */
 uint64_t fixture_string(uint64_t at, const char *text);
 int64_t fixture_call(uint64_t n, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,

@@ -30,6 +30,8 @@ enum {
 	EMPTY_AT = 6144,
 	NEW_AT = 6400,
 	PROC_AT = 6656,
+	DEVICE_AT = 6720,
+	STDIN_AT = 6784,
 	BUF = 8192,
 	ARGV_AT = 7000 / 4 * 4,
 	LAST = END - 4
@@ -116,6 +118,12 @@ static const struct probe probes[] = {
 	{ "utimensat: times outside",
 	  { SYS_utimensat, 0xffffff9c, FILE_AT, END - 16, 0 },
 	  -EFAULT },
+	{ "device: fchmod", { SYS_fchmod, 0, 037 }, -EPERM },
+	{ "device: fchown", { SYS_fchown, 0, 26, 26 }, -EPERM },
+	{ "device: futimens", { SYS_utimensat, 0, 0, BUF, 0 }, -EPERM },
+	{ "device: chmod by name", { SYS_chmod, DEVICE_AT, 037 }, -EPERM },
+	{ "device: chown by name", { SYS_chown, DEVICE_AT, 26, 26 }, -EPERM },
+	{ "device: chmod by descriptor's name", { SYS_chmod, STDIN_AT, 037 }, -EPERM },
 	{ "execve: null", { SYS_execve, 0, 0, 0 }, -EFAULT },
 	{ "execve: forged command", { SYS_execve, FORGED_AT, 0, 0 }, -ENOEXEC },
 	{ "execve: not executable", { SYS_execve, FILE_AT, 0, 0 }, -EACCES },
@@ -193,6 +201,8 @@ static void put_strings(void)
 	fixture_string(EMPTY_AT + 8, "/tmp");
 	fixture_string(NEW_AT, "/tmp/new");
 	fixture_string(PROC_AT, "/proc/self/mem");
+	fixture_string(DEVICE_AT, "/dev/null");
+	fixture_string(STDIN_AT, "/dev/stdin");
 	memcpy(fixture_memory.data + ARGV_AT, &bad, 4);
 	memset(fixture_memory.data + BUF, 0xff, 16); /* also "unlimited" for setrlimit */
 	fixture.agent = 2147483000;
@@ -215,6 +225,9 @@ static bool holds(const struct probe *t, int64_t *ret_got)
 		int64_t r;
 
 		alarm(5);
+		fixture_private_stdio();
+		if (!strncmp(t->what, "device: ", 8))
+			dup2(open("/dev/null", O_RDWR), 0);
 		if (_setjmp(fixture.exec))
 			_exit(77);
 		r = fixture_call(c[0], c[1], c[2], c[3], c[4], c[5], c[6]);
@@ -277,9 +290,7 @@ static int sweep(int number)
 		pid = fork();
 		if (!pid) {
 			alarm(20);
-			dup2(open("/dev/null", O_RDWR), 0);
-			dup2(0, 1);
-			dup2(0, 2);
+			fixture_private_stdio();
 			if (!_setjmp(fixture.exec))
 				sweep_one(&door_table[i]);
 			_exit(0);

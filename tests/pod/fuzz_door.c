@@ -53,6 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
 
 	if (!open) {
 		fixture_open();
+		fixture_private_stdio();
 		open = true;
 	}
 	if (_setjmp(fixture.exec))

@@ -2,6 +2,7 @@
 #define Py_BUILD_CORE 1
 #include "Python.h"
 #include "pycore_initconfig.h"
+#include "pycore_moduleobject.h"
 #include "pycore_interp.h"
 #include "pycore_pystate.h"
 
@@ -126,6 +127,30 @@ static int apply_arguments(int argc, char **argv)
 	return PySys_SetObject("argv", list);
 }
 
+static int is_warm;
+
+/* Called where finalization would clear every module: only the program's own namespace is, so that
+ * its objects end as they should; the rest goes with the process. */
+int pod_finalize(void)
+{
+	static const char *const streams[] = { "stdout", "stderr" };
+	PyObject *module = is_warm ? PyImport_AddModule("__main__") : NULL;
+
+	if (!module)
+		return 0;
+	_PyModule_Clear(module);
+	for (int i = 0; i < 2; i++) {
+		PyObject *stream = PySys_GetObject(streams[i]);
+		PyObject *r = stream && stream != Py_None ?
+				      PyObject_CallMethod(stream, "flush", NULL) :
+				      NULL;
+
+		Py_XDECREF(r);
+		PyErr_Clear();
+	}
+	return 1;
+}
+
 static int warm(char **argv)
 {
 	PyConfig config;
@@ -140,9 +165,11 @@ static int warm(char **argv)
 	if (PyStatus_Exception(status))
 		return 1;
 	PyConfig_Clear(&config);
-	PyRun_SimpleString("import os, io, re, json, functools, collections, runpy, zlib, time");
+	PyRun_SimpleString("import os, io, re, json, functools, collections, runpy, zlib, time, gc\n"
+			   "gc.collect(); gc.freeze()\n");
 	if (__pod_checkpoint() != 1)
 		return 1;
+	is_warm = 1;
 	argc = __pod_arguments(&argv);
 	if (needs_cold(argc, argv))
 		__pod_door(POD_CHECKPOINT, COLD, 0, 0, 0, 0, 0);
