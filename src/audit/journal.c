@@ -53,9 +53,9 @@ static int make_parents(const char *path, struct cordon_error **reterr)
 }
 
 /* What was true of the path may have changed since check_path: the descriptor is what counts. */
-static int open_file(const char *path, int flags, int *ret_fd, struct cordon_error **reterr)
+static int open_once(const char *path, int flags, int *ret_fd, struct stat *ret,
+		     struct cordon_error **reterr)
 {
-	struct stat st;
 	cleanup_close int fd = open(
 		path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | flags,
 		0600);
@@ -64,14 +64,34 @@ static int open_file(const char *path, int flags, int *ret_fd, struct cordon_err
 		return err_set(reterr, CORDON_DENIED, "audit_log path must not be a symlink");
 	if (fd < 0)
 		return err_errno(reterr, errno, "open the audit log '%s'", path);
-	if (fstat(fd, &st) < 0)
+	if (fstat(fd, ret) < 0)
 		return err_errno(reterr, errno, "look at the audit log '%s'", path);
-	if (!S_ISREG(st.st_mode))
+	if (!S_ISREG(ret->st_mode))
 		return err_set(reterr, CORDON_INVALID, "audit_log path must be a regular file");
-	if (!(st.st_mode & S_IWUSR)) /* also for root */
-		return err_set(reterr, CORDON_DENIED, "the audit log '%s' is read-only", path);
 	*ret_fd = TAKE_FD(fd);
 	return 0;
+}
+
+static int open_file(const char *path, int flags, int *ret_fd, struct cordon_error **reterr)
+{
+	enum { TRIES = 100 };
+	struct stat st, now;
+
+	for (int i = 0; i < TRIES; i++) {
+		cleanup_close int fd = -1;
+		int r = open_once(path, flags, &fd, &st, reterr);
+
+		if (r < 0)
+			return r;
+		if (st.st_mode & S_IWUSR) {
+			*ret_fd = TAKE_FD(fd);
+			return 0;
+		}
+		/* Read-only, also for root; unless it was rotated away just after it was opened. */
+		if (stat(path, &now) == 0 && now.st_ino == st.st_ino && now.st_dev == st.st_dev)
+			break;
+	}
+	return err_set(reterr, CORDON_DENIED, "the audit log '%s' is read-only", path);
 }
 
 static void adopt(struct journal *j, int fd)

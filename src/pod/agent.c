@@ -1,5 +1,7 @@
 /* pod/agent.c - keeps a session's shell: hands it commands, replaces it when it is gone. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "agent.h"
 
 #include <fcntl.h>

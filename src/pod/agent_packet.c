@@ -1,5 +1,7 @@
 /* pod/agent_packet.c - one message of the agent's socket, with descriptors. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "agent.h"
 
 #include <sys/socket.h>

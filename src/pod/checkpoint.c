@@ -1,5 +1,7 @@
 /* pod/checkpoint.c - a program that has started, kept as a snapshot that exec resumes. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "checkpoint.h"
 
 #include <fcntl.h>

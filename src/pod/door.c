@@ -1,5 +1,7 @@
 /* pod/door.c - looks a system call up and makes it, or refuses. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "door.h"
 
 #include <sys/syscall.h>

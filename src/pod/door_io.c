@@ -1,5 +1,7 @@
 /* pod/door_io.c - calls on descriptors that the guest already holds. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "door.h"
 
 #include <fcntl.h>

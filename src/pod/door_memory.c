@@ -1,5 +1,7 @@
 /* pod/door_memory.c - mappings inside the guest's own memory, and nowhere else. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "door.h"
 
 #include <sys/mman.h>

@@ -1,5 +1,7 @@
 /* pod/door_process.c - processes of this pod: fork, wait, kill, limits, and what it is told. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "door.h"
 
 #include <fcntl.h>

@@ -1,5 +1,7 @@
 /* pod/door_signal.c - masks, waiting for signals, and what to do with them. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "door.h"
 
 #include <sys/syscall.h>

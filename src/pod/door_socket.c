@@ -1,5 +1,7 @@
 /* pod/door_socket.c - socket pairs inside one process tree; an address is never reached. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "door.h"
 
 #include <sys/socket.h>

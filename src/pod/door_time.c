@@ -1,5 +1,7 @@
 /* pod/door_time.c - clocks, sleep and interval timers. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "door.h"
 
 #include <sys/syscall.h>

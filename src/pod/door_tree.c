@@ -1,5 +1,7 @@
 /* pod/door_tree.c - changing the tree beneath the pod's root. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "door.h"
 
 #include <fcntl.h>

@@ -1,5 +1,7 @@
 /* pod/engine.c - memory, tables, traps and exceptions of the one instance in this process. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "engine.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* pod/image.c - the image's commands: the only things that exec starts. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "image.h"
 
 #include <dirent.h>
@@ -277,7 +279,7 @@ int64_t image_exec(struct w2c_sys *p, uint64_t path, uint64_t argv, uint64_t env
 		return -ENOENT;
 	snprintf(name, sizeof name, "%s", word);
 	r = resolve(p, name, &command, before);
-	if (!r && p->allowed && !p->allowed[command - pod_commands])
+	if (!r && command && p->allowed && !p->allowed[command - pod_commands])
 		r = deny(p, command->name);
 	if (!r)
 		r = vector_copy(p, argv, before, before[0] ? 1 : 0, &args);

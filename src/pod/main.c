@@ -1,5 +1,7 @@
 /* pod/main.c - cordon-pod: runs a program of the image behind the door. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>

@@ -1,5 +1,7 @@
 /* pod/path.c - where a name of the guest leads: the wall's root, or beneath one without a wall. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "path.h"
 
 #include <fcntl.h>

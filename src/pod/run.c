@@ -1,5 +1,7 @@
 /* pod/run.c - runs a program, then what it execs, until one exits. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "run.h"
 
 #include <signal.h>

@@ -1,5 +1,7 @@
 /* pod/seal.c - seccomp with the door's own list, under the door. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "seal.h"
 
 #include <errno.h>

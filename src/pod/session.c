@@ -1,5 +1,7 @@
 /* pod/session.c - the shell's side of a session: the next command, and how the last one ended. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "door.h"
 
 #include <fcntl.h>

@@ -1,5 +1,7 @@
 /* pod/signals.c - arrivals are noted in the guest's memory; blocking calls never miss one. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "signals.h"
 
 #include <errno.h>

@@ -329,7 +329,7 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 		r = run_recorded(s, opts, ret, &alive, reterr);
 	if (r == 0 && !str_eq(cordon_result_error_kind(*ret), "syntax"))
 		s->executions++; /* rejected code is not counted */
-	if (r == 0 && !alive) {
+	if (r == 0 && *ret && !alive) {
 		(*ret)->restarted = true;
 		r = s->is_closed ? 0 : replace_engine(s, reterr);
 	}

@@ -57,7 +57,7 @@ static int open_terminal(struct ends *e)
 static int ends_open(struct ends *ret, bool has_terminal, struct cordon_error **reterr)
 {
 	struct ends e = { -1, -1, -1, -1, -1, -1 };
-	int out[2], pair[2], r = 0;
+	int out[2] = { -1, -1 }, pair[2] = { -1, -1 }, r = 0;
 
 	if (has_terminal)
 		r = open_terminal(&e);
@@ -116,9 +116,9 @@ static void judge_status(int status, const char *text, struct trial *t)
 		snprintf(t->said, sizeof(t->said), "killed by SIG%s", sigabbrev_np(signo));
 	} else if (code == PROBE_WORKED) {
 		t->outcome = TRIAL_OPEN;
-		strcpy(t->said, "worked");
+		(void)str_copy(t->said, sizeof(t->said), "worked");
 	} else if (code == PROBE_REFUSED) {
-		const char *name = strerrorname_np(atoi(text));
+		const char *name = strerrorname_np((int)strtol(text, NULL, 10));
 
 		t->outcome = TRIAL_HELD;
 		snprintf(t->said, sizeof(t->said), "%s", name ? name : "refused");
@@ -187,7 +187,7 @@ static void judge_remains(const struct trial_options *o, struct ends *e, bool is
 	else
 		is_found = is_control ? takes_descriptors(e->host_wire) : is_passed(e);
 	t->outcome = is_found ? TRIAL_OPEN : TRIAL_HELD;
-	strcpy(t->said, is_found ? "worked" : "nothing left of it");
+	(void)str_copy(t->said, sizeof(t->said), is_found ? "worked" : "nothing left of it");
 }
 
 static void read_said(int fd, char *ret, size_t size)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -124,14 +125,18 @@ static void look_at_cgroups(struct machine *m)
 static bool has_uid(unsigned long uid)
 {
 	char text[4096], *save = NULL;
-	unsigned long inside, outside, count;
 
 	if (!read_line("/proc/self/uid_map", text, sizeof(text)))
 		return false;
-	for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
-		if (sscanf(l, "%lu %lu %lu", &inside, &outside, &count) == 3 && uid >= inside &&
-		    uid - inside < count)
+	for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
+		char *end;
+		unsigned long inside = strtoul(l, &end, 10);
+		(void)strtoul(end, &end, 10); /* what it is outside */
+		unsigned long count = strtoul(end, &end, 10);
+
+		if (uid >= inside && uid - inside < count)
 			return true;
+	}
 	return false;
 }
 

@@ -197,7 +197,9 @@ static int fill_folder(uint64_t files, uint64_t bytes_each)
 
 int probe_disk(const struct bait *b)
 {
-	return fill_folder(b->fs_bytes / (4 * CHUNK) + 2, 4 * CHUNK);
+	const size_t piece = (size_t)4 * CHUNK;
+
+	return fill_folder(b->fs_bytes / piece + 2, piece);
 }
 
 int probe_inodes(const struct bait *b)

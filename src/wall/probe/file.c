@@ -49,8 +49,8 @@ int probe_host_dotdot(const struct bait *b)
 {
 	char path[4200] = "";
 
-	for (int i = 0; i < 40; i++)
-		strcat(path, "../");
+	for (size_t i = 0; i < 40; i++)
+		memcpy(path + 3 * i, "../", 4);
 	strncat(path, b->file + 1, sizeof(path) - strlen(path) - 1);
 	return chdir("/tmp") != 0 ? errno : bait_find_secret(path, b->secret);
 }

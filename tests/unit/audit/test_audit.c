@@ -354,8 +354,12 @@ TEST(rotation_keeps_the_chain)
 
 static void *write_many(void *arg)
 {
-	for (int i = 0; i < 100; i++)
-		ASSERT_EQ(audit_write(arg, "e", "s", "k", "some text of some length", NULL), 0);
+	for (int i = 0; i < 100; i++) {
+		cleanup_error struct cordon_error *e = NULL;
+
+		if (audit_write(arg, "e", "s", "k", "some text of some length", &e) != 0)
+			test_fail(__FILE__, __LINE__, "%s", cordon_error_message(e));
+	}
 	return NULL;
 }
 
