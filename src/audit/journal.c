@@ -75,7 +75,7 @@ static int open_once(const char *path, int flags, int *ret_fd, struct stat *ret,
 static int open_file(const char *path, int flags, int *ret_fd, struct cordon_error **reterr)
 {
 	enum { TRIES = 100 };
-	struct stat st, now;
+	struct stat st = { 0 }, now;
 
 	for (int i = 0; i < TRIES; i++) {
 		cleanup_close int fd = -1;

@@ -203,7 +203,7 @@ int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon
 		return script_inside(o, ret, reterr);
 	cleanup_launch struct launch launch = { 0 };
 	cleanup_box struct box *box = NULL;
-	struct ends e;
+	struct ends e = { -1, -1, -1, -1, -1, -1 };
 	struct trial t = { .outcome = TRIAL_BROKEN };
 	char text[64];
 
@@ -267,7 +267,7 @@ static int start_outside(const struct trial_options *o, const struct ends *e)
 int trial_outside(const struct trial_options *o, struct trial *ret, struct cordon_error **reterr)
 {
 	struct trial t = { .outcome = TRIAL_BROKEN };
-	struct ends e;
+	struct ends e = { -1, -1, -1, -1, -1, -1 };
 	char text[64];
 	int status = 0;
 
