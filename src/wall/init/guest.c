@@ -140,8 +140,3 @@ pid_t guest_start(struct job *j, int *ret_listener)
 	close(pair[0]);
 	return pid;
 }
-
-int guest_without_namespaces(struct job *j)
-{
-	return plan_fail(j, STAGE_NAMESPACES, 2, ENOSYS);
-}

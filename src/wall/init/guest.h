@@ -8,5 +8,3 @@
 /* Forks, seals and execs. Returns its pid, or -1 with the failure recorded. *ret_listener: its
  * notification descriptor or -1. */
 pid_t guest_start(struct job *j, int *ret_listener);
-/* The rung without user namespaces: Landlock, seccomp and limits around a subreaper. */
-int guest_without_namespaces(struct job *j);

@@ -231,6 +231,6 @@ int main(int argc, char **argv)
 	if (plan_map(&j, INIT_FD_PLAN, INIT_FD_STATUS) < 0)
 		return 125;
 	if (!(j.plan->flags & PLANF_USERNS))
-		return guest_without_namespaces(&j) < 0;
+		return plan_fail(&j, STAGE_PLAN, 4, EINVAL) < 0; /* never without them */
 	return keeper_main(&j) < 0;
 }
