@@ -351,6 +351,20 @@ TEST(sessions_see_no_foreign_processes)
 	cordon_session_close(b);
 }
 
+/* A template is handed descriptors for every session it forks: none may stay with another. */
+TEST(a_forked_session_has_only_its_own_descriptors)
+{
+	struct cordon_session *a = open_with("python", NULL), *b = open_with("python", NULL);
+
+	must_be(b, &dialects[0],
+		"import os\n"
+		"fd = '/proc/self/fd/'\n"
+		"[f for f in sorted(os.listdir(fd)) if os.path.lexists(fd + f)]",
+		"[\"0\",\"1\",\"2\",\"3\"]");
+	cordon_session_close(a);
+	cordon_session_close(b);
+}
+
 TEST(values_are_exact)
 {
 	static const char *const table[][2] = {
