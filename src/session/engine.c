@@ -131,9 +131,12 @@ int engine_start(const struct engine_options *o, struct engine **ret, struct cor
 {
 	cleanup_engine struct engine *e = mem_alloc(sizeof(*e));
 
-	if (!e)
+	if (!e) {
+		template_put(o->template);
 		return err_errno(reterr, ENOMEM, "start a guest");
+	}
 	e->kind = o->kind;
+	e->template = o->template;
 	e->stdin_fd = e->stdout_fd = e->stderr_fd = -1;
 	int r = o->template ? template_fork(o->template, e, reterr) : start_cold(e, o, reterr);
 	if (r < 0)
@@ -151,6 +154,7 @@ struct engine *engine_free(struct engine *e)
 	close_fdp(&e->stdin_fd);
 	close_fdp(&e->stdout_fd);
 	close_fdp(&e->stderr_fd);
+	template_put(e->template);
 	free(e->assurance);
 	free(e);
 	return NULL;

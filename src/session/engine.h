@@ -22,6 +22,8 @@ struct engine {
 	int stdin_fd;      /* write end, non-blocking; -1: closed */
 	int stdout_fd, stderr_fd;
 	bool is_ready;
+	/* It lives in the template's namespaces and dies with it: a reference; NULL: cold. */
+	struct template *template;
 	char *assurance; /* JSON text, made once the guest is sealed */
 	/* What the kernel had counted when it was last asked: after a failure, not every time. */
 	struct cgroup_counts counted;
@@ -30,7 +32,7 @@ struct engine {
 struct engine_options {
 	const struct policy *policy;
 	enum guest_kind kind;
-	struct template *template; /* NULL: a cold start */
+	struct template *template; /* NULL: a cold start; the reference is taken over */
 	const char *script;        /* sh: run this file's text and end; NULL: a session */
 	size_t script_len;
 	const char *const *args;

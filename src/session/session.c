@@ -86,7 +86,6 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 	r = engine_start(&o, &e, reterr);
 	if (r == 0)
 		r = engine_greet(e, welcome, len, deadline_after_ms(ENGINE_START_MS), reterr);
-	template_put(t);
 	if (r < 0)
 		return r;
 	s->engine = TAKE_PTR(e);

@@ -27,7 +27,8 @@ struct template
 	struct box *box;
 	struct wire *wire;
 	int null_fd;
-	unsigned refs, forks;
+	unsigned refs; /* its sessions are inside its pid namespace: they end with it */
+	unsigned forks;
 	bool is_retired; /* not for new sessions; freed with its last reference */
 	uint64_t born_ns, used_ns;
 	pthread_mutex_t lock; /* one spawn request at a time */

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "harness/test.h"
+#include "session/template.h"
 
 /* What the same things are called in each guest. */
 static const struct dialect {
@@ -509,6 +510,25 @@ TEST(snapshots_forks_and_the_environment)
 	free(bytes);
 	cordon_session_close(f);
 	cordon_session_close(s);
+}
+
+/* Its sessions are inside a template's namespaces: it may go only after the last of them. */
+TEST(a_retired_template_outlives_its_sessions)
+{
+	EACH_DIALECT(d)
+	{
+		struct cordon_session *old = open_with(d->guest, NULL);
+
+		must(old, d->set_x);
+		template_release_all(); /* as by count and by age */
+		struct cordon_session *new = open_with(d->guest, NULL);
+		must_be(old, d, d->get_x, d->x_value);
+		cordon_session_close(old);
+		template_release_all();
+		must(new, d->set_x);
+		must_be(new, d, d->get_x, d->x_value);
+		cordon_session_close(new);
+	}
 }
 
 /* Sessions opened, used and ended in all ways; nothing of them may stay. */
