@@ -152,6 +152,7 @@ function failure(e, details) {
   if (details && e instanceof SyntaxError && !mine) kind = 'syntax';
   else if (e instanceof ToolError) kind = 'tool';
   else if (/Array buffer allocation failed|out of memory/i.test(message)) kind = 'memory';
+  if (kind === 'syntax' && current) current.warnings = null;
   const line = kind === 'syntax' ? Math.min((details.lineNumber ?? 0) + 1, current?.lines ?? 1) : frames.length ? Number(frames[0][2]) : undefined;
   return '"ok":false,' + errorFields(kind, name, message, stack, line);
 }
@@ -198,6 +199,7 @@ async function run(m) {
     delete globalThis.__cordon_value__;
   }
   const code = m.code ?? '';
+  if (m.validate && current) current.warnings = advice(code).slice(0, 64);
   const r = await evaluate(withImports(code, IMPORT) + `\n//# sourceURL=execution-${count}.js`);
   if (r.exceptionDetails) return failure(await unwrap(r.exceptionDetails.exception), r.exceptionDetails);
   let value = await unwrap(r.result);
@@ -242,12 +244,13 @@ function settle() {
 }
 
 function finish() {
-  const { id, fields } = current;
+  const { id, fields, warnings } = current;
   current = null;
   const code = process.exitCode;
   process.exitCode = undefined;
   let line = `{"type":"result","id":${id},${fields}` +
-    (code !== undefined && !fields.includes('"exit_code"') ? `,"exit_code":${Number(code) & 255}` : '') + '}';
+    (code !== undefined && !fields.includes('"exit_code"') ? `,"exit_code":${Number(code) & 255}` : '') +
+    (warnings?.length ? `,"warnings":[${warnings.map(quote)}]` : '') + '}';
   if (Buffer.byteLength(line) >= rpcBytes)
     line = `{"type":"result","id":${id},"ok":false,` + errorFields('value', 'ValueError',
       `The result is too large (${Buffer.byteLength(line)} bytes, max ${rpcBytes})`) + '}';

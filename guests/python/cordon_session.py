@@ -12,6 +12,8 @@ from cordon_wire import WIRE, Wire, dumps, to_bytes
 
 TEXT_BYTES = 65536
 _MISSING = object()
+_load = None  # of the runtime's own modules, by name
+_check = None  # cordon_check, once code needed it
 
 
 # ---- one session
@@ -34,6 +36,7 @@ class Session:
         self.stdout, self.stderr = sys.stdout, sys.stderr
         self.runtime_files = _FILES
         self.tools = {}
+        self.validating, self.warnings = False, []
 
     # -- setting up
 
@@ -103,6 +106,7 @@ class Session:
         wire = self.wire
         self.ident, self.calls = m.get("id"), 0
         self.count += 1
+        self.warnings = []
         result = None
         try:
             try:
@@ -128,6 +132,8 @@ class Session:
     def reply(self, result):
         message = {"type": "result", "id": self.ident}
         message.update(result)
+        if self.warnings:
+            message["warnings"] = self.warnings
         data = to_bytes(dumps(message)) + b"\n"
         if len(data) > self.rpc_bytes:
             message = {"type": "result", "id": self.ident, "ok": False, "error": {
@@ -147,6 +153,7 @@ class Session:
             for k, v in context.items():
                 g[k] = values.decode(v)
         name = "<execution %d>" % self.count
+        self.validating = bool(m.get("validate"))
         try:
             body, last, stores = self.compile(code, name)
         except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as e:
@@ -178,6 +185,8 @@ class Session:
         assigned). Either code may be None."""
         flags = self.flags | 0x2000  # PyCF_ALLOW_TOP_LEVEL_AWAIT
         tree = compile(code, name, "exec", flags | 0x400, True)  # PyCF_ONLY_AST
+        if self.validating:
+            self.warnings = self.advice(code, tree)
         cache = sys.modules.get("linecache")
         if cache is None:
             import linecache as cache
@@ -197,6 +206,15 @@ class Session:
             import ast
             last = compile(ast.Expression(last.value), name, "eval", flags, True)
         return body, last, stores
+
+    def advice(self, code, tree):
+        """What the code calls that a sandbox may restrict; nothing of it has run yet."""
+        global _check
+        if _check is None:
+            _check = _load("cordon_check")
+        if code.isascii() and not any(w in code for w in _check.WORDS):
+            return []
+        return _check.advice(tree)[:64]
 
     def go(self, code, g):
         if code.co_flags & 0x80:  # CO_COROUTINE: there is a top-level await
@@ -500,11 +518,14 @@ def _ready_streams():
 
 # The runtime's own frames, which no traceback shows.
 _FILES = frozenset((rich.__file__, tools.__file__, values.__file__, __file__,
-                    sys.modules["cordon_wire"].__file__, sys.modules["__main__"].__file__))
+                    sys.modules["cordon_wire"].__file__, sys.modules["__main__"].__file__,
+                    __file__.rpartition("/")[0] + "/cordon_check.py"))
 
 
 def main(argv, load):
     """load(name) gives a module of the runtime."""
+    global _load
+    _load = load
     token = _take_token()
     os.set_inheritable(WIRE, False)
     wire = Wire()

@@ -47,7 +47,8 @@ def warm(session):
     null = open(os.devnull, "w")
     keep, sys.stdout = sys.stdout, null
     try:
-        session.evaluate({"code": _WARM_CODE})
+        session.evaluate({"code": _WARM_CODE, "validate": True})
+        session.evaluate({"code": "exec('')", "validate": True})
         try:
             session.evaluate({"code": "1/0"})
         except ZeroDivisionError as e:

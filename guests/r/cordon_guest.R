@@ -64,6 +64,38 @@ advice <- function(parsed) {
 	sprintf("Code contains call to `%s()` which may be restricted by the sandbox", unique(found))
 }
 
+# The same from what was parsed, without source references: for the code of an execution. The words are looked for
+# first, because most code has none of them.
+watched_words <- paste(c(gsub(".", "\\.", setdiff(sub("::.*$", "", watched), "q"), fixed = TRUE), "\\bq\\b"),
+	collapse = "|")
+
+calls_in <- function(e, found) {
+	if (is.call(e)) {
+		f <- e[[1L]]
+		name <- if (is.name(f)) as.character(f)
+			else if (is.call(f) && length(f) == 3L && is.name(f[[1L]]) &&
+				as.character(f[[1L]]) %in% c("::", ":::")) {
+				package <- as.character(f[[2L]])
+				if (package %in% c("base", "utils")) as.character(f[[3L]])
+				else paste0(package, "::", as.character(f[[3L]]))
+			}
+		if (length(name) && name %in% watched) found <- c(found, name)
+	}
+	if (is.call(e) || is.expression(e) || is.pairlist(e))
+		for (i in seq_along(e)) {
+			part <- e[[i]]
+			if (!missing(part) && (is.call(part) || is.pairlist(part))) found <- calls_in(part, found)
+		}
+	found
+}
+
+advice_of <- function(exprs, code) {
+	if (!grepl(watched_words, code, perl = TRUE)) return(character())
+	found <- unique(calls_in(exprs, character()))
+	if (!length(found)) return(character())
+	sprintf("Code contains call to `%s()` which may be restricted by the sandbox", found)
+}
+
 # An end that came too soon is told as the line after the last: the last one is of more use.
 parse_place <- function(message, code) {
 	m <- regmatches(message, regexec("^<[^>]*>:([0-9]+):([0-9]+): ", message))[[1]]
@@ -389,6 +421,7 @@ at <- 0L
 trace <- list()
 got <- NULL
 has <- FALSE
+warned <- character()
 
 evaluate <- function(m) {
 	stage <<- "parse"
@@ -396,6 +429,7 @@ evaluate <- function(m) {
 	trace <<- list()
 	has <<- FALSE
 	at <<- 0L
+	warned <<- character()
 	if (!is.null(m$env)) change_env(m$env)
 	if (isTRUE(m$context)) {
 		stage <<- "context" # what is wrong with a value is an error of this execution
@@ -404,6 +438,7 @@ evaluate <- function(m) {
 	}
 	# Source references cost as much as a small execution, and one line needs none.
 	exprs <<- parse(text = m$code, keep.source = grepl("\n|function|\\\\\\(", m$code))
+	if (isTRUE(m$validate)) warned <<- advice_of(exprs, m$code)
 	stores <- grepl(result_name, m$code, fixed = TRUE) && assigns(exprs, result_name)
 	before <- .Call(wire_address, result_name, main)
 	stage <<- "run"
@@ -486,7 +521,9 @@ execute <- function(m) {
 	fields <- tryCatch(evaluate(m), error = failed, interrupt = interrupted, cordon_quit = quitted)
 	running <<- FALSE
 	.Call(wire_flush)
-	line <- paste0('{"type":"result","id":', id, ",", fields, "}")
+	advised <- if (length(warned)) paste0(',"warnings":[', paste(vapply(utils::head(warned, 64L), function(w)
+		.Call(wire_quote, w), ""), collapse = ","), "]")
+	line <- paste0('{"type":"result","id":', id, ",", fields, advised, "}")
 	if (nchar(line, "bytes") >= rpc_bytes)
 		line <- paste0('{"type":"result","id":', id, ',"ok":false', error_fields("value", "ValueError",
 			sprintf("The result is too large (%.0f bytes, max %.0f)", nchar(line, "bytes"), rpc_bytes)), "}")

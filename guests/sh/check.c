@@ -228,6 +228,14 @@ static void commands(struct scan *s, char until)
 	s->depth--;
 }
 
+void check_advice(const char *code, size_t len, struct bytes *ret)
+{
+	struct scan s = { .p = code, .end = code + len, .found = ret };
+	commands(&s, 0);
+	for (int i = 0; i < s.here_count; i++)
+		bytes_done(&s.here[i]);
+}
+
 int check_main(void)
 {
 	struct bytes code = { 0 }, text = { 0 }, found = { 0 }, out = { 0 };
@@ -244,10 +252,8 @@ int check_main(void)
 	if (at && sscanf(at, "line %u:", &line) == 1 && strchr(at, ':'))
 		message = strchr(at, ':') + 2;
 	message[strcspn(message, "\n")] = 0;
-	if (!*message) {
-		struct scan s = { .p = code.data, .end = code.data + code.len, .found = &found };
-		commands(&s, 0);
-	}
+	if (!*message)
+		check_advice(code.data, code.len, &found);
 	bytes_format(&out, "{\"valid\":%s,\"error\":", *message ? "false" : "true");
 	if (*message)
 		json_quote(&out, message, strlen(message));

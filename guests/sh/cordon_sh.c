@@ -30,6 +30,7 @@ struct agent {
 	struct bytes id;      /* of the running execution, as JSON, NUL-terminated; empty: none */
 	struct bytes queued;  /* an execution that waits for a shell that is starting */
 	struct bytes code;    /* of the running execution */
+	struct bytes advice;  /* about it: JSON strings */
 	char token[65];
 	bool greeted, welcomed;
 	long interrupted_ms; /* when; 0: not */
@@ -74,6 +75,21 @@ static void hello(struct agent *a)
 
 /* ---- the end of an execution */
 
+static void say_result(struct agent *a, struct bytes *b)
+{
+	if (a->advice.len) {
+		bytes_text(b, ",\"warnings\":[");
+		bytes_add(b, a->advice.data, a->advice.len);
+		bytes_char(b, ']');
+	}
+	bytes_text(b, "}\n");
+	tools_end(&a->tools);
+	a->id.len = 0;
+	a->interrupted_ms = 0;
+	say(b);
+	bytes_done(b);
+}
+
 static void result(struct agent *a, int status, bool gone)
 {
 	struct bytes b = { 0 };
@@ -101,12 +117,7 @@ static void result(struct agent *a, int status, bool gone)
 	if (status)
 		bytes_format(&b, ",\"error\":{\"kind\":\"%s\",\"name\":\"%s\",\"message\":\"%s\"}",
 			     kind, name, message);
-	bytes_text(&b, "}\n");
-	tools_end(&a->tools);
-	a->id.len = 0;
-	a->interrupted_ms = 0;
-	say(&b);
-	bytes_done(&b);
+	say_result(a, &b);
 }
 
 /* ---- the beginning of one */
@@ -196,33 +207,58 @@ static bool prelude(struct json m, struct bytes *ret)
 	return ok;
 }
 
+/* Code that never came to run. */
+static void refuse(struct agent *a, const char *kind, const char *name, const char *message)
+{
+	struct bytes b = { 0 };
+	bytes_format(&b,
+		     "{\"type\":\"result\",\"id\":%s,\"ok\":false,\"exit_code\":2,\"error\":"
+		     "{\"kind\":\"%s\",\"name\":\"%s\",\"message\":",
+		     a->id.data, kind, name);
+	json_quote(&b, message, strlen(message));
+	bytes_char(&b, '}');
+	say_result(a, &b);
+}
+
+/* The shell reads and runs line by line: what is broken further down would be found too late. */
+static bool is_broken(struct agent *a)
+{
+	struct bytes said = { 0 };
+	const char *line = a->code.len ? memchr(a->code.data, '\n', a->code.len) : NULL;
+	bool broken = line && line + 1 < a->code.data + a->code.len &&
+		      shell_is_broken(a->code.data, a->code.len, &said);
+	if (broken) {
+		bytes_write(2, said.data, said.len);
+		bytes_char(&said, 0);
+		said.data[strcspn(said.data, "\n")] = 0;
+		refuse(a, "syntax", "SyntaxError", said.data);
+	}
+	bytes_done(&said);
+	return broken;
+}
+
 static void execute(struct agent *a, struct json m)
 {
 	struct bytes before = { 0 };
 	struct json id = json_get(m, "id");
-	a->id.len = a->code.len = 0;
+	a->id.len = a->code.len = a->advice.len = 0;
 	bytes_add(&a->id, id.len ? id.at : "0", id.len ? id.len : 1);
 	bytes_char(&a->id, 0);
 	a->tools.id = a->id.data;
 	a->tools.count = 0;
 	a->interrupted_ms = 0;
 	json_string(json_get(m, "code"), &a->code);
-	bool names = prelude(m, &before);
-	if (!names || (a->code.len && memchr(a->code.data, 0, a->code.len))) {
-		struct bytes b = { 0 };
-		bytes_format(
-			&b,
-			"{\"type\":\"result\",\"id\":%s,\"ok\":false,\"exit_code\":2,\"error\":"
-			"{\"kind\":\"%s\",\"name\":\"ValueError\",\"message\":\"%s\"}}\n",
-			a->id.data, names ? "syntax" : "value",
-			names ? "the code contains a NUL"
-			      : "a name in context or env is no name of a shell variable");
-		tools_end(&a->tools);
-		a->id.len = 0;
-		say(&b);
-		bytes_done(&b);
-	} else if (shell_run(&a->shell, &before, a->code.data, a->code.len) < 0) {
-		shell_interrupt(&a->shell, SIGKILL);
+	bool validates = json_kind(json_get(m, "validate")) == 't';
+	if (!prelude(m, &before)) {
+		refuse(a, "value", "ValueError",
+		       "a name in context or env is no name of a shell variable");
+	} else if (a->code.len && memchr(a->code.data, 0, a->code.len)) {
+		refuse(a, "syntax", "ValueError", "the code contains a NUL");
+	} else if (!validates || !is_broken(a)) {
+		if (validates)
+			check_advice(a->code.data, a->code.len, &a->advice);
+		if (shell_run(&a->shell, &before, a->code.data, a->code.len) < 0)
+			shell_interrupt(&a->shell, SIGKILL);
 	}
 	bytes_done(&before);
 }

@@ -79,9 +79,13 @@ static int high_fd(int i)
 	return top - 8 + i;
 }
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U
+#endif
+
 static int text_file(void)
 {
-	int fd = memfd_create("command", MFD_CLOEXEC);
+	int fd = memfd_create("command", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
 	if (fd < 0)
 		fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd < 0)

@@ -52,10 +52,10 @@ struct cordon_execute_options {
 	const char
 		*stdin_bytes; /* NULL: empty. Only a session's first execution can be given any */
 	size_t stdin_len;
-	int stdin_fd;        /* > 0: piped in instead of stdin_bytes */
-	uint64_t timeout_ms; /* 0: the policy's; UINT64_MAX: none */
-	uint64_t tool_calls; /* 0: the policy's */
-	bool skip_validation;
+	int stdin_fd;         /* > 0: piped in instead of stdin_bytes */
+	uint64_t timeout_ms;  /* 0: the policy's; UINT64_MAX: none */
+	uint64_t tool_calls;  /* 0: the policy's */
+	bool skip_validation; /* no warnings, and what is broken is found when it runs */
 	cordon_output_fn output;
 	void *output_arg;
 	bool discard_output;     /* do not keep a copy in the result, only call output */
@@ -106,6 +106,9 @@ const char *cordon_result_error_kind(const struct cordon_result *r); /* NULL on 
 const char *cordon_result_traceback(const struct cordon_result *r);  /* NULL: none */
 /* One sentence a denial, a line each, to be freed; "" when nothing was denied. */
 char *cordon_result_denials_text(const struct cordon_result *r);
+/* Advice of the language's own parser about calls that the sandbox may restrict, one a line, to be
+ * freed; "" when there is none. Only where validation is on (policy `validate`). */
+char *cordon_result_warnings_text(const struct cordon_result *r);
 int cordon_result_exit_status(const struct cordon_result *r); /* what `cordon run` exits with */
 
 /* Pools. */

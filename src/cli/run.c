@@ -74,6 +74,15 @@ static void print_denials(const struct cli *c, struct cordon_result *r)
 			cli_style(c, STYLE_PLAIN));
 }
 
+static void print_warnings(const struct cli *c, const struct cordon_result *r)
+{
+	cleanup_free char *text = cordon_result_warnings_text(r);
+
+	if (text && text[0])
+		fprintf(stderr, "%s%s%s", cli_style(c, STYLE_YELLOW), text,
+			cli_style(c, STYLE_PLAIN));
+}
+
 static int report(const struct cli *c, struct cordon_result *r)
 {
 	if (cli_has(c, "json")) {
@@ -84,6 +93,8 @@ static int report(const struct cli *c, struct cordon_result *r)
 	if (text)
 		puts(text);
 	fflush(stdout);
+	if (cli_has(c, "validate"))
+		print_warnings(c, r);
 	if (!cordon_result_success(r)) {
 		print_failure(c, r);
 		print_denials(c, r);
@@ -95,7 +106,7 @@ static int report(const struct cli *c, struct cordon_result *r)
 static bool needs_session(const struct cli *c)
 {
 	return cli_has(c, "project") || cli_has(c, "file") || cli_has(c, "out") ||
-	       cli_has(c, "tools") || cli_has(c, "workspace");
+	       cli_has(c, "tools") || cli_has(c, "workspace") || cli_has(c, "validate");
 }
 
 static int run_in_session(const struct cli *c, const struct cordon_session_options *base,
@@ -220,6 +231,8 @@ static int run(struct cli *c, int argc, char **argv)
 	cleanup_free char *set = audit ? str_printf("audit=%s", audit) : NULL;
 	if (set && cordon_policy_set(policy, set, &e) < 0)
 		return choice_fail(c, e);
+	if (cli_has(c, "validate") && cordon_policy_set(policy, "validate=true", &e) < 0)
+		return choice_fail(c, e);
 	if (load_code(c, argc, argv, &code, &e) < 0)
 		return choice_fail(c, e);
 	return run_code(c, argc, argv, policy, &code);
@@ -241,6 +254,8 @@ static const struct cli_option options[] = {
 	{ "project", 0, "DIR", "work on a copy of DIR in /workspace and show what changed", false },
 	{ "apply", 0, NULL, "with --project: write all changes back", false },
 	{ "apply-path", 0, "PATH", "with --project: write back what changed at PATH", true },
+	{ "validate", 0, NULL,
+	  "check all of the syntax first, and name calls that may be restricted", false },
 	{ "json", 'j', NULL, "print the whole result as one line of JSON", false },
 	{ 0 },
 };

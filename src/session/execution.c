@@ -16,6 +16,8 @@
 #include "session/verdict.h"
 
 enum { STDIN_CHUNK = 65536, CPU_CHECK_MS = 200, MAX_OUTPUTS = 64 };
+/* Of what a guest may say about the code. */
+enum { MAX_WARNINGS = 64, WARNING_BYTES = 300, WARNINGS_BYTES = 65536 };
 
 struct execution {
 	struct cordon_session *session;
@@ -40,6 +42,23 @@ static char *copy_text(struct wire_text t)
 	return t.data ? str_ndup(t.data, t.len) : NULL;
 }
 
+/* Advice of the guest's own parser: a short list of sentences, or nothing. */
+static void take_warnings(struct cordon_result *r, struct wire_text t)
+{
+	cleanup_json json_t *list = NULL;
+	json_t *one;
+	size_t i;
+
+	if (!t.data || json_parse(t.data, t.len, WARNINGS_BYTES, &list, NULL) < 0)
+		return;
+	json_array_foreach(list, i, one)
+	{
+		if (i < MAX_WARNINGS && json_is_string(one) &&
+		    json_string_length(one) <= WARNING_BYTES)
+			(void)result_warn(r, json_string_value(one));
+	}
+}
+
 static void take_result(struct execution *x, const struct wire_message *m)
 {
 	struct cordon_result *r = x->result;
@@ -51,6 +70,7 @@ static void take_result(struct execution *x, const struct wire_message *m)
 	v->exit_code = m->exit_code;
 	r->value_json = copy_text(m->value);
 	r->text = copy_text(m->text);
+	take_warnings(r, m->warnings);
 	if (m->has_error) {
 		v->kind = copy_text(m->error.kind);
 		v->name = copy_text(m->error.name);
@@ -315,7 +335,9 @@ static int send_code(struct execution *x, struct cordon_error **reterr)
 					.code = o->code,
 					.code_len = o->code_len ? o->code_len : strlen(o->code),
 					.context_json = o->context_json,
-					.env_json = env };
+					.env_json = env,
+					.is_validated = x->session->policy.validate &&
+							!o->skip_validation };
 
 	uint64_t calls = o->tool_calls ? o->tool_calls : x->session->policy.tool_calls;
 

@@ -210,6 +210,18 @@ const char *cordon_result_traceback(const struct cordon_result *r)
 	return r->traceback;
 }
 
+char *cordon_result_warnings_text(const struct cordon_result *r)
+{
+	struct buf b;
+	size_t i;
+	json_t *w;
+
+	buf_init(&b, 65536);
+	json_array_foreach(r->warnings, i, w)(void)
+		buf_printf(&b, "warning: %s\n", json_string_value(w));
+	return b.len ? buf_take(&b) : str_dup("");
+}
+
 char *cordon_result_denials_text(const struct cordon_result *r)
 {
 	struct buf b;

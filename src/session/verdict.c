@@ -283,7 +283,10 @@ void verdict_reach(const struct evidence *v, struct engine *e, const struct poli
 	} else if (v->has_exit_code) {
 		r->exit_code = v->exit_code;
 		r->success = v->exit_code == 0;
-		if (v->exit_code != 0)
+		if (v->exit_code != 0 && str_eq(v->kind, "syntax"))
+			(void)result_fail(r, "syntax", "%s: %s", v->name ? v->name : "SyntaxError",
+					  v->message ? v->message : "the code is broken");
+		else if (v->exit_code != 0)
 			(void)result_fail(
 				r, v->exit_code == 126 && r->denials ? "denied" : "exception",
 				"exited with status %d", v->exit_code);

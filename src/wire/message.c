@@ -21,6 +21,7 @@ enum field {
 	FIELD_TEXT,
 	FIELD_ERROR,
 	FIELD_EXIT_CODE,
+	FIELD_WARNINGS,
 	FIELD_VERSION,
 	FIELD_TOKEN,
 	FIELD_GUEST,
@@ -39,7 +40,7 @@ static const char *const field_names[FIELD_COUNT] = {
 	[FIELD_ERROR] = "error",       [FIELD_EXIT_CODE] = "exit_code",
 	[FIELD_VERSION] = "version",   [FIELD_TOKEN] = "token",
 	[FIELD_GUEST] = "guest",       [FIELD_LANGUAGE] = "language",
-	[FIELD_TEMPLATE] = "template",
+	[FIELD_TEMPLATE] = "template", [FIELD_WARNINGS] = "warnings",
 };
 
 #define MALFORMED "Malformed IPC message: "
@@ -244,6 +245,8 @@ static int parse_result(const struct scan_member *m, struct wire_message *ret,
 		return malformed(reterr, FIELD_ERROR, "an object");
 	if (m[FIELD_VALUE].value.data)
 		ret->value = take_raw(m[FIELD_VALUE].value);
+	if (m[FIELD_WARNINGS].value.data)
+		ret->warnings = take_raw(m[FIELD_WARNINGS].value);
 	return 0;
 }
 

@@ -39,7 +39,7 @@ enum wire_type {
 	WIRE_HELLO,     /* only the first message, only with the right token */
 	WIRE_TOOL_CALL, /* id, call, tool, args */
 	WIRE_OUTPUT,    /* id, mime, encoding, data, name */
-	WIRE_RESULT,    /* id, ok, value, text, error, exit_code */
+	WIRE_RESULT,    /* id, ok, value, text, error, exit_code, warnings */
 	WIRE_UNKNOWN,   /* name: to be logged as "Unknown IPC message type: 'name'" and ignored */
 };
 
@@ -60,9 +60,10 @@ struct wire_message {
 	enum wire_type type;
 	uint64_t id, call;
 	struct wire_text tool;
-	struct wire_text args;  /* a checked JSON object; "{}" when there were none */
-	struct wire_text value; /* checked JSON as the guest wrote it; absent: none */
-	struct wire_text text;  /* as the language prints it */
+	struct wire_text args;     /* a checked JSON object; "{}" when there were none */
+	struct wire_text value;    /* checked JSON as the guest wrote it; absent: none */
+	struct wire_text text;     /* as the language prints it */
+	struct wire_text warnings; /* checked JSON of any kind; absent: none */
 	struct wire_text mime, data, name;
 	bool is_base64; /* data is strict base64; otherwise it is plain text */
 	bool ok, has_error, has_exit_code;
@@ -122,6 +123,7 @@ struct wire_execute {
 	const char *context_json; /* a JSON object in one line; NULL: none */
 	size_t context_len;       /* 0: strlen */
 	const char *env_json;     /* the same */
+	bool is_validated;        /* asks for advice about the code */
 };
 int wire_send_execute(struct wire *w, const struct wire_execute *x, struct cordon_error **reterr);
 /* json: one checked value; its line ends become spaces. */

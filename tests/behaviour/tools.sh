@@ -52,7 +52,15 @@ never_ran() { # guest code
 	[ ! -e "$dir/ran" ]
 }
 
+advised() { # guest code call
+	gives "\"warnings\": [\"Code contains call to \`$3()\` which may be restricted by the sandbox\"]" "$1" "$2" \
+		--validate --json && gives '"warnings": []' "$1" "$2" --set validate=false --json
+}
+
 if needs "a wall that can start Python" run python 1; then
+	check "advice" advised python 'x = 1; eval("1")' eval
+	check "advice in words" gives 'warning: Code contains call to `eval()`' python 'eval("1")' --validate
+	check "broken code" gives "SyntaxError: '{' was never closed" python 'if True {' --validate
 	check "call" gives 5 python 'add(a=2, b=3)'
 	check "chain" gives 13 python 'x = add(a=1, b=2); add(a=x, b=10)'
 	check "no arguments" gives pong python 'ping()'
@@ -85,15 +93,20 @@ def say(tool, args):
 	check "and private" test "$(stat -c %a "$dir/audit")" = 600
 fi
 if needs "a wall that can start R" run r 1; then
+	check "R: advice" advised r 'x <- 1; system("true"); 3' system
 	check "R: call" gives 5 r 'add(2, 3)'
 	check "R: wrong type" gives "Tool 'typed': argument 'a' must be numeric, got character" r 'typed("hello")'
 	check "R: error" gives "tool failed in [path]" r 'broken()'
 fi
 if needs "a wall that can start Node" run node 1; then
+	check "Node: advice" advised node 'let x = 1; eval("1")' eval
 	check "Node: call" gives 5 node 'await add({a: 2, b: 3})'
 	check "Node: error" gives "tool failed in [path]" node 'await broken()'
 fi
 if needs "a wall that can start a shell" run sh true; then
+	check "sh: advice" advised sh 'echo a; eval true' eval
+	check "sh: broken code runs not at all" test "$(run sh 'echo early
+if true; then' --validate 2>/dev/null | grep -c early)" = 0
 	check "sh: call" gives 5 sh 'add --a 2 --b 3'
 	check "sh: pipe" gives OLLEH sh 'echo hello | upper | rev'
 	check "sh: arguments" gives "<one two><3>" sh 'args "one two" 3'

@@ -190,6 +190,12 @@ tests <- list(
     w <- validate_code("x <- 1; system('id'); y <- .Call('z'); do.call(f, list())")$warnings
     stopifnot(length(w) == 3, any(grepl("`.Call()`", w, fixed = TRUE)))
     stopifnot(!validate_code(c("a", "b"))$valid)
+    s <- SecureSession$new()
+    on.exit(s$close())
+    s$execute("eval(1)")
+    stopifnot(grepl("`eval()`", unlist(s$last_result()$warnings), fixed = TRUE))
+    s$execute("eval(1)", validate = FALSE)
+    stopifnot(length(s$last_result()$warnings) == 0)
   },
   "error texts" = function() {
     stopifnot(grepl("[path]", sanitize_error_message("cannot open file '/Users/john/d/s.csv': No such file"), fixed = TRUE),

@@ -402,6 +402,7 @@ def test_one_shots():
     assert cordon.policy("strict")["timeout_ms"] == 10000
     assert not cordon.check_policy({"timout_ms": 1})["valid"]
     assert cordon.validate("1 +")["valid"] is False
+    assert len(cordon.run("eval('1')").warnings) == 1 and cordon.run("1").warnings == []
     assert "[path]" in cordon.sanitize("cannot open '/home/x/y'")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "audit.jsonl")

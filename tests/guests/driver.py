@@ -110,13 +110,15 @@ class Guest:
         self.last_line = line
         return json.loads(line)
 
-    def start(self, code, context=None, env=None):
+    def start(self, code, context=None, env=None, validate=False):
         self.next_id += 1
         m = {"type": "execute", "id": self.next_id, "code": code}
         if context is not None:
             m["context"] = context
         if env is not None:
             m["env"] = env
+        if validate:
+            m["validate"] = True
         for f in self.out:
             self.out[f] = []
         self.send(m)
@@ -156,9 +158,19 @@ class Guest:
             base["error"] = str(e)
         return base
 
-    def run(self, code, context=None, env=None):
-        self.start(code, context, env)
+    def run(self, code, context=None, env=None, validate=False):
+        self.start(code, context, env, validate)
         return self.finish()
+
+    def advised(self, cases, clean):
+        """Each code of cases names what its result warns of; clean code gives no warning, nor does any without asking."""
+        text = "Code contains call to `%s()` which may be restricted by the sandbox"
+        for code, names in cases:
+            r = self.run(code, validate=True)
+            assert r.get("warnings") == [text % n for n in names], (code, r)
+            assert "warnings" not in self.run(code), code
+        for code in clean:
+            assert "warnings" not in self.run(code, validate=True), code
 
     def interrupt(self, code, pid=None):
         """Runs code that first prints something, and sends SIGINT once it has."""

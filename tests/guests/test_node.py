@@ -301,3 +301,9 @@ def test_validation():
         r = check(code)
         assert r["valid"] and r["warnings"] == [
             "Code contains call to `%s()` which may be restricted by the sandbox" % name], (code, r)
+
+
+def test_warnings_of_an_execution():
+    with Guest(ARGV) as g:
+        g.advised([("eval('1')", ["eval"]), ("let x = 1; const f = () => process.exit(0); x", ["process.exit"])],
+                  ["1+1", "'eval(1)' // eval()", "let evaluated = 2", "eval( = 1"])

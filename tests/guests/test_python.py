@@ -738,3 +738,12 @@ def test_compiled_runtime():
             assert g.value("1+1") == 2
     finally:
         shutil.rmtree(d)
+
+
+def test_warnings_of_an_execution():
+    with Guest(ARGV) as g:
+        g.advised([("eval('1')", ["eval"]), ("x = 1; import os as o; y = o.system('true')", ["os.system"]),
+                   ("def f():\n  return exec('')\n1/0", ["exec"]), ("e\u1d65al('1')", ["eval"])],
+                  ["1+1", "'eval(1)' # exec()", "evaluate = 3", "eval = print\n(", "if True {"])
+    with Guest(ARGV, options={"modules": ["math"]}) as g:
+        g.advised([("eval('1')", ["eval"])], ["import math"])

@@ -401,3 +401,11 @@ def test_validation():
         r = check(code)
         assert r["valid"] and r["warnings"] == [
             "Code contains call to `%s()` which may be restricted by the sandbox" % name], (code, r)
+
+
+def test_warnings_of_an_execution():
+    with Guest(ARGV, env=ENV) as g:
+        g.advised([("system('true')", ["system"]), ("x <- 1; y <- try(.Call('a'), silent = TRUE)", [".Call"]),
+                   ("f <- function(g) do.call(g, list()); 1", ["do.call"]), ("base::eval(1)", ["eval"]),
+                   ("try(callr::r(1), silent = TRUE)", ["callr::r"]), ("g <- function(x = eval(1)) x; 1", ["eval"])],
+                  ["mean(c(1, 2))", "x <- 'system(1)' # url()", "system <- 1", "evaluate <- 2", "if (TRUE {"])

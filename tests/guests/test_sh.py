@@ -397,3 +397,18 @@ def test_validation():
         r = check(code)
         assert r["valid"] and r["warnings"] == [
             "Code contains call to `%s()` which may be restricted by the sandbox" % name], (code, r)
+
+
+def test_warnings_of_an_execution():
+    with Guest(ARGV) as g:
+        g.advised([("eval true", ["eval"]), ("echo a; x=$(kill -l)", ["kill"])],
+                  ["echo hi", "echo 'curl x' # eval", "echo )"])
+
+
+def test_broken_code_is_found_before_it_runs():
+    with Guest(ARGV) as g:
+        r = g.run("echo early\nif true; then", validate=True)
+        assert r.stdout == "" and r.error["kind"] == "syntax" and r["exit_code"] == 2, r
+        assert "syntax error" in r.error["message"] and "syntax error" in r.stderr, (r, r.stderr)
+        assert g.run("echo early\nif true; then").stdout == "early\n"
+        assert g.run("echo alive\necho too", validate=True).stdout == "alive\ntoo\n"

@@ -331,6 +331,11 @@ def test_env_validate_sanitize_run():
         c.fails(-32602, "1x", "session.setenv", session=s, name="1x", value="")
         assert c.call("validate", guest="python", code="1 +")["valid"] is False
         assert c.call("validate", guest="python", code="")["valid"] is True
+        warned = "Code contains call to `eval()` which may be restricted by the sandbox"
+        assert c.execute(s, "eval('1')")["warnings"] == [warned]
+        assert c.execute(s, "eval('1')", validate=False)["warnings"] == []
+        assert c.execute(s, "1")["warnings"] == []
+        assert c.call("session.run", guest="python", code="eval('1')", set=["validate=false"])["warnings"] == []
         assert "[path]" in c.call("sanitize", message="cannot open '/home/x/y'")["message"]
         assert c.call("session.run", guest="python", code="6 * 7")["result"] == 42
         assert c.call("session.list")["sessions"] == [s]

@@ -119,7 +119,8 @@ TEST(failed_results)
 	say(&p, "{\"type\":\"result\",\"id\":1,\"ok\":false,\"error\":{\"kind\":\"exception\","
 		"\"name\":\"ValueError\",\"message\":\"bad "
 		"\\u00e9\",\"traceback\":\"a\\nb\",\"line\":3}}\n"
-		"{\"type\":\"result\",\"id\":1,\"ok\":false,\"exit_code\":3}\n");
+		"{\"type\":\"result\",\"id\":1,\"ok\":false,\"exit_code\":3}\n"
+		"{\"type\":\"result\",\"id\":1,\"warnings\":[\"a\"],\"value\":1,\"ok\":true}\n");
 	ASSERT_EQ(next(&p, &m, NULL), 1);
 	ASSERT(!m.ok && m.has_error && !m.value.data);
 	ASSERT_STREQ(m.error.kind.data, "exception");
@@ -130,6 +131,10 @@ TEST(failed_results)
 	ASSERT_EQ(next(&p, &m, NULL), 1);
 	ASSERT(!m.ok && !m.has_error && m.has_exit_code);
 	ASSERT_EQ(m.exit_code, 3);
+	ASSERT(!m.warnings.data);
+	ASSERT_EQ(next(&p, &m, NULL), 1);
+	ASSERT_STREQ(m.warnings.data, "[\"a\"]");
+	ASSERT_STREQ(m.value.data, "1");
 	pair_done(&p);
 }
 
