@@ -66,10 +66,10 @@ static int add_head(struct conn *c, const struct http_head *h, struct buf *out)
 
 static void take_head(struct conn *c, const struct http_head *h)
 {
-	uint64_t max = c->engine->config.response_bytes;
+	uint64_t max = c->hub->config.response_bytes;
 	cleanup_buf struct buf out = { 0 };
 
-	buf_init(&out, QUEUE_SIZE / 2);
+	buf_init(&out, FIFO_SIZE / 2);
 	c->record.status = h->status;
 	if (h->status == 101) {
 		refuse_for(c, 502, "failed", "upgrades are not passed on");
@@ -81,12 +81,12 @@ static void take_head(struct conn *c, const struct http_head *h)
 			   (unsigned long long)h->length, (unsigned long long)max);
 	} else {
 		choose_framing(c, h);
-		if (add_head(c, h, &out) < 0 || !queue_add(&c->client.out, out.data, out.len)) {
+		if (add_head(c, h, &out) < 0 || !fifo_add(&c->client.out, out.data, out.len)) {
 			refuse_for(c, 502, "limit", "the answer's head is too long");
 			return;
 		}
 		c->exchange.has_answer_head = true;
-		queue_drop(&c->server.in, h->size);
+		fifo_drop(&c->server.in, h->size);
 	}
 }
 
@@ -94,7 +94,7 @@ static bool step_head(struct conn *c)
 {
 	cleanup_error struct cordon_error *e = NULL;
 	struct http_head h;
-	ptrdiff_t len = http_head_length(queue_bytes(&c->server.in), c->server.in.len);
+	ptrdiff_t len = http_head_length(fifo_bytes(&c->server.in), c->server.in.len);
 
 	if (len == 0) {
 		if (!c->server.is_eof && !c->server.is_broken)
@@ -102,17 +102,17 @@ static bool step_head(struct conn *c)
 		fail_server(c);
 		return true;
 	}
-	if (queue_room(&c->client.out) < QUEUE_SIZE / 2)
+	if (fifo_room(&c->client.out) < FIFO_SIZE / 2)
 		return false;
 	if (len < 0)
 		refuse_for(c, 502, "limit", "the answer's head is longer than %d bytes",
 			   HTTP_HEAD_MAX);
-	else if (http_parse_response(queue_bytes(&c->server.in), (size_t)len, c->record.method, &h,
+	else if (http_parse_response(fifo_bytes(&c->server.in), (size_t)len, c->record.method, &h,
 				     &e) < 0)
 		refuse_for(c, 502, "failed", "bad answer of %s: %s", c->target.name,
 			   cordon_error_message(e));
 	else if (h.status < 200 && h.status != 101)
-		queue_drop(&c->server.in, (size_t)len); /* an interim one; ours went out already */
+		fifo_drop(&c->server.in, (size_t)len); /* an interim one; ours went out already */
 	else
 		take_head(c, &h);
 	return true;
@@ -120,7 +120,7 @@ static bool step_head(struct conn *c)
 
 static bool add_piece(struct conn *c, const char *bytes, size_t len, bool is_last)
 {
-	struct queue *q = &c->client.out;
+	struct fifo *q = &c->client.out;
 	bool chunked = c->exchange.chunk_answer;
 	char size[24];
 
@@ -130,10 +130,10 @@ static bool add_piece(struct conn *c, const char *bytes, size_t len, bool is_las
 			return false;
 	}
 	int n = snprintf(size, sizeof(size), "%zx\r\n", len);
-	if (len > 0 && ((chunked && !queue_add(q, size, (size_t)n)) || !queue_add(q, bytes, len) ||
-			(chunked && !queue_add(q, "\r\n", 2))))
+	if (len > 0 && ((chunked && !fifo_add(q, size, (size_t)n)) || !fifo_add(q, bytes, len) ||
+			(chunked && !fifo_add(q, "\r\n", 2))))
 		return false;
-	return !is_last || !chunked || queue_add(q, "0\r\n\r\n", 5);
+	return !is_last || !chunked || fifo_add(q, "0\r\n\r\n", 5);
 }
 
 static void finish(struct conn *c)
@@ -146,7 +146,7 @@ static void finish(struct conn *c)
 		stream_close(&c->server);
 	exchange_done(c);
 	if (keep)
-		c->deadline = deadline_after_ms(c->engine->config.timeout_ms);
+		c->deadline = deadline_after_ms(c->hub->config.timeout_ms);
 	else
 		conn_leave(c);
 }
@@ -161,11 +161,11 @@ static void fail_torn(struct conn *c)
 static bool move_piece(struct conn *c, size_t spare)
 {
 	struct body *b = &c->exchange.answer;
-	size_t room = queue_room(&c->client.out) - spare, used, len;
+	size_t room = fifo_room(&c->client.out) - spare, used, len;
 	size_t have = c->server.in.len < room ? c->server.in.len : room;
 	const char *payload;
 
-	if (body_read(b, queue_bytes(&c->server.in), have, &used, &payload, &len) < 0) {
+	if (body_take(b, fifo_bytes(&c->server.in), have, &used, &payload, &len) < 0) {
 		fail_torn(c);
 		return false;
 	}
@@ -175,7 +175,7 @@ static bool move_piece(struct conn *c, size_t spare)
 		fail_torn(c);
 		return false;
 	}
-	queue_drop(&c->server.in, used);
+	fifo_drop(&c->server.in, used);
 	return true;
 }
 
@@ -221,7 +221,7 @@ static bool step_body(struct conn *c)
 
 	if (c->state != CONN_EXCHANGE || (c->bulk.held > 0 && !c->server.is_broken))
 		return progress;
-	while (!b->is_done && c->server.in.len > 0 && queue_room(&c->client.out) > 2 * spare) {
+	while (!b->is_done && c->server.in.len > 0 && fifo_room(&c->client.out) > 2 * spare) {
 		if (!move_piece(c, spare))
 			return true;
 		progress = true;

@@ -126,7 +126,7 @@ static void take_payload(struct body *b, const char *bytes, size_t len, size_t *
 		b->left -= n;
 }
 
-int body_read(struct body *b, const char *bytes, size_t len, size_t *ret_used,
+int body_take(struct body *b, const char *bytes, size_t len, size_t *ret_used,
 	      const char **ret_payload, size_t *ret_len)
 {
 	*ret_used = *ret_len = 0;

@@ -21,5 +21,5 @@ void body_init(struct body *b, const struct http_head *h);
 
 /* Looks at the next bytes: *ret_used of them are over, and of these *ret_len at *ret_payload
  * are payload. Call again until *ret_used is 0 or b->is_done. -CORDON_PROTOCOL: broken chunks. */
-int body_read(struct body *b, const char *bytes, size_t len, size_t *ret_used,
+int body_take(struct body *b, const char *bytes, size_t len, size_t *ret_used,
 	      const char **ret_payload, size_t *ret_len);

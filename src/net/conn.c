@@ -29,7 +29,7 @@ static int set_up_direct(struct conn *c)
 	if (getsockname(c->client.fd, (struct sockaddr *)&sa, &len) < 0 ||
 	    !address_from_sockaddr((struct sockaddr *)&sa, &a, &c->port))
 		return -CORDON_OS;
-	const struct host *name = synth_find(c->engine->synth, &a);
+	const struct host *name = synth_find(c->hub->synth, &a);
 	if (!name) /* somebody's own loopback, or an address that was never given out */
 		return -CORDON_NOT_FOUND;
 	c->target = *name;
@@ -39,10 +39,10 @@ static int set_up_direct(struct conn *c)
 
 static size_t *counter(struct conn *c)
 {
-	return c->front == FRONT_DNS ? &c->engine->dns_count : &c->engine->conn_count;
+	return c->front == FRONT_DNS ? &c->hub->dns_count : &c->hub->conn_count;
 }
 
-int conn_new(struct engine *e, int fd, enum engine_front front, struct cordon_error **reterr)
+int conn_new(struct hub *e, int fd, enum hub_front front, struct cordon_error **reterr)
 {
 	struct conn *c = mem_alloc(sizeof(*c));
 	int one = 1;
@@ -51,7 +51,7 @@ int conn_new(struct engine *e, int fd, enum engine_front front, struct cordon_er
 		(void)close(fd);
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	}
-	c->engine = e;
+	c->hub = e;
 	c->front = front;
 	c->id = ++e->next_id;
 	c->server.fd = -1;
@@ -75,7 +75,7 @@ int conn_new(struct engine *e, int fd, enum engine_front front, struct cordon_er
 
 static void conn_free(struct conn *c)
 {
-	struct engine *e = c->engine;
+	struct hub *e = c->hub;
 
 	dial_cancel(c);
 	if (c->record.is_open)
@@ -94,7 +94,7 @@ static void conn_free(struct conn *c)
 	free(c->dial_headers);
 	free(c->record.path);
 	free(c);
-	engine_balance(e);
+	hub_balance(e);
 }
 
 void conn_abort(struct conn *c)
@@ -121,7 +121,7 @@ static bool step_leaving(struct conn *c)
 {
 	bool progress = c->client.in.len > 0;
 
-	queue_drop(&c->client.in, c->client.in.len);
+	fifo_drop(&c->client.in, c->client.in.len);
 	if (c->client.is_broken || (c->client.is_shut && c->client.is_eof))
 		c->state = CONN_CLOSED;
 	return progress;
@@ -196,7 +196,7 @@ void conn_tick(struct conn *c)
 		return;
 	if (c->record.is_open && c->state != CONN_LEAVING) {
 		refuse_for(c, 504, "timeout", "no answer within %llu ms",
-			   (unsigned long long)c->engine->config.timeout_ms);
+			   (unsigned long long)c->hub->config.timeout_ms);
 		c->deadline = deadline_after_ms(LEAVING_MS);
 	} else if (c->state == CONN_EXCHANGE) {
 		conn_leave(c); /* idle between requests */
@@ -209,12 +209,12 @@ void conn_tick(struct conn *c)
 /* What the limits still leave; the byte that is too much must come by the usual way. */
 static uint64_t budget(const struct conn *c)
 {
-	const struct config *limit = &c->engine->config;
+	const struct config *limit = &c->hub->config;
 	uint64_t one = limit->response_bytes > c->record.bytes_in
 			       ? limit->response_bytes - c->record.bytes_in
 			       : 0;
-	uint64_t all = limit->total_bytes > c->engine->total_bytes
-			       ? limit->total_bytes - c->engine->total_bytes
+	uint64_t all = limit->total_bytes > c->hub->total_bytes
+			       ? limit->total_bytes - c->hub->total_bytes
 			       : 0;
 
 	return one < all ? one : all;
@@ -236,7 +236,7 @@ size_t conn_bulk_step(struct conn *c, uint64_t max, bool *ret_progress)
 	return bulk_move(&c->bulk, &c->server, &c->client, most < max ? most : max, ret_progress);
 }
 
-struct conn *conn_by_ask(struct engine *e, uint64_t ask_id)
+struct conn *conn_by_ask(struct hub *e, uint64_t ask_id)
 {
 	for (struct conn *c = e->conns; c; c = c->next)
 		if (c->ask_id == ask_id)

@@ -4,8 +4,8 @@
 
 #include "net/body.h"
 #include "net/bulk.h"
-#include "net/engine.h"
 #include "net/http.h"
+#include "net/hub.h"
 
 enum conn_state {
 	CONN_INTAKE,   /* reading what the guest wants */
@@ -49,10 +49,10 @@ struct exchange {
 };
 
 struct conn {
-	struct engine *engine;
+	struct hub *hub;
 	struct conn *prev, *next;
 	uint64_t id;
-	enum engine_front front;
+	enum hub_front front;
 	enum conn_state state;
 	bool is_socks;              /* a SOCKS reply is owed */
 	bool speaks_http;           /* a refusal can be said in HTTP now */
@@ -81,12 +81,12 @@ struct conn {
 };
 
 /* conn.c */
-int conn_new(struct engine *e, int fd, enum engine_front front, struct cordon_error **reterr);
+int conn_new(struct hub *e, int fd, enum hub_front front, struct cordon_error **reterr);
 void conn_run(struct conn *c);
 void conn_abort(struct conn *c); /* at once, with a reset */
 void conn_leave(struct conn *c); /* after what is queued */
 void conn_tick(struct conn *c);  /* time passes */
-struct conn *conn_by_ask(struct engine *e, uint64_t ask_id);
+struct conn *conn_by_ask(struct hub *e, uint64_t ask_id);
 
 /* Large bodies of plain connections bypass the queues; left: bytes of the body that are still to
  * come. True: conn_bulk_step() does it. */
@@ -99,7 +99,7 @@ bool intake_step(struct conn *c);
 /* dns over TCP */
 bool intake_step_dns(struct conn *c);
 /* One query of the guest, however it came. */
-size_t intake_answer_dns(struct engine *e, const uint8_t *query, size_t len, uint8_t *ret);
+size_t intake_answer_dns(struct hub *e, const uint8_t *query, size_t len, uint8_t *ret);
 
 /* dial.c: approval, resolution, the check of every address, connection. Ends in
  * tunnel_connected(), exchange_connected(), or a refusal. */
@@ -130,5 +130,5 @@ void record_start(struct conn *c, const char *method, const char *path);
 /* Counts against the limits of the request and the execution; false: c was refused. */
 bool record_count(struct conn *c, uint64_t out, uint64_t in);
 void record_end(struct conn *c, const char *outcome, const char *problem);
-void record_denial(struct engine *e, const char *operation, const struct host *h, uint16_t port,
+void record_denial(struct hub *e, const char *operation, const struct host *h, uint16_t port,
 		   const char *method, const struct rule_verdict *v);

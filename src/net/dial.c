@@ -21,7 +21,7 @@ static void done(struct conn *c)
 	(void)setsockopt(c->server.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	c->dialled = c->target;
 	c->dialled_port = c->port;
-	c->engine->allowed++;
+	c->hub->allowed++;
 	if (c->purpose == PURPOSE_TUNNEL)
 		tunnel_connected(c);
 	else
@@ -31,7 +31,7 @@ static void done(struct conn *c)
 /* The host's own proxy: it is asked for the name, and resolves it itself. */
 static void greet_proxy(struct conn *c)
 {
-	const struct config *config = &c->engine->config;
+	const struct config *config = &c->hub->config;
 	char line[2 * HOST_TEXT_SIZE + 256];
 
 	int n = snprintf(line, sizeof(line),
@@ -40,7 +40,7 @@ static void greet_proxy(struct conn *c)
 			 config->proxy_authorization ? "Proxy-Authorization: " : "",
 			 config->proxy_authorization ? config->proxy_authorization : "",
 			 config->proxy_authorization ? "\r\n" : "");
-	(void)queue_add(&c->server.out, line, (size_t)n);
+	(void)fifo_add(&c->server.out, line, (size_t)n);
 	c->is_proxy_greeting = true;
 	c->is_connecting = false;
 }
@@ -60,7 +60,7 @@ static void on_server(struct loop *l, int fd, uint32_t events, void *arg)
 			(void)str_copy(c->found.problem, sizeof(c->found.problem),
 				       strerrordesc_np(problem) ? strerrordesc_np(problem) : "?");
 			connect_next(c);
-		} else if (c->engine->config.has_proxy) {
+		} else if (c->hub->config.has_proxy) {
 			greet_proxy(c);
 		} else {
 			done(c);
@@ -74,7 +74,7 @@ static void on_server(struct loop *l, int fd, uint32_t events, void *arg)
 static void connect_next(struct conn *c)
 {
 	struct sockaddr_storage sa;
-	uint16_t port = c->engine->config.has_proxy ? c->engine->config.proxy_port : c->port;
+	uint16_t port = c->hub->config.has_proxy ? c->hub->config.proxy_port : c->port;
 
 	while (c->next_address < c->found.count) {
 		c->address = c->found.addresses[c->next_address++];
@@ -89,10 +89,10 @@ static void connect_next(struct conn *c)
 		}
 		if (fd < 0)
 			continue;
-		stream_open(&c->server, c->engine->loop, fd, on_server, c);
+		stream_open(&c->server, c->hub->loop, fd, on_server, c);
 		c->is_connecting = true;
-		if (loop_add_fd(c->engine->loop, fd, EPOLLOUT, on_server, c, &c->server.source,
-				NULL) < 0) {
+		if (loop_add_fd(c->hub->loop, fd, EPOLLOUT, on_server, c, &c->server.source, NULL) <
+		    0) {
 			stream_close(&c->server);
 			c->is_connecting = false;
 			break;
@@ -110,7 +110,7 @@ static void check_addresses(struct conn *c)
 {
 	for (size_t i = 0; i < c->found.count; i++) {
 		struct rule_verdict v;
-		ruleset_decide_address(c->engine->config.rules, &c->target, &c->found.addresses[i],
+		ruleset_decide_address(c->hub->config.rules, &c->target, &c->found.addresses[i],
 				       c->port, &v);
 		if (!v.allowed) {
 			refuse_by_rule(c, &v);
@@ -130,7 +130,7 @@ static void on_resolved(const struct resolve_result *result, void *arg)
 	if (c->found.count == 0)
 		refuse_for(c, 502, "failed", "host %s cannot be resolved: %s", c->target.name,
 			   c->found.problem);
-	else if (c->engine->config.has_proxy)
+	else if (c->hub->config.has_proxy)
 		connect_next(c); /* the addresses are the proxy's */
 	else
 		check_addresses(c);
@@ -139,7 +139,7 @@ static void on_resolved(const struct resolve_result *result, void *arg)
 
 static void resolve(struct conn *c)
 {
-	const struct config *config = &c->engine->config;
+	const struct config *config = &c->hub->config;
 	const struct host *name = config->has_proxy ? &config->proxy : &c->target;
 
 	c->found = (struct resolve_result){ 0 };
@@ -164,7 +164,7 @@ static void resolve(struct conn *c)
 		connect_next(c);
 		return;
 	}
-	if (resolver_start(c->engine->resolver, name, on_resolved, c, &c->job, NULL) < 0)
+	if (resolver_start(c->hub->resolver, name, on_resolved, c, &c->job, NULL) < 0)
 		refuse_for(c, 503, "failed", "the resolver cannot be started");
 }
 
@@ -182,7 +182,7 @@ static void proceed(struct conn *c)
 
 static void ask(struct conn *c)
 {
-	struct engine *e = c->engine;
+	struct hub *e = c->hub;
 	json_t *headers = NULL;
 
 	if (c->dial_headers)
@@ -200,7 +200,7 @@ void dial_start(struct conn *c, enum conn_purpose purpose)
 {
 	c->purpose = purpose;
 	c->state = CONN_WAITING;
-	if (c->verdict.ask || c->engine->config.callback)
+	if (c->verdict.ask || c->hub->config.callback)
 		ask(c);
 	else
 		proceed(c);
@@ -209,7 +209,7 @@ void dial_start(struct conn *c, enum conn_purpose purpose)
 void dial_answer(struct conn *c, bool allow, const char *reason)
 {
 	c->ask_id = 0;
-	c->deadline = deadline_after_ms(c->engine->config.timeout_ms);
+	c->deadline = deadline_after_ms(c->hub->config.timeout_ms);
 	if (allow) {
 		proceed(c);
 	} else {
@@ -236,12 +236,12 @@ void dial_cancel(struct conn *c)
 static bool step_proxy(struct conn *c)
 {
 	struct http_head h;
-	ptrdiff_t len = http_head_length(queue_bytes(&c->server.in), c->server.in.len);
+	ptrdiff_t len = http_head_length(fifo_bytes(&c->server.in), c->server.in.len);
 
 	if (len == 0 && !c->server.is_eof && !c->server.is_broken)
 		return false;
 	if (len <= 0 ||
-	    http_parse_response(queue_bytes(&c->server.in), (size_t)len, "HEAD", &h, NULL) < 0) {
+	    http_parse_response(fifo_bytes(&c->server.in), (size_t)len, "HEAD", &h, NULL) < 0) {
 		refuse_for(c, 502, "failed", "the host's proxy does not answer in HTTP");
 		return true;
 	}
@@ -250,7 +250,7 @@ static bool step_proxy(struct conn *c)
 			   c->target.name, c->port, h.status);
 		return true;
 	}
-	queue_drop(&c->server.in, (size_t)len);
+	fifo_drop(&c->server.in, (size_t)len);
 	done(c);
 	return true;
 }

@@ -134,18 +134,18 @@ static void decide(struct conn *c, const struct http_head *h)
 	struct rule_query q = {
 		.host = &c->target, .port = c->port, .method = h->method, .path = c->record.path
 	};
-	ruleset_decide(c->engine->config.rules, &q, &c->verdict);
+	ruleset_decide(c->hub->config.rules, &q, &c->verdict);
 	if (!c->verdict.allowed) {
 		refuse_by_rule(c, &c->verdict);
 		return;
 	}
-	if (h->framing == HTTP_LENGTH && h->length > c->engine->config.request_bytes) {
+	if (h->framing == HTTP_LENGTH && h->length > c->hub->config.request_bytes) {
 		refuse_for(c, 413, "limit", "the request has %llu bytes, %llu are allowed",
 			   (unsigned long long)h->length,
-			   (unsigned long long)c->engine->config.request_bytes);
+			   (unsigned long long)c->hub->config.request_bytes);
 		return;
 	}
-	if (c->verdict.ask || c->engine->config.callback)
+	if (c->verdict.ask || c->hub->config.callback)
 		show_headers(c, h);
 	c->exchange.phase = EXCHANGE_DIAL;
 	dial_start(c, PURPOSE_REQUEST);
@@ -155,7 +155,7 @@ static bool step_head(struct conn *c)
 {
 	cleanup_error struct cordon_error *e = NULL;
 	struct http_head h;
-	ptrdiff_t len = http_head_length(queue_bytes(&c->client.in), c->client.in.len);
+	ptrdiff_t len = http_head_length(fifo_bytes(&c->client.in), c->client.in.len);
 
 	if (len == 0) {
 		if (c->server.fd >= 0 && (c->server.is_eof || c->server.is_broken))
@@ -167,7 +167,7 @@ static bool step_head(struct conn *c)
 	if (len < 0)
 		refuse_for(c, 431, "limit", "the request's head is longer than %d bytes",
 			   HTTP_HEAD_MAX);
-	else if (http_parse_request(queue_bytes(&c->client.in), (size_t)len, &h, &e) < 0)
+	else if (http_parse_request(fifo_bytes(&c->client.in), (size_t)len, &h, &e) < 0)
 		refuse_for(c, 400, "protocol", "bad request: %s", cordon_error_message(e));
 	else
 		decide(c, &h);
@@ -189,7 +189,7 @@ static bool is_ours(const struct conn *c, const struct http_head *h, const struc
 static int add_fields(struct conn *c, const struct http_head *h, struct buf *out)
 {
 	static const struct secret_list none;
-	const struct secret_list *secrets = c->is_opened ? &c->engine->config.secrets : &none;
+	const struct secret_list *secrets = c->is_opened ? &c->hub->config.secrets : &none;
 	int r = 0;
 
 	for (size_t i = 0; i < h->field_count && r == 0; i++) {
@@ -237,7 +237,7 @@ static bool start_server_tls(struct conn *c)
 
 	if (!c->is_opened || c->server.tls)
 		return true;
-	if (tls_connect(c->engine->tls, &c->target, c->server.fd, &t, NULL) < 0)
+	if (tls_connect(c->hub->tls, &c->target, c->server.fd, &t, NULL) < 0)
 		return false;
 	stream_start_tls(&c->server, t);
 	return true;
@@ -248,17 +248,17 @@ void exchange_connected(struct conn *c)
 	cleanup_buf struct buf out = { 0 };
 	struct http_head h;
 	struct exchange *x = &c->exchange;
-	size_t len = (size_t)http_head_length(queue_bytes(&c->client.in), c->client.in.len);
+	size_t len = (size_t)http_head_length(fifo_bytes(&c->client.in), c->client.in.len);
 
-	buf_init(&out, QUEUE_SIZE / 2);
+	buf_init(&out, FIFO_SIZE / 2);
 	c->state = CONN_EXCHANGE;
 	x->phase = EXCHANGE_BUSY;
 	/* The same bytes as when it was decided: nothing was taken from the queue since. */
-	if (http_parse_request(queue_bytes(&c->client.in), len, &h, NULL) < 0 ||
+	if (http_parse_request(fifo_bytes(&c->client.in), len, &h, NULL) < 0 ||
 	    !start_server_tls(c) || add_request(c, &h, &out) < 0 ||
 	    (x->used_secret &&
-	     secret_filter_new(&c->engine->config.secrets, &c->target, &x->filter, NULL) < 0) ||
-	    !queue_add(&c->server.out, out.data, out.len)) {
+	     secret_filter_new(&c->hub->config.secrets, &c->target, &x->filter, NULL) < 0) ||
+	    !fifo_add(&c->server.out, out.data, out.len)) {
 		refuse_for(c, 503, "failed", "the request cannot be sent");
 		return;
 	}
@@ -267,21 +267,21 @@ void exchange_connected(struct conn *c)
 	x->chunk_request = h.framing == HTTP_CHUNKED;
 	body_init(&x->request, &h);
 	if (h.expects_continue && h.minor == 1)
-		(void)queue_add(&c->client.out, "HTTP/1.1 100 Continue\r\n\r\n", 25);
-	queue_drop(&c->client.in, len);
+		(void)fifo_add(&c->client.out, "HTTP/1.1 100 Continue\r\n\r\n", 25);
+	fifo_drop(&c->client.in, len);
 	if (out.data)
 		explicit_bzero(out.data, out.len);
 }
 
-static bool add_piece(struct queue *q, const char *bytes, size_t len, bool chunked)
+static bool add_piece(struct fifo *q, const char *bytes, size_t len, bool chunked)
 {
 	char size[24];
 
 	if (len == 0)
 		return true;
 	int n = snprintf(size, sizeof(size), "%zx\r\n", len);
-	return (!chunked || queue_add(q, size, (size_t)n)) && queue_add(q, bytes, len) &&
-	       (!chunked || queue_add(q, "\r\n", 2));
+	return (!chunked || fifo_add(q, size, (size_t)n)) && fifo_add(q, bytes, len) &&
+	       (!chunked || fifo_add(q, "\r\n", 2));
 }
 
 static bool pump_request(struct conn *c)
@@ -290,12 +290,12 @@ static bool pump_request(struct conn *c)
 	bool progress = false;
 
 	while (!x->request.is_done && c->client.in.len > 0 &&
-	       queue_room(&c->server.out) > (size_t)2 * PIECE_SPARE) {
-		size_t room = queue_room(&c->server.out) - PIECE_SPARE, used, len;
+	       fifo_room(&c->server.out) > (size_t)2 * PIECE_SPARE) {
+		size_t room = fifo_room(&c->server.out) - PIECE_SPARE, used, len;
 		size_t have = c->client.in.len < room ? c->client.in.len : room;
 		const char *payload;
-		if (body_read(&x->request, queue_bytes(&c->client.in), have, &used, &payload,
-			      &len) < 0) {
+		if (body_take(&x->request, fifo_bytes(&c->client.in), have, &used, &payload, &len) <
+		    0) {
 			refuse_for(c, 400, "protocol", "bad request: broken chunks");
 			return true;
 		}
@@ -303,11 +303,11 @@ static bool pump_request(struct conn *c)
 			return true;
 		if (!add_piece(&c->server.out, payload, len, x->chunk_request) ||
 		    (x->request.is_done && x->chunk_request &&
-		     !queue_add(&c->server.out, "0\r\n\r\n", 5))) {
+		     !fifo_add(&c->server.out, "0\r\n\r\n", 5))) {
 			refuse_for(c, 503, "failed", "out of memory");
 			return true;
 		}
-		queue_drop(&c->client.in, used);
+		fifo_drop(&c->client.in, used);
 		progress = true;
 	}
 	if (!x->request.is_done && c->client.is_eof && c->client.in.len == 0) {

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "net/confine.h"
-#include "net/engine.h"
+#include "net/hub.h"
 
 /* No more than it needs: no dumps, no user of the host, few descriptors. */
 static int settle(const struct config *c, struct cordon_error **reterr)
@@ -56,7 +56,7 @@ static int serve(const int fds[static 3], struct cordon_error **reterr)
 	cleanup_config struct config config = { 0 };
 	cleanup_loop struct loop *l = NULL;
 	struct confine_result confined = { 0 };
-	struct engine *e = NULL;
+	struct hub *e = NULL;
 
 	int r = read_config(fds[0], &config, reterr);
 	(void)close(fds[0]);
@@ -65,14 +65,14 @@ static int serve(const int fds[static 3], struct cordon_error **reterr)
 	if (r == 0)
 		r = loop_new(&l, reterr);
 	if (r == 0)
-		r = engine_new(l, &config, fds[1], fds[2], &e, reterr);
+		r = hub_new(l, &config, fds[1], fds[2], &e, reterr);
 	if (r == 0) /* after TLS has read its authorities and before a byte of the guest is read */
 		r = confine_self(e->config.ca_file, &confined, reterr);
 	if (r == 0)
-		engine_tell_ready(e, &confined);
+		hub_tell_ready(e, &confined);
 	if (r == 0)
 		r = loop_run(l, reterr);
-	engine_free(e);
+	hub_free(e);
 	return r;
 }
 
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 			fprintf(stderr, "usage: cordon-gateway CONFIG_FD CONTROL_FD RELAY_FD\n");
 			return 2;
 		}
-	int report_fd = fcntl(fds[1], F_DUPFD_CLOEXEC, 3); /* the engine closes its own */
+	int report_fd = fcntl(fds[1], F_DUPFD_CLOEXEC, 3); /* the hub closes its own */
 	if (serve(fds, &e) == 0)
 		return 0;
 	report(report_fd, e);

@@ -12,7 +12,7 @@ static void open_tunnel(struct conn *c, const char *method)
 	struct rule_query q = { .host = &c->target, .port = c->port };
 
 	record_start(c, method, NULL);
-	ruleset_decide(c->engine->config.rules, &q, &c->verdict);
+	ruleset_decide(c->hub->config.rules, &q, &c->verdict);
 	if (!c->verdict.allowed) {
 		refuse_by_rule(c, &c->verdict);
 		return;
@@ -36,7 +36,7 @@ static bool step_connect(struct conn *c, const struct http_head *h)
 		return true;
 	}
 	c->is_fixed = true;
-	queue_drop(&c->client.in, h->size);
+	fifo_drop(&c->client.in, h->size);
 	open_tunnel(c, "CONNECT");
 	return true;
 }
@@ -45,7 +45,7 @@ static bool step_http(struct conn *c)
 {
 	cleanup_error struct cordon_error *e = NULL;
 	struct http_head h;
-	ptrdiff_t len = http_head_length(queue_bytes(&c->client.in), c->client.in.len);
+	ptrdiff_t len = http_head_length(fifo_bytes(&c->client.in), c->client.in.len);
 
 	if (len == 0)
 		return false;
@@ -55,7 +55,7 @@ static bool step_http(struct conn *c)
 			   HTTP_HEAD_MAX);
 		return true;
 	}
-	if (http_parse_request(queue_bytes(&c->client.in), (size_t)len, &h, &e) < 0) {
+	if (http_parse_request(fifo_bytes(&c->client.in), (size_t)len, &h, &e) < 0) {
 		refuse_for(c, 400, "protocol", "bad request: %s", cordon_error_message(e));
 		return true;
 	}
@@ -70,13 +70,13 @@ static void reply_socks(struct conn *c, enum socks_reply reply)
 	uint8_t bytes[SOCKS_REPLY_SIZE];
 
 	socks_write_reply(reply, bytes);
-	(void)queue_add(&c->client.out, bytes, sizeof(bytes));
+	(void)fifo_add(&c->client.out, bytes, sizeof(bytes));
 	conn_leave(c);
 }
 
 static bool step_socks(struct conn *c)
 {
-	const uint8_t *bytes = (const uint8_t *)queue_bytes(&c->client.in);
+	const uint8_t *bytes = (const uint8_t *)fifo_bytes(&c->client.in);
 	enum socks_reply reply = SOCKS_FAILURE;
 
 	if (c->state == CONN_INTAKE) {
@@ -84,12 +84,12 @@ static bool step_socks(struct conn *c)
 		if (n == 0)
 			return false;
 		uint8_t answer[2] = { 5, n < 0 ? 0xff : 0 };
-		(void)queue_add(&c->client.out, answer, sizeof(answer));
+		(void)fifo_add(&c->client.out, answer, sizeof(answer));
 		if (n < 0) {
 			conn_leave(c);
 			return true;
 		}
-		queue_drop(&c->client.in, (size_t)n);
+		fifo_drop(&c->client.in, (size_t)n);
 		c->state = CONN_GREETED;
 		return true;
 	}
@@ -100,7 +100,7 @@ static bool step_socks(struct conn *c)
 		reply_socks(c, reply);
 		return true;
 	}
-	queue_drop(&c->client.in, (size_t)n);
+	fifo_drop(&c->client.in, (size_t)n);
 	c->is_socks = c->is_fixed = true;
 	open_tunnel(c, "SOCKS");
 	return true;
@@ -114,7 +114,7 @@ bool intake_step(struct conn *c)
 	}
 	bool progress = false;
 	if (c->client.in.len > 0)
-		progress = c->state == CONN_GREETED || queue_bytes(&c->client.in)[0] == 5
+		progress = c->state == CONN_GREETED || fifo_bytes(&c->client.in)[0] == 5
 				   ? step_socks(c)
 				   : step_http(c);
 	/* Whoever stops halfway will never say what was wanted. */
@@ -128,7 +128,7 @@ bool intake_step(struct conn *c)
 
 static enum dns_verdict look_up(const struct host *name, struct dns_addresses *ret, void *arg)
 {
-	struct engine *e = arg;
+	struct hub *e = arg;
 	struct rule_query q = { .host = name };
 	struct rule_verdict v;
 
@@ -148,14 +148,14 @@ static enum dns_verdict look_up(const struct host *name, struct dns_addresses *r
 	return DNS_HAS_ADDRESS;
 }
 
-size_t intake_answer_dns(struct engine *e, const uint8_t *query, size_t len, uint8_t *ret)
+size_t intake_answer_dns(struct hub *e, const uint8_t *query, size_t len, uint8_t *ret)
 {
 	return dns_answer(query, len, look_up, e, ret);
 }
 
 bool intake_step_dns(struct conn *c)
 {
-	const uint8_t *bytes = (const uint8_t *)queue_bytes(&c->client.in);
+	const uint8_t *bytes = (const uint8_t *)fifo_bytes(&c->client.in);
 	uint8_t answer[2 + DNS_MAX];
 
 	if (c->client.in.len < 2 || c->client.in.len < 2u + (bytes[0] << 8 | bytes[1])) {
@@ -163,17 +163,17 @@ bool intake_step_dns(struct conn *c)
 			conn_leave(c);
 		return c->client.is_eof;
 	}
-	if (queue_room(&c->client.out) < sizeof(answer))
+	if (fifo_room(&c->client.out) < sizeof(answer))
 		return false;
 	size_t len = (size_t)(bytes[0] << 8 | bytes[1]);
-	size_t n = len <= DNS_MAX ? intake_answer_dns(c->engine, bytes + 2, len, answer + 2) : 0;
+	size_t n = len <= DNS_MAX ? intake_answer_dns(c->hub, bytes + 2, len, answer + 2) : 0;
 	if (n == 0) {
 		conn_abort(c);
 		return true;
 	}
 	answer[0] = (uint8_t)(n >> 8);
 	answer[1] = (uint8_t)n;
-	queue_drop(&c->client.in, 2 + len);
-	(void)queue_add(&c->client.out, answer, n + 2);
+	fifo_drop(&c->client.in, 2 + len);
+	(void)fifo_add(&c->client.out, answer, n + 2);
 	return true;
 }

@@ -16,24 +16,24 @@ void record_start(struct conn *c, const char *method, const char *path)
 	c->record = (struct record){ .is_open = true, .started_ns = clock_now_ns() };
 	(void)str_copy(c->record.method, sizeof(c->record.method), method);
 	c->record.path = str_dup(path);
-	c->deadline = deadline_after_ms(c->engine->config.timeout_ms);
+	c->deadline = deadline_after_ms(c->hub->config.timeout_ms);
 }
 
 bool record_count(struct conn *c, uint64_t out, uint64_t in)
 {
-	const struct config *limit = &c->engine->config;
+	const struct config *limit = &c->hub->config;
 
 	c->record.bytes_out += out;
 	c->record.bytes_in += in;
-	c->engine->bytes_out += out;
-	c->engine->bytes_in += in;
+	c->hub->bytes_out += out;
+	c->hub->bytes_in += in;
 	if (c->record.bytes_out > limit->request_bytes)
 		refuse_for(c, 413, "limit", "the request is longer than %llu bytes",
 			   (unsigned long long)limit->request_bytes);
 	else if (c->record.bytes_in > limit->response_bytes)
 		refuse_for(c, 413, "limit", "the answer is longer than %llu bytes",
 			   (unsigned long long)limit->response_bytes);
-	else if (!engine_spend(c->engine, out + in))
+	else if (!hub_spend(c->hub, out + in))
 		refuse_for(c, 413, "limit", "more than %llu bytes in one execution",
 			   (unsigned long long)limit->total_bytes);
 	else
@@ -66,12 +66,12 @@ void record_end(struct conn *c, const char *outcome, const char *problem)
 	c->record.is_open = false;
 	address_text(&c->address, address);
 	control_send(
-		&c->engine->control,
+		&c->hub->control,
 		json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:o, s:i, s:b, s:I, s:I, "
 			  "s:f, s:s, s:o}",
 			  "type", "event", "event", "network.request", "execution",
-			  c->engine->execution, "decision", "allowed", "host", c->target.name,
-			  "port", (int)c->port, "method", c->record.method, "path", path_shown(c),
+			  c->hub->execution, "decision", "allowed", "host", c->target.name, "port",
+			  (int)c->port, "method", c->record.method, "path", path_shown(c),
 			  "address", address, "rule", text_json(c->verdict.rule), "status",
 			  (int)c->record.status, "secret", c->exchange.used_secret, "bytes_out",
 			  (json_int_t)c->record.bytes_out, "bytes_in",
@@ -79,7 +79,7 @@ void record_end(struct conn *c, const char *outcome, const char *problem)
 			  "problem", text_json(problem)));
 }
 
-void record_denial(struct engine *e, const char *operation, const struct host *h, uint16_t port,
+void record_denial(struct hub *e, const char *operation, const struct host *h, uint16_t port,
 		   const char *method, const struct rule_verdict *v)
 {
 	char target[HOST_TEXT_SIZE + 8];
@@ -129,14 +129,14 @@ static void say_http(struct conn *c, unsigned status, json_t *body)
 			 "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\n"
 			 "Content-Length: %zu\r\nConnection: close\r\n\r\n",
 			 status, status_text(status), text ? len + 1 : 0);
-	if (!text || queue_room(&c->client.out) < (size_t)n + len + 1) {
+	if (!text || fifo_room(&c->client.out) < (size_t)n + len + 1) {
 		conn_abort(c);
 		return;
 	}
-	(void)queue_add(&c->client.out, head, (size_t)n);
+	(void)fifo_add(&c->client.out, head, (size_t)n);
 	if (strcmp(c->record.method, "HEAD") != 0) {
-		(void)queue_add(&c->client.out, text, len);
-		(void)queue_add(&c->client.out, "\n", 1);
+		(void)fifo_add(&c->client.out, text, len);
+		(void)fifo_add(&c->client.out, "\n", 1);
 	}
 	conn_leave(c);
 }
@@ -156,13 +156,13 @@ static void say(struct conn *c, unsigned status, json_t *body)
 
 	if (c->is_socks) {
 		socks_write_reply(socks_code(status), reply);
-		(void)queue_add(&c->client.out, reply, sizeof(reply));
+		(void)fifo_add(&c->client.out, reply, sizeof(reply));
 		conn_leave(c);
 	} else if (c->speaks_http && !c->exchange.has_answer_head) {
 		say_http(c, status, body);
 	} else if (c->state == CONN_CLASSIFY && c->client.in.len > 0 &&
-		   queue_bytes(&c->client.in)[0] == 0x16) {
-		(void)queue_add(&c->client.out, alert, sizeof(alert) - 1);
+		   fifo_bytes(&c->client.in)[0] == 0x16) {
+		(void)fifo_add(&c->client.out, alert, sizeof(alert) - 1);
 		conn_leave(c);
 	} else {
 		conn_abort(c);
@@ -175,7 +175,7 @@ void refuse_by_rule(struct conn *c, const struct rule_verdict *v)
 	if (c->state == CONN_LEAVING || c->state == CONN_CLOSED)
 		return;
 	dial_cancel(c);
-	record_denial(c->engine, c->record.path ? "network.request" : "network.connect", &c->target,
+	record_denial(c->hub, c->record.path ? "network.request" : "network.connect", &c->target,
 		      c->port, c->record.method, v);
 	c->record.is_open = false;
 	say(c, 403,

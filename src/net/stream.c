@@ -9,76 +9,6 @@
 #include "base/mem.h"
 #include "net/tls.h"
 
-const char *queue_bytes(const struct queue *q)
-{
-	return q->data ? q->data + q->start : "";
-}
-
-size_t queue_room(const struct queue *q)
-{
-	return QUEUE_SIZE - q->len;
-}
-
-void queue_done(struct queue *q)
-{
-	free(q->data);
-	*q = (struct queue){ 0 };
-}
-
-/* Room for len bytes in one piece at the end; NULL when there is none. */
-static char *queue_tail(struct queue *q, size_t len)
-{
-	if (len > queue_room(q))
-		return NULL;
-	if (!q->data) {
-		q->data = malloc(QUEUE_SIZE);
-		q->start = 0;
-	}
-	if (q->data && q->start + q->len + len > QUEUE_SIZE) {
-		memmove(q->data, q->data + q->start, q->len);
-		q->start = 0;
-	}
-	return q->data ? q->data + q->start + q->len : NULL;
-}
-
-bool queue_add(struct queue *q, const void *bytes, size_t len)
-{
-	char *tail = queue_tail(q, len);
-
-	if (!tail)
-		return false;
-	memcpy(tail, bytes, len);
-	q->len += len;
-	return true;
-}
-
-void queue_drop(struct queue *q, size_t len)
-{
-	q->start += len;
-	q->len -= len;
-	if (q->len == 0)
-		queue_done(q);
-}
-
-size_t queue_move(struct queue *dst, struct queue *src)
-{
-	size_t n = src->len;
-
-	if (n == 0)
-		return 0;
-	if (dst->len == 0) {
-		queue_done(dst);
-		*dst = *src;
-		*src = (struct queue){ 0 };
-		return n;
-	}
-	n = n < queue_room(dst) ? n : queue_room(dst);
-	if (n == 0 || !queue_add(dst, queue_bytes(src), n))
-		return 0;
-	queue_drop(src, n);
-	return n;
-}
-
 void stream_open(struct stream *s, struct loop *l, int fd, loop_fd_fn fn, void *arg)
 {
 	*s = (struct stream){ .fd = fd, .loop = l, .fn = fn, .arg = arg };
@@ -106,18 +36,18 @@ static ssize_t read_some(struct stream *s, char *to, size_t len)
 }
 
 /* Room for the next read: all that is left at the end, or, when that is little, all there is. */
-static char *make_room(struct queue *q, size_t *ret_len)
+static char *make_room(struct fifo *q, size_t *ret_len)
 {
-	*ret_len = q->data ? QUEUE_SIZE - q->start - q->len : QUEUE_SIZE;
-	if (*ret_len < QUEUE_SIZE / 4)
-		*ret_len = queue_room(q);
-	return queue_tail(q, *ret_len);
+	*ret_len = q->data ? FIFO_SIZE - q->start - q->len : FIFO_SIZE;
+	if (*ret_len < FIFO_SIZE / 4)
+		*ret_len = fifo_room(q);
+	return fifo_tail(q, *ret_len);
 }
 
 static bool can_read(const struct stream *s)
 {
 	return s->fd >= 0 && !s->is_eof && !s->is_broken && s->is_readable && !s->is_bypassed &&
-	       queue_room(&s->in) > 0;
+	       fifo_room(&s->in) > 0;
 }
 
 bool stream_fill(struct stream *s)
@@ -136,7 +66,7 @@ bool stream_fill(struct stream *s)
 		return true;
 	}
 	if (s->in.len == 0)
-		queue_done(&s->in);
+		fifo_done(&s->in);
 	if (n == -EAGAIN || n == -EINTR) {
 		s->is_readable = n == -EINTR;
 		return false;
@@ -175,7 +105,7 @@ bool stream_flush(struct stream *s)
 		return false;
 	/* The first attempt needs no word from epoll: sockets are writable most of the time. */
 	while (s->out.len > 0) {
-		ssize_t n = write_some(s, queue_bytes(&s->out), s->out.len);
+		ssize_t n = write_some(s, fifo_bytes(&s->out), s->out.len);
 		if (n == -EINTR)
 			continue;
 		if (n == -EAGAIN) {
@@ -187,7 +117,7 @@ bool stream_flush(struct stream *s)
 			return true;
 		}
 		s->bytes_out += (uint64_t)n;
-		queue_drop(&s->out, (size_t)n);
+		fifo_drop(&s->out, (size_t)n);
 		progress = true;
 	}
 	return finish_writing(s) || progress;
@@ -202,7 +132,7 @@ static uint32_t wanted(const struct stream *s, bool want_read)
 {
 	uint32_t events = 0;
 
-	if (want_read && !s->is_eof && !s->is_paused && queue_room(&s->in) > 0)
+	if (want_read && !s->is_eof && !s->is_paused && fifo_room(&s->in) > 0)
 		events |= EPOLLIN;
 	if (!s->tls && (s->out.len > 0 || s->has_bulk))
 		events |= EPOLLOUT;
@@ -249,8 +179,8 @@ void stream_close(struct stream *s)
 		return;
 	s->source = loop_source_remove(s->source);
 	s->tls = tls_free(s->tls);
-	queue_done(&s->in);
-	queue_done(&s->out);
+	fifo_done(&s->in);
+	fifo_done(&s->out);
 	(void)close(s->fd);
 	s->fd = -1;
 	s->events = 0;

@@ -7,23 +7,7 @@
 #include <stdint.h>
 
 #include "base/loop.h"
-
-enum { QUEUE_SIZE = 65536 };
-
-/* Bytes in one piece. The memory is there only while there are bytes. Zero is empty. */
-struct queue {
-	char *data;
-	size_t start, len;
-};
-
-const char *queue_bytes(const struct queue *q);
-size_t queue_room(const struct queue *q);
-bool queue_add(struct queue *q, const void *bytes, size_t len); /* false: no room, or no memory */
-void queue_drop(struct queue *q, size_t len);                   /* from the front */
-/* Moves all of src into dst, or as much as fits; returns how much. Whole queues change hands
- * without a copy. */
-size_t queue_move(struct queue *dst, struct queue *src);
-void queue_done(struct queue *q);
+#include "net/fifo.h"
 
 struct tls;
 
@@ -35,7 +19,7 @@ struct stream {
 	loop_fd_fn fn;
 	void *arg;
 	uint32_t events;
-	struct queue in, out;
+	struct fifo in, out;
 	bool is_readable, is_writable; /* as epoll last said */
 	bool is_eof;                   /* the peer will send no more; in may still hold bytes */
 	bool is_broken;                /* reset, or TLS failed: nothing more comes or goes */

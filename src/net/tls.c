@@ -52,7 +52,7 @@ struct tls *tls_free(struct tls *t)
 	return NULL;
 }
 
-void tls_give(struct tls *t, struct queue *early)
+void tls_give(struct tls *t, struct fifo *early)
 {
 	(void)t, (void)early;
 }
@@ -108,7 +108,7 @@ struct tls {
 	SSL *ssl;
 	int fd;
 	bool is_server, wants_write, is_over;
-	struct queue early;
+	struct fifo early;
 	char problem[256];
 };
 
@@ -126,8 +126,8 @@ static int sock_read(BIO *bio, char *to, int len)
 		return 0;
 	if (t->early.len > 0) {
 		size_t n = t->early.len < (size_t)len ? t->early.len : (size_t)len;
-		memcpy(to, queue_bytes(&t->early), n);
-		queue_drop(&t->early, n);
+		memcpy(to, fifo_bytes(&t->early), n);
+		fifo_drop(&t->early, n);
 		return (int)n;
 	}
 	ssize_t n = recv(t->fd, to, (size_t)len, 0);
@@ -230,15 +230,15 @@ struct tls *tls_free(struct tls *t)
 	if (!t)
 		return NULL;
 	SSL_free(t->ssl);
-	queue_done(&t->early);
+	fifo_done(&t->early);
 	free(t);
 	return NULL;
 }
 
-void tls_give(struct tls *t, struct queue *early)
+void tls_give(struct tls *t, struct fifo *early)
 {
 	t->early = *early;
-	*early = (struct queue){ 0 };
+	*early = (struct fifo){ 0 };
 }
 
 static void explain(struct tls *t, int error)

@@ -28,7 +28,7 @@ int tls_connect(struct tls_store *store, const struct host *to, int fd, struct t
 struct tls *tls_free(struct tls *t);
 
 /* Bytes that were read from the socket before TLS began; takes the queue's memory. */
-void tls_give(struct tls *t, struct queue *early);
+void tls_give(struct tls *t, struct fifo *early);
 /* Bytes moved, 0 at the end, or -errno; the handshake happens on the way. */
 ssize_t tls_read(struct tls *t, void *to, size_t len);
 ssize_t tls_write(struct tls *t, const void *from, size_t len);

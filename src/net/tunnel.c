@@ -13,9 +13,9 @@ void tunnel_connected(struct conn *c)
 
 	if (c->is_socks) {
 		socks_write_reply(SOCKS_OK, reply);
-		(void)queue_add(&c->client.out, reply, sizeof(reply));
+		(void)fifo_add(&c->client.out, reply, sizeof(reply));
 	} else if (c->front == FRONT_PROXY) {
-		(void)queue_add(&c->client.out, ok, sizeof(ok) - 1);
+		(void)fifo_add(&c->client.out, ok, sizeof(ok) - 1);
 	}
 	c->is_socks = false;
 	c->speaks_http = false;
@@ -48,7 +48,7 @@ static enum speech look_for_tls(struct conn *c)
 {
 	struct host name;
 
-	switch (hello_read((const uint8_t *)queue_bytes(&c->client.in), c->client.in.len, &name)) {
+	switch (hello_read((const uint8_t *)fifo_bytes(&c->client.in), c->client.in.len, &name)) {
 	case HELLO_MORE:
 		return SPEECH_MORE;
 	case HELLO_NOT_TLS:
@@ -70,7 +70,7 @@ static void open_tls(struct conn *c)
 {
 	struct tls *t = NULL;
 
-	if (tls_accept(c->engine->tls, &c->target, c->client.fd, &t, NULL) < 0) {
+	if (tls_accept(c->hub->tls, &c->target, c->client.fd, &t, NULL) < 0) {
 		refuse_for(c, 503, "failed", "TLS cannot be opened");
 		return;
 	}
@@ -98,9 +98,9 @@ static bool move_from_server(struct conn *c);
 
 bool tunnel_step_classify(struct conn *c)
 {
-	bool inspect = engine_must_inspect(c->engine, &c->target, c->verdict.inspect);
+	bool inspect = hub_must_inspect(c->hub, &c->target, c->verdict.inspect);
 	enum speech speech = SPEECH_MORE;
-	const char *bytes = queue_bytes(&c->client.in);
+	const char *bytes = fifo_bytes(&c->client.in);
 
 	if (c->client.in.len > 0)
 		speech =
@@ -145,7 +145,7 @@ static bool move_from_server(struct conn *c)
 	if (conn_is_bulk(c, c->record.bytes_in >= BULK_FROM ? UINT64_MAX : 0)) {
 		n = conn_bulk_step(c, UINT64_MAX, &progress);
 	} else {
-		n = queue_move(&c->client.out, &c->server.in);
+		n = fifo_move(&c->client.out, &c->server.in);
 		progress = n > 0;
 	}
 	if (n > 0)
@@ -162,12 +162,12 @@ bool tunnel_step(struct conn *c)
 {
 	if (c->server.is_broken) {
 		/* What the server said before it broke is still the client's. */
-		(void)queue_move(&c->client.out, &c->server.in);
+		(void)fifo_move(&c->client.out, &c->server.in);
 		record_end(c, "failed", "the server closed the connection");
 		conn_abort(c);
 		return true;
 	}
-	size_t n = queue_move(&c->server.out, &c->client.in);
+	size_t n = fifo_move(&c->server.out, &c->client.in);
 	if (n > 0 && !record_count(c, n, 0))
 		return true;
 	bool progress = n > 0;

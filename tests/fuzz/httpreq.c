@@ -30,7 +30,7 @@ static void read_body(const struct http_head *h, const char *bytes, size_t len)
 
 	body_init(&b, h);
 	while (len > 0 && !b.is_done) {
-		if (body_read(&b, bytes, len, &used, &payload, &piece) < 0 || used == 0)
+		if (body_take(&b, bytes, len, &used, &payload, &piece) < 0 || used == 0)
 			break;
 		if (used > len || piece > used || payload < bytes || payload + piece > bytes + used)
 			abort();

@@ -12,7 +12,7 @@ static long feed(struct body *b, const char *text, size_t step, char *ret, size_
 		size_t used, piece;
 		const char *payload;
 		size_t room = len - at < step ? len - at : step;
-		if (body_read(b, text + at, room, &used, &payload, &piece) < 0)
+		if (body_take(b, text + at, room, &used, &payload, &piece) < 0)
 			return -1;
 		memcpy(ret + n, payload, piece);
 		n += piece;

@@ -1,5 +1,5 @@
-/* net/engine.c - the gateway's inside: listeners in the guest's namespace, connections, budgets. */
-#include "net/engine.h"
+/* net/hub.c - the gateway's inside: listeners in the guest's namespace, connections, budgets. */
+#include "net/hub.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,18 +16,18 @@
 
 enum { ACCEPT_BATCH = 16 };
 
-bool engine_spend(struct engine *e, uint64_t bytes)
+bool hub_spend(struct hub *e, uint64_t bytes)
 {
 	e->total_bytes += bytes;
 	return e->total_bytes <= e->config.total_bytes;
 }
 
-bool engine_must_inspect(const struct engine *e, const struct host *h, bool by_rule)
+bool hub_must_inspect(const struct hub *e, const struct host *h, bool by_rule)
 {
 	return by_rule || secret_list_has_host(&e->config.secrets, h);
 }
 
-static void answer_datagram(struct engine *e, int fd)
+static void answer_datagram(struct hub *e, int fd)
 {
 	uint8_t query[DNS_MAX + 1], answer[DNS_MAX];
 	struct sockaddr_storage from;
@@ -45,12 +45,12 @@ static void answer_datagram(struct engine *e, int fd)
 static void on_listener(struct loop *l, int fd, uint32_t events, void *arg)
 {
 	struct listener *listener = arg;
-	struct engine *e = listener->engine;
+	struct hub *e = listener->hub;
 
 	(void)l, (void)events;
 	if (listener->front == FRONT_DNS_UDP) {
 		answer_datagram(e, fd);
-		engine_balance(e);
+		hub_balance(e);
 		return;
 	}
 	for (int i = 0; i < ACCEPT_BATCH && listener->source; i++) {
@@ -58,7 +58,7 @@ static void on_listener(struct loop *l, int fd, uint32_t events, void *arg)
 		if (client < 0)
 			return;
 		(void)conn_new(e, client, listener->front, NULL);
-		engine_balance(e);
+		hub_balance(e);
 	}
 }
 
@@ -72,16 +72,15 @@ static void listen_or_not(struct listener *l, bool want)
 	if (!want)
 		l->source = loop_source_remove(l->source);
 	else if (!l->source)
-		(void)loop_add_fd(l->engine->loop, l->fd, EPOLLIN, on_listener, l, &l->source,
-				  NULL);
+		(void)loop_add_fd(l->hub->loop, l->fd, EPOLLIN, on_listener, l, &l->source, NULL);
 }
 
 /* Those who come when all places are taken wait in the kernel's queue; names are answered still. */
-void engine_balance(struct engine *e)
+void hub_balance(struct hub *e)
 {
 	bool is_busy = control_is_busy(&e->control);
 	bool want = e->conn_count < e->config.connections && !is_busy;
-	bool want_names = e->dns_count < ENGINE_DNS_MAX && !is_busy;
+	bool want_names = e->dns_count < HUB_DNS_MAX && !is_busy;
 
 	if (want == e->is_listening && want_names == e->is_naming)
 		return;
@@ -92,7 +91,7 @@ void engine_balance(struct engine *e)
 }
 
 /* What the guest's side sends is a socket, but is it one that we want? */
-static bool classify(int fd, enum engine_front *ret)
+static bool classify(int fd, enum hub_front *ret)
 {
 	struct sockaddr_storage sa;
 	struct address a;
@@ -115,21 +114,21 @@ static bool classify(int fd, enum engine_front *ret)
 	return type == SOCK_STREAM && listening;
 }
 
-static void add_listener(struct engine *e, int fd)
+static void add_listener(struct hub *e, int fd)
 {
-	enum engine_front front;
+	enum hub_front front;
 
-	if (e->listener_count == ENGINE_LISTENERS || !classify(fd, &front) ||
+	if (e->listener_count == HUB_LISTENERS || !classify(fd, &front) ||
 	    file_set_nonblock(fd, true) < 0) {
 		(void)close(fd);
 		return;
 	}
 	struct listener *l = &e->listeners[e->listener_count++];
-	*l = (struct listener){ .engine = e, .fd = fd, .front = front };
+	*l = (struct listener){ .hub = e, .fd = fd, .front = front };
 	listen_or_not(l, is_for_names(l) ? e->is_naming : e->is_listening);
 }
 
-static void tell_relay(struct engine *e, const struct relay_hello *hello)
+static void tell_relay(struct hub *e, const struct relay_hello *hello)
 {
 	control_send(&e->control,
 		     json_pack("{s:s, s:i, s:b, s:b, s:i}", "type", "relay", "listeners",
@@ -139,7 +138,7 @@ static void tell_relay(struct engine *e, const struct relay_hello *hello)
 
 static void on_relay(struct loop *loop, int fd, uint32_t events, void *arg)
 {
-	struct engine *e = arg;
+	struct hub *e = arg;
 	struct relay_hello hello = { 0 };
 	union {
 		char bytes[CMSG_SPACE(RELAY_SOCKETS_MAX * sizeof(int))];
@@ -174,7 +173,7 @@ static void on_relay(struct loop *loop, int fd, uint32_t events, void *arg)
 	tell_relay(e, &hello);
 }
 
-static void take_answer(struct engine *e, const json_t *m)
+static void take_answer(struct hub *e, const json_t *m)
 {
 	uint64_t id = 0;
 	bool allow = false;
@@ -191,7 +190,7 @@ static void take_answer(struct engine *e, const json_t *m)
 
 static void on_message(const json_t *m, void *arg)
 {
-	struct engine *e = arg;
+	struct hub *e = arg;
 	const char *type = NULL, *id = NULL;
 
 	if (json_get_string(m, "", "type", &type, NULL) < 0 || !type)
@@ -216,18 +215,18 @@ static void on_message(const json_t *m, void *arg)
 
 static void on_tick(struct loop *l, void *arg)
 {
-	struct engine *e = arg;
+	struct hub *e = arg;
 
 	for (struct conn *c = e->conns, *next; c; c = next) {
 		next = c->next;
 		conn_tick(c);
 	}
-	engine_balance(e);
+	hub_balance(e);
 	(void)loop_source_remove(e->tick);
-	(void)loop_add_timer(l, deadline_after_ms(ENGINE_TICK_MS), on_tick, e, &e->tick, NULL);
+	(void)loop_add_timer(l, deadline_after_ms(HUB_TICK_MS), on_tick, e, &e->tick, NULL);
 }
 
-void engine_tell_ready(struct engine *e, const struct confine_result *confined)
+void hub_tell_ready(struct hub *e, const struct confine_result *confined)
 {
 	uint16_t ports[RELAY_PORTS_MAX];
 	size_t count = ruleset_ports(e->config.rules, ports, RELAY_PORTS_MAX);
@@ -242,7 +241,7 @@ void engine_tell_ready(struct engine *e, const struct confine_result *confined)
 					    confined->has_seccomp));
 }
 
-static int set_up(struct engine *e, int control_fd, struct cordon_error **reterr)
+static int set_up(struct hub *e, int control_fd, struct cordon_error **reterr)
 {
 	int r = control_open(&e->control, e->loop, control_fd, on_message, e, reterr);
 	if (r == 0)
@@ -257,15 +256,15 @@ static int set_up(struct engine *e, int control_fd, struct cordon_error **reterr
 	if (r == 0)
 		r = loop_add_fd(e->loop, e->relay_fd, EPOLLIN, on_relay, e, &e->relay, reterr);
 	if (r == 0)
-		r = loop_add_timer(e->loop, deadline_after_ms(ENGINE_TICK_MS), on_tick, e, &e->tick,
+		r = loop_add_timer(e->loop, deadline_after_ms(HUB_TICK_MS), on_tick, e, &e->tick,
 				   reterr);
 	return r;
 }
 
-int engine_new(struct loop *l, struct config *config, int control_fd, int relay_fd,
-	       struct engine **ret, struct cordon_error **reterr)
+int hub_new(struct loop *l, struct config *config, int control_fd, int relay_fd, struct hub **ret,
+	    struct cordon_error **reterr)
 {
-	struct engine *e = mem_alloc(sizeof(*e));
+	struct hub *e = mem_alloc(sizeof(*e));
 	if (!e)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	e->loop = l;
@@ -275,15 +274,15 @@ int engine_new(struct loop *l, struct config *config, int control_fd, int relay_
 	e->relay_fd = relay_fd;
 	int r = set_up(e, control_fd, reterr);
 	if (r < 0) {
-		engine_free(e);
+		hub_free(e);
 		return r;
 	}
-	engine_balance(e);
+	hub_balance(e);
 	*ret = e;
 	return 0;
 }
 
-struct engine *engine_free(struct engine *e)
+struct hub *hub_free(struct hub *e)
 {
 	if (!e)
 		return NULL;

@@ -1,4 +1,4 @@
-/* net/engine.h - the gateway's inside: listeners in the guest's namespace, connections, budgets. */
+/* net/hub.h - the gateway's inside: listeners in the guest's namespace, connections, budgets. */
 #pragma once
 
 #include "base/json.h"
@@ -11,12 +11,12 @@
 #include "net/synth.h"
 #include "net/tls.h"
 
-enum { ENGINE_LISTENERS = 200, ENGINE_TICK_MS = 100, ENGINE_DNS_MAX = 32 };
+enum { HUB_LISTENERS = 200, HUB_TICK_MS = 100, HUB_DNS_MAX = 32 };
 
 struct conn;
 
 /* How the guest comes in. */
-enum engine_front {
+enum hub_front {
 	FRONT_PROXY,  /* HTTP proxy and SOCKS5 on one port, told apart by the first byte */
 	FRONT_DIRECT, /* to a synthetic address: the program knows nothing of a proxy */
 	FRONT_DNS,
@@ -24,20 +24,20 @@ enum engine_front {
 };
 
 struct listener {
-	struct engine *engine;
+	struct hub *hub;
 	int fd;
-	enum engine_front front;
+	enum hub_front front;
 	struct loop_source *source;
 };
 
-struct engine {
+struct hub {
 	struct loop *loop;
 	struct config config;
 	struct control control;
 	struct resolver *resolver;
 	struct synth *synth;
 	struct tls_store *tls; /* NULL: nothing is opened */
-	struct listener listeners[ENGINE_LISTENERS];
+	struct listener listeners[HUB_LISTENERS];
 	size_t listener_count;
 	bool is_listening, is_naming; /* for connections; for names */
 	bool has_v6;                  /* the guest's side has synthetic IPv6 addresses */
@@ -54,14 +54,14 @@ struct engine {
 };
 
 /* Takes config and descriptors over. relay_fd: where the guest's half sends its listeners. */
-int engine_new(struct loop *l, struct config *config, int control_fd, int relay_fd,
-	       struct engine **ret, struct cordon_error **reterr);
-struct engine *engine_free(struct engine *e);
+int hub_new(struct loop *l, struct config *config, int control_fd, int relay_fd, struct hub **ret,
+	    struct cordon_error **reterr);
+struct hub *hub_free(struct hub *e);
 /* The first word to the host program: ports, authority, and how far the gateway is confined. */
-void engine_tell_ready(struct engine *e, const struct confine_result *confined);
+void hub_tell_ready(struct hub *e, const struct confine_result *confined);
 /* Starts or stops taking connections, by how many there are. */
-void engine_balance(struct engine *e);
+void hub_balance(struct hub *e);
 /* Counts payload against the execution's budget; false: it is used up. */
-bool engine_spend(struct engine *e, uint64_t bytes);
+bool hub_spend(struct hub *e, uint64_t bytes);
 /* True when the connections of this host must be looked into. */
-bool engine_must_inspect(const struct engine *e, const struct host *h, bool by_rule);
+bool hub_must_inspect(const struct hub *e, const struct host *h, bool by_rule);
