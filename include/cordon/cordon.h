@@ -3,6 +3,7 @@
 
 #include <cordon/audit.h>
 #include <cordon/error.h>
+#include <cordon/fetch.h>
 #include <cordon/files.h>
 #include <cordon/policy.h>
 #include <cordon/session.h>

@@ -225,7 +225,7 @@ int config_read(const json_t *obj, struct config *ret, struct cordon_error **ret
 		"allow",      "block",       "ask",         "request_bytes",       "response_bytes",
 		"timeout_ms", "connections", "total_bytes", "approval_timeout_ms", "callback",
 		"secrets",    "ca_file",     "resolve",     "upstream_proxy",      "uid",
-		"gid"
+		"gid",        "fetch"
 	};
 	cleanup_config struct config c = { 0 };
 	const char *ca_file = NULL;
@@ -247,6 +247,9 @@ int config_read(const json_t *obj, struct config *ret, struct cordon_error **ret
 		r = read_pins(obj, &c, reterr);
 	if (r == 0)
 		r = read_proxy(obj, &c, reterr);
+	if (r == 0)
+		r = json_get_object(obj, "", "fetch", &c.fetch, reterr);
+	json_incref(c.fetch);
 	if (r < 0)
 		return r;
 	*ret = c;
@@ -261,5 +264,6 @@ void config_done(struct config *c)
 	free(c->ca_file);
 	free(c->pins);
 	free(c->proxy_authorization);
+	json_decref(c->fetch);
 	*c = (struct config){ 0 };
 }

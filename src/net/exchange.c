@@ -58,6 +58,8 @@ static bool read_absolute(struct conn *c, const struct http_head *h, char **ret_
 		refuse_for(c, 400, "protocol", "user names in a URL are refused");
 		return false;
 	}
+	if (c->front == FRONT_ERRAND) /* its near side is the gateway itself, and needs no TLS */
+		c->is_opened = u.is_tls;
 	if (u.is_tls != c->is_opened) {
 		refuse_for(c, 400, "protocol", "https needs a tunnel (CONNECT)");
 		return false;

@@ -32,6 +32,7 @@ struct gateway {
 	bool is_ready, has_relay, is_gone, has_counters;
 	struct gateway_counters counters;
 	char *problem;
+	json_t *fetched;
 };
 
 static void take_ready(struct gateway *g, const json_t *m)
@@ -84,6 +85,8 @@ static void take_message(struct gateway *g, const json_t *m)
 		g->has_relay = true;
 	} else if (str_eq(type, "counters")) {
 		take_counters(g, m);
+	} else if (str_eq(type, "fetched") && !g->fetched) {
+		g->fetched = json_deep_copy(m);
 	} else if (str_eq(type, "failed")) {
 		g->problem = str_dup(json_string_value(json_object_get(m, "reason")));
 		g->is_gone = true;
@@ -195,6 +198,7 @@ struct gateway *gateway_stop(struct gateway *g)
 	buf_done(&g->in);
 	free(g->authority);
 	free(g->problem);
+	json_decref(g->fetched);
 	free(g);
 	return NULL;
 }
@@ -218,6 +222,11 @@ size_t gateway_ports(const struct gateway *g, const uint16_t **ret)
 const char *gateway_authority(const struct gateway *g)
 {
 	return g->authority;
+}
+
+const json_t *gateway_fetched(const struct gateway *g)
+{
+	return g->fetched;
 }
 
 int gateway_fd(const struct gateway *g)

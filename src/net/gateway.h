@@ -27,7 +27,8 @@ struct gateway_options {
 	const json_t *resolve;      /* {"name": ["address", …]} never asked for; NULL: none */
 	uid_t uid;                  /* to become when root; 0: stay */
 	gid_t gid;
-	bool callback; /* ask is called for every request, whatever the policy's "ask" says */
+	const json_t *fetch; /* net/fetch.h: one request of the host itself; NULL: serves a guest */
+	bool callback;       /* ask is called for every request, whatever the policy's "ask" says */
 	gateway_event_fn event;
 	gateway_ask_fn ask; /* NULL: what has to be asked is denied */
 	void *arg;
@@ -71,6 +72,9 @@ int gateway_wait_relay(struct gateway *g, int timeout_ms, struct cordon_error **
 int gateway_begin_execution(struct gateway *g, const char *id, struct cordon_error **reterr);
 int gateway_answer(struct gateway *g, uint64_t id, bool allow, const char *reason,
 		   struct cordon_error **reterr);
+
+/* What became of options.fetch; NULL: nothing yet. The body comes by gateway_relay_fd(). */
+const json_t *gateway_fetched(const struct gateway *g);
 
 struct gateway_counters {
 	uint64_t allowed, denied, bytes_out, bytes_in;

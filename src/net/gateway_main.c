@@ -68,8 +68,10 @@ static int serve(const int fds[static 3], struct cordon_error **reterr)
 		r = hub_new(l, &config, fds[1], fds[2], &e, reterr);
 	if (r == 0) /* after TLS has read its authorities and before a byte of the guest is read */
 		r = confine_self(e->config.ca_file, &confined, reterr);
-	if (r == 0)
+	if (r == 0) {
 		hub_tell_ready(e, &confined);
+		errand_start(e->errand);
+	}
 	if (r == 0)
 		r = loop_run(l, reterr);
 	hub_free(e);

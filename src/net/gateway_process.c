@@ -122,6 +122,8 @@ static json_t *config_json(const struct gateway_options *o)
 		(void)json_object_set_new(obj, "upstream_proxy", json_string(o->upstream_proxy));
 	if (o->resolve)
 		(void)json_object_set_new(obj, "resolve", json_deep_copy(o->resolve));
+	if (o->fetch)
+		(void)json_object_set_new(obj, "fetch", json_deep_copy(o->fetch));
 	return obj;
 }
 
@@ -204,7 +206,8 @@ int gateway_process_start(const struct gateway_options *o, struct gateway_proces
 		return err_errno(reterr, errno, "socketpair");
 	control = pair[0];
 	control_far = pair[1];
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+	if (socketpair(AF_UNIX, (o->fetch ? SOCK_STREAM : SOCK_SEQPACKET) | SOCK_CLOEXEC, 0, pair) <
+	    0)
 		return err_errno(reterr, errno, "socketpair");
 	relay = pair[0];
 	relay_far = pair[1];

@@ -6,7 +6,7 @@
 struct gateway_process {
 	pid_t pid;
 	int control_fd; /* stream: JSON lines */
-	int relay_fd;   /* seqpacket: sockets of the guest's namespace */
+	int relay_fd;   /* seqpacket: sockets of the guest's namespace; stream: a fetched body */
 };
 
 int gateway_process_start(const struct gateway_options *options, struct gateway_process *ret,

@@ -241,6 +241,16 @@ void hub_tell_ready(struct hub *e, const struct confine_result *confined)
 					    confined->has_seccomp));
 }
 
+/* What comes from a guest's side, or goes to the host program: the same descriptor. */
+static int set_up_relay(struct hub *e, struct cordon_error **reterr)
+{
+	if (!e->config.fetch)
+		return loop_add_fd(e->loop, e->relay_fd, EPOLLIN, on_relay, e, &e->relay, reterr);
+	int fd = e->relay_fd;
+	e->relay_fd = -1;
+	return errand_new(e, e->config.fetch, fd, &e->errand, reterr);
+}
+
 static int set_up(struct hub *e, int control_fd, struct cordon_error **reterr)
 {
 	int r = control_open(&e->control, e->loop, control_fd, on_message, e, reterr);
@@ -251,10 +261,11 @@ static int set_up(struct hub *e, int control_fd, struct cordon_error **reterr)
 	for (size_t i = 0; r == 0 && i < e->config.pin_count; i++)
 		r = resolver_pin(e->resolver, &e->config.pins[i].name, &e->config.pins[i].address,
 				 reterr);
-	if (r == 0 && (e->config.secrets.count > 0 || ruleset_has_limits(e->config.rules)))
+	if (r == 0 &&
+	    (e->config.secrets.count > 0 || ruleset_has_limits(e->config.rules) || e->config.fetch))
 		r = tls_store_new(e->config.ca_file, &e->tls, reterr);
 	if (r == 0)
-		r = loop_add_fd(e->loop, e->relay_fd, EPOLLIN, on_relay, e, &e->relay, reterr);
+		r = set_up_relay(e, reterr);
 	if (r == 0)
 		r = loop_add_timer(e->loop, deadline_after_ms(HUB_TICK_MS), on_tick, e, &e->tick,
 				   reterr);
@@ -296,7 +307,9 @@ struct hub *hub_free(struct hub *e)
 	}
 	(void)loop_source_remove(e->tick);
 	(void)loop_source_remove(e->relay);
-	(void)close(e->relay_fd);
+	if (e->relay_fd >= 0)
+		(void)close(e->relay_fd);
+	errand_free(e->errand);
 	resolver_free(e->resolver);
 	control_close(&e->control);
 	synth_free(e->synth);

@@ -6,6 +6,7 @@
 #include "net/config.h"
 #include "net/confine.h"
 #include "net/control.h"
+#include "net/errand.h"
 #include "net/resolve.h"
 #include "net/stream.h"
 #include "net/synth.h"
@@ -21,6 +22,7 @@ enum hub_front {
 	FRONT_DIRECT, /* to a synthetic address: the program knows nothing of a proxy */
 	FRONT_DNS,
 	FRONT_DNS_UDP,
+	FRONT_ERRAND, /* the host program's own: whole URLs, https too, in plain words */
 };
 
 struct listener {
@@ -43,6 +45,7 @@ struct hub {
 	bool has_v6;                  /* the guest's side has synthetic IPv6 addresses */
 	int relay_fd;
 	struct loop_source *relay, *tick;
+	struct errand *errand; /* NULL: serves a guest */
 	struct conn *conns;
 	size_t conn_count, dns_count; /* those for names are counted by themselves */
 	uint64_t next_id;

@@ -154,7 +154,10 @@ static void say(struct conn *c, unsigned status, json_t *body)
 	static const char alert[] = "\x15\x03\x03\x00\x02\x02\x70"; /* fatal, unrecognized name */
 	uint8_t reply[SOCKS_REPLY_SIZE];
 
-	if (c->is_socks) {
+	if (c->front == FRONT_ERRAND) {
+		errand_refused(c->hub->errand, body);
+		conn_abort(c);
+	} else if (c->is_socks) {
 		socks_write_reply(socks_code(status), reply);
 		(void)fifo_add(&c->client.out, reply, sizeof(reply));
 		conn_leave(c);
