@@ -48,7 +48,6 @@ _Noreturn static void session_main(struct request *q, int report)
 	int listener = -1;
 
 	setsid();
-	(void)signal(SIGCHLD, SIG_DFL);
 	/* The place is the same, but a workspace lies over it now. */
 	if (chdir(plan_text(j, j->plan->cwd)) != 0) {
 		plan_fail(j, STAGE_EXEC, 1, errno);
@@ -99,8 +98,9 @@ static int build(struct request *q)
 	return 0;
 }
 
-/* C0 becomes cordon-init, with the descriptors where it looks for them. */
-_Noreturn static void become_reaper(struct request *q, pid_t guest, int listener)
+/* C0 becomes cordon-init, with the descriptors where it looks for them: at once, so that T goes on
+ * while C1 seals itself and sends the filter's listener after. */
+_Noreturn static void become_reaper(struct request *q, pid_t guest, int report)
 {
 	char number[16];
 	char *const argv[] = { "cordon-init", "reap", number, NULL };
@@ -108,17 +108,14 @@ _Noreturn static void become_reaper(struct request *q, pid_t guest, int listener
 	int control = fcntl(q->fds[FD_CONTROL], F_DUPFD_CLOEXEC, PARK);
 	int status = fcntl(q->fds[FD_STATUS], F_DUPFD_CLOEXEC, PARK);
 
-	listener = listener < 0 ? -1 : fcntl(listener, F_DUPFD_CLOEXEC, PARK);
+	report = fcntl(report, F_DUPFD_CLOEXEC, PARK);
 	snprintf(number, sizeof(number), "%d", guest);
-	dup2(control, INIT_FD_CONTROL);
-	dup2(status, INIT_FD_STATUS);
-	if (listener >= 0)
-		dup2(listener, INIT_FD_CGROUP);
-	else
-		close(INIT_FD_CGROUP);
-	syscall(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0);
-	syscall(SYS_close_range, INIT_FD_CGROUP + 1, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
-	syscall(SYS_execveat, INIT_FD_SELF, "", argv, none, AT_EMPTY_PATH);
+	if (dup2(control, INIT_FD_CONTROL) >= 0 && dup2(status, INIT_FD_STATUS) >= 0 &&
+	    dup2(report, INIT_FD_CGROUP) >= 0) {
+		syscall(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0);
+		syscall(SYS_close_range, INIT_FD_CGROUP + 1, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
+		syscall(SYS_execveat, INIT_FD_SELF, "", argv, none, AT_EMPTY_PATH);
+	}
 	plan_fail(&q->job, STAGE_EXEC, 2, errno);
 	_exit(1);
 }
@@ -129,6 +126,9 @@ static int first_process(void *arg)
 	struct request *q = arg;
 	int pair[2];
 
+	/* T ignores the end of its children; a reaper that does so would never hear of its guest's,
+	 * which may come before it has become one. */
+	(void)signal(SIGCHLD, SIG_DFL);
 	if (build(q) < 0)
 		_exit(1);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -146,7 +146,7 @@ static int first_process(void *arg)
 		_exit(1);
 	}
 	q->job.status->guest_pid = (int32_t)guest;
-	become_reaper(q, (pid_t)guest, reaper_receive_fd(pair[0]));
+	become_reaper(q, (pid_t)guest, pair[0]);
 }
 
 static long clone3_call(struct clone3_args *args, int (*fn)(void *), void *arg)

@@ -37,15 +37,19 @@ class Session:
         self.runtime_files = _FILES
         self.tools = {}
         self.validating, self.warnings = False, []
+        self.put = None  # into the module `cordon`
 
     # -- setting up
 
-    def hello(self, template=False):
-        m = {"type": "hello", "version": 1, "token": self.token, "guest": "python",
+    def hello_line(self, token, template=False):
+        m = {"type": "hello", "version": 1, "token": token, "guest": "python",
              "language": "%d.%d.%d" % sys.version_info[:3]}
         if template:
             m["template"] = True
-        self.wire.send(m)
+        return to_bytes(dumps(m)) + b"\n"
+
+    def hello(self, template=False):
+        self.wire.send_bytes(self.hello_line(self.token, template))
 
     def welcome(self, answer):
         if answer is None or answer.get("type") != "welcome":
@@ -53,12 +57,7 @@ class Session:
         self.options = answer.get("guest_options") or {}
 
     def prepare(self):
-        """What the code sees, by the host's options."""
-        o = self.options
-        self.result_name = o.get("result_name") or "result"
-        self.message_bytes = o.get("message_bytes") or self.message_bytes
-        self.rpc_bytes = o.get("rpc_bytes") or self.rpc_bytes
-        _change_env(o.get("env"))
+        """What the code sees, whatever the host's options: a template does it once for all."""
         sys.modules["__main__"] = self.module
         builtins.display = self.display
         module, put = tools.locked_module("cordon", "The host's tools, and display().")
@@ -66,13 +65,23 @@ class Session:
         put("display", self.display)
         put("call", lambda name, **args: self.call_tool(name, args))
         put("_show_figures", lambda: rich.figures(self.emit))
-        self.tools = tools.install(o.get("tools"), self.call_tool, put, self.globals)
+        self.put = put
         put("is_tool", lambda name: name in self.tools)
         builtins.ToolError = tools.ToolError
         sys.modules["cordon"] = module
         tools.memory.add_module("cordon_figures", rich.BACKEND, "cordon_figures.py")
         if os.environ.get("MPLBACKEND", "agg").lower() == "agg":
             os.environ["MPLBACKEND"] = "module://cordon_figures"
+
+    def adapt(self):
+        """What the code sees, by the host's options."""
+        o = self.options
+        self.result_name = o.get("result_name") or "result"
+        self.message_bytes = o.get("message_bytes") or self.message_bytes
+        self.rpc_bytes = o.get("rpc_bytes") or self.rpc_bytes
+        _change_env(o.get("env"))
+        if o.get("tools"):
+            self.tools = tools.install(o["tools"], self.call_tool, self.put, self.globals)
         modules = o.get("modules", "*")
         if modules != "*" and modules != ["*"]:
             tools.ImportRule(list(modules), self.runtime_files).install()
@@ -184,15 +193,13 @@ class Session:
         """(code of all but a last expression, that expression's code, whether the result's name is
         assigned). Either code may be None."""
         flags = self.flags | 0x2000  # PyCF_ALLOW_TOP_LEVEL_AWAIT
+        last = self.compile_expression(code, name, flags)
+        if last is not None:
+            return None, last, False
         tree = compile(code, name, "exec", flags | 0x400, True)  # PyCF_ONLY_AST
         if self.validating:
             self.warnings = self.advice(code, tree)
-        cache = sys.modules.get("linecache")
-        if cache is None:
-            import linecache as cache
-        cache.cache[name] = (len(code), None, code.splitlines(True), name)
-        if self.count > 1000:
-            cache.cache.pop("<execution %d>" % (self.count - 1000), None)
+        self.remember(code, name)
         stores = self.result_name in code and _stores(tree, self.result_name)
         last = None
         if tree.body and type(tree.body[-1]).__name__ == "Expr":
@@ -207,14 +214,39 @@ class Session:
             last = compile(ast.Expression(last.value), name, "eval", flags, True)
         return body, last, stores
 
-    def advice(self, code, tree):
-        """What the code calls that a sandbox may restrict; nothing of it has run yet."""
+    def is_watched(self, code):
+        """Whether it may have a word that advice() looks for."""
         global _check
         if _check is None:
             _check = _load("cordon_check")
-        if code.isascii() and not any(w in code for w in _check.WORDS):
-            return []
-        return _check.advice(tree)[:64]
+        return not code.isascii() or any(w in code for w in _check.WORDS)
+
+    def advice(self, code, tree):
+        """What the code calls that a sandbox may restrict; nothing of it has run yet."""
+        return _check.advice(tree)[:64] if self.is_watched(code) else []
+
+    def compile_expression(self, code, name, flags):
+        """The code of what is one expression on one line, else None: without a syntax tree, whose
+        objects touch many pages that a session shares with its template."""
+        if len(code) > 200 or "\n" in code or "=" in code or code[:1] in " \t\f;":
+            return None
+        if self.validating and self.is_watched(code):
+            return None
+        try:
+            last = compile(code, name, "eval", flags, True)
+        except (SyntaxError, ValueError):
+            return None  # a statement, or wrong: then the other way says so
+        self.remember(code, name)
+        return last
+
+    def remember(self, code, name):
+        """The lines of the code, for tracebacks."""
+        cache = sys.modules.get("linecache")
+        if cache is None:
+            import linecache as cache
+        cache.cache[name] = (len(code), None, code.splitlines(True), name)
+        if self.count > 1000:
+            cache.cache.pop("<execution %d>" % (self.count - 1000), None)
 
     def go(self, code, g):
         if code.co_flags & 0x80:  # CO_COROUTINE: there is a top-level await
@@ -539,6 +571,7 @@ def main(argv, load):
     else:
         session.hello()
         session.welcome(wire.next())
-    session.prepare()
+        session.prepare()
+        session.adapt()
     session.run()
     return 0

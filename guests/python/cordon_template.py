@@ -4,7 +4,6 @@ import gc
 import os
 import sys
 
-SPAWN_FDS = 9  # docs/wire.md
 _WARM = ("ast", "base64", "collections", "contextlib", "copy", "csv", "dataclasses",
          "datetime", "decimal", "functools", "inspect", "io", "itertools", "json", "keyword",
          "linecache", "math", "random", "re", "statistics", "string", "tempfile", "textwrap",
@@ -15,24 +14,44 @@ _WARM_CODE = "x = [i for i in range(9)]\nimport math\nprint(math.sqrt(2), len(x)
 def serve(session, session_type, wire_type):
     """Returns in each session, never in the template."""
     session.hello(template=True)
-    requests = _Requests()
-    session.welcome(requests.next())
-    options = session.options
-    lib = _Library()
+    session.welcome(_welcome())
     for name in _WARM:
         _import(name)
-    for name in options.get("preload") or ():
+    for name in session.options.get("preload") or ():
         _import(name)
     warm(session_type(session.wire, ""))
+    # The session itself is made here, once for all: what it does before its first execution is
+    # little, because all that it touches is copied, page by page.
+    made = session_type(wire_type(), "")
+    made.options = session.options
+    made.prepare()
+    lib = _Library(made)
     gc.collect()
     gc.freeze()
-    while True:
-        token, fds = requests.spawn()
-        if lib.fork(fds) == 0:
-            requests.sock.detach()  # or the object's end would close descriptor 3
-            return _become(session_type, wire_type, token, fds)
-        for fd in fds:
-            os.close(fd)
+    lib.serve()
+    made.wire.pid = os.getpid()
+    renew()
+    made.welcome(made.wire.next())
+    made.adapt()
+    if made.options.get("ahead") and made.wire.idle(3):
+        warm(session_type(made.wire, ""))  # take the page faults before anyone waits
+    return made
+
+
+def _welcome():
+    """The host's first line and not a byte more: what follows brings descriptors, which a plain
+    read would throw away."""
+    import _socket
+    import json
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, 3)
+    line = b""
+    while not line.endswith(b"\n"):
+        data = sock.recv(65536, _socket.MSG_PEEK)
+        if not data:
+            os._exit(0)
+        line += sock.recv(data.find(b"\n") + 1 or len(data))
+    sock.detach()  # or the object's end would close descriptor 3
+    return json.loads(line)
 
 
 def _import(name):
@@ -60,83 +79,27 @@ def warm(session):
     sys.modules["linecache"].cache.clear()
 
 
-class _Requests:
-    """Lines from the host and the descriptors that came with them. Nothing else may read the
-    socket: a plain read would throw descriptors away."""
-
-    def __init__(self):
-        import _socket
-        self.sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, 3)
-        self.rest, self.fds = b"", []
-
-    def next(self):
-        import json
-        import struct
-        while b"\n" not in self.rest:
-            data, ancillary, _, _ = self.sock.recvmsg(65536, 256)
-            for level, kind, raw in ancillary:
-                if (level, kind) == (1, 1):  # SOL_SOCKET, SCM_RIGHTS
-                    self.fds += struct.unpack("%di" % (len(raw) // 4), raw[:len(raw) // 4 * 4])
-            if not data:
-                os._exit(0)
-            self.rest += data
-        line, _, self.rest = self.rest.partition(b"\n")
-        return json.loads(line)
-
-    def spawn(self):
-        while True:
-            m = self.next()
-            if m.get("type") == "exit":
-                os._exit(0)
-            if m.get("type") == "spawn" and len(self.fds) >= SPAWN_FDS:
-                fds, self.fds = self.fds[:SPAWN_FDS], self.fds[SPAWN_FDS:]
-                return m["token"], fds
-
-
 class _Library:
-    """cordon_guest_fork() of libguest, called with the interpreter's lock held and its own at-fork
-    hooks around it (they renew `random` and forget other threads)."""
+    """cordon_guest_serve() of libguest, called with the interpreter's lock held and its own at-fork
+    hooks around it (they renew `random` and forget other threads). A template stays before the fork
+    for ever."""
 
-    def __init__(self):
+    def __init__(self, session):
         import ctypes
         path = os.environ.get("CORDON_LIBGUEST") or "/run/cordon/libguest.so"
-        self.lib = ctypes.PyDLL(path)
-        self.array = ctypes.c_int * SPAWN_FDS
-        self.lib.cordon_guest_fork.argtypes = [self.array]
-        self.lib.cordon_guest_fork.restype = ctypes.c_int
-        self.api = ctypes.pythonapi
-        for f in ("PyOS_BeforeFork", "PyOS_AfterFork_Child", "PyOS_AfterFork_Parent"):
-            getattr(self.api, f).restype = None
+        self.wait = ctypes.PyDLL(path).cordon_guest_serve
+        self.wait.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+        self.wait.restype = None
+        self.before = ctypes.pythonapi.PyOS_BeforeFork
+        self.after = ctypes.pythonapi.PyOS_AfterFork_Child
+        self.before.restype = self.after.restype = None
+        self.hello = session.hello_line("@").split(b"@")
 
-    def fork(self, fds):
-        numbers = self.array(*fds)
-        self.api.PyOS_BeforeFork()
-        pid = self.lib.cordon_guest_fork(numbers)
-        if pid == 0:
-            self.api.PyOS_AfterFork_Child()
-        else:
-            self.api.PyOS_AfterFork_Parent()
-        return pid
-
-
-def _become(session_type, wire_type, token, fds):
-    """The new session: its own descriptors, its own randomness."""
-    os.dup2(fds[0], 3, False)
-    for i in (0, 1, 2):
-        os.dup2(fds[i + 1], i, True)
-    for fd in fds:
-        if fd > 3:
-            try:
-                os.close(fd)
-            except OSError:  # the library has closed its own four
-                pass
-    renew()
-    session = session_type(wire_type(), token)
-    session.hello()
-    session.welcome(session.wire.next())
-    if session.wire.idle(3):  # made ahead of time: take the page faults before anyone waits
-        warm(session_type(session.wire, ""))
-    return session
+    def serve(self):
+        head, tail = self.hello
+        self.before()
+        self.wait(head, tail)
+        self.after()
 
 
 def renew():

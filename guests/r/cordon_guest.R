@@ -145,7 +145,7 @@ if ("--validate" %in% commandArgs(TRUE)) {
 
 # ---- state of the session
 
-token <- .Call(wire_token)
+token <- .Call(wire_token, "--template" %in% commandArgs(TRUE))
 options <- list()
 message_bytes <- 2^20
 rpc_bytes <- 2^23
@@ -532,13 +532,20 @@ execute <- function(m) {
 
 # ---- starting
 
-hello <- function(template = FALSE) {
-	version <- paste(R.version$major, R.version$minor, sep = ".")
-	.Call(wire_send, sprintf('{"type":"hello","version":1,"token":"%s","guest":"r","language":"%s"%s}', token,
-		version, if (template) ',"template":true' else ""))
+# The first line, in two parts: the token belongs between them.
+hello_parts <- function(template = FALSE) c('{"type":"hello","version":1,"token":"',
+	sprintf('","guest":"r","language":"%s.%s"%s}', R.version$major, R.version$minor,
+		if (template) ',"template":true' else ""))
+
+welcome <- function() {
 	m <- .Call(wire_next)
 	if (is.null(m) || !identical(m$type, "welcome")) quit_now(status = 0)
 	options <<- m$options
+}
+
+hello <- function(template = FALSE) {
+	.Call(wire_send, paste(hello_parts(template), collapse = token))
+	welcome()
 }
 
 prepare <- function() {
@@ -593,10 +600,11 @@ template <- function() {
 	warm()
 	emit <<- emit_kept
 	gc()
-	token <<- .Call(fork_serve, library_path("CORDON_LIBGUEST", "libguest.so"))
+	parts <- hello_parts()
+	.Call(fork_serve, library_path("CORDON_LIBGUEST", "libguest.so"), parts[1], paste0(parts[2], "\n"))
 	seed()
-	hello()
-	if (.Call(wire_idle, 3L)) warm("1+1") # made ahead of time: take the page faults before anyone waits
+	welcome()
+	if (isTRUE(options$ahead) && .Call(wire_idle, 3L)) warm("1+1") # take the page faults before anyone waits
 }
 
 serve <- function() {

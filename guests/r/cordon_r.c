@@ -10,11 +10,11 @@
 	}
 
 static const R_CallMethodDef routines[] = {
-	ROUTINE(wire_token, 0),      ROUTINE(wire_send, 1),    ROUTINE(wire_next, 0),
+	ROUTINE(wire_token, 1),      ROUTINE(wire_send, 1),    ROUTINE(wire_next, 0),
 	ROUTINE(wire_call, 3),       ROUTINE(wire_encode, 3),  ROUTINE(wire_output, 5),
 	ROUTINE(wire_flush, 0),      ROUTINE(wire_context, 0), ROUTINE(wire_random, 0),
 	ROUTINE(wire_quote, 1),      ROUTINE(wire_text, 1),    ROUTINE(wire_address, 2),
-	ROUTINE(wire_interrupts, 1), ROUTINE(wire_idle, 1),    ROUTINE(fork_serve, 1),
+	ROUTINE(wire_interrupts, 1), ROUTINE(wire_idle, 1),    ROUTINE(fork_serve, 3),
 	{ NULL, NULL, 0 },
 };
 

@@ -33,7 +33,7 @@ bool instant_parse_date(struct json v, double *ret_days);
 bool instant_parse_datetime(struct json v, double *ret_seconds);
 
 /* The wire. */
-SEXP wire_token(void);                            /* takes it out of the environment */
+SEXP wire_token(SEXP template);                   /* takes it out of the environment */
 SEXP wire_send(SEXP text);                        /* one line */
 SEXP wire_next(void);                             /* the next message as a list; NULL at the end */
 SEXP wire_context(void);                          /* of the message that wire_next gave last */
@@ -48,14 +48,7 @@ SEXP wire_text(SEXP v);     /* how a plain number or word prints; NULL: ask R */
 SEXP wire_random(void);     /* an integer from the kernel */
 SEXP wire_idle(SEXP ms);    /* whether nothing comes for so long */
 
-/* For a template: the next line, and the descriptors that came and nobody took yet. */
-#define WIRE_FDS 9
-struct wire_fds {
-	int fd[2 * WIRE_FDS];
-	size_t count;
-};
-struct json wire_line(struct wire_fds **ret_fds);
 void wire_renew(void); /* in the session that was forked: nothing of the template's wire is left */
 
-/* A template's wait: returns the token in each new session. */
-SEXP fork_serve(SEXP library);
+/* A template's wait: returns in each new session, after its hello (its parts around the token). */
+SEXP fork_serve(SEXP library, SEXP head, SEXP tail);

@@ -17,15 +17,16 @@
 extern int R_interrupts_pending;
 extern Rboolean R_interrupts_suspended;
 
-static struct wire_fds fds;
+static bool is_template;
 static struct bytes in;   /* what was read and not yet taken */
 static struct bytes line; /* the message being looked at */
 static pid_t owner;       /* a child that the code forks may not speak */
 
-SEXP wire_token(void)
+SEXP wire_token(SEXP template)
 {
 	char token[65] = "", *t = getenv("CORDON_TOKEN");
 	owner = getpid();
+	is_template = Rf_asLogical(template) == TRUE;
 	if (t) {
 		snprintf(token, sizeof(token), "%s", t);
 		for (char *p = t; *p; p++) /* also in what /proc shows of the environment */
@@ -129,35 +130,24 @@ SEXP wire_text(SEXP v)
 	return out;
 }
 
-/* Reads once, with the descriptors that a spawn request brings; false at the end of the stream. */
+/* Reads once; false at the end of the stream. A template reads not a byte more than the line: what
+ * follows brings descriptors, which a plain read would throw away. */
 static bool fill(void)
 {
 	static char data[65536];
-	char control[CMSG_SPACE(sizeof(int) * WIRE_FDS)];
-	struct iovec iov = { data, sizeof(data) };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control,
-			    .msg_controllen = sizeof(control) };
+	size_t want = sizeof(data);
 	ssize_t n;
-	do
-		n = recvmsg(R_WIRE, &m, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	do {
+		n = is_template ? recv(R_WIRE, data, want, MSG_PEEK) : 1;
+		if (n > 0 && is_template) {
+			char *nl = memchr(data, '\n', (size_t)n);
+			want = nl ? (size_t)(nl - data) + 1 : (size_t)n;
+		}
+		if (n > 0)
+			n = recv(R_WIRE, data, want, 0);
+	} while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return false;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
-		size_t k = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < k; i++) {
-			int fd;
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (fds.count < sizeof(fds.fd) / sizeof(fds.fd[0]))
-				fds.fd[fds.count++] = fd;
-			else
-				close(fd);
-		}
-	}
 	bytes_add(&in, data, (size_t)n);
 	return true;
 }
@@ -177,22 +167,9 @@ static bool take_line(void)
 	return true;
 }
 
-struct json wire_line(struct wire_fds **ret_fds)
-{
-	*ret_fds = &fds;
-	for (;;) {
-		while (!take_line())
-			if (!fill())
-				_exit(0);
-		if (json_check(line.data, line.len))
-			return (struct json){ line.data, line.len };
-	}
-}
-
 void wire_renew(void)
 {
-	in.len = 0;
-	fds.count = 0;
+	is_template = false;
 	owner = getpid();
 }
 

@@ -38,7 +38,7 @@ static void make_one(struct cordon_pool *p)
 
 	p->is_making = true;
 	pthread_mutex_unlock(&p->lock);
-	int r = cordon_session_open(&p->options, &s, &e);
+	int r = session_open(&p->options, true, &s, &e);
 	pthread_mutex_lock(&p->lock);
 	p->is_making = false;
 	cordon_error_free(p->last_error);
@@ -141,7 +141,7 @@ int cordon_pool_new(const struct cordon_pool_options *opts, struct cordon_pool *
 	pthread_cond_init(&p->changed, NULL);
 	r = copy_options(p, opts, reterr);
 	if (r == 0)
-		r = cordon_session_open(&p->options, &p->idle[0], reterr);
+		r = session_open(&p->options, true, &p->idle[0], reterr);
 	if (r == 0) {
 		p->idle_count = 1;
 		p->has_thread = pthread_create(&p->thread, NULL, keep_filled, p) == 0;

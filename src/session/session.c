@@ -69,7 +69,10 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 	struct template *t = NULL;
 	size_t len;
 	cleanup_free char *tools = desk_describe(s->desk);
-	cleanup_free char *welcome = tools ? welcome_line(&s->policy, tools, s->env, &len) : NULL;
+	struct welcome_options w = {
+		.policy = &s->policy, .tools = tools, .env = s->env, .ahead = s->is_ahead
+	};
+	cleanup_free char *welcome = tools ? welcome_line(&w, &len) : NULL;
 
 	if (!welcome)
 		return err_errno(reterr, ENOMEM, "greet the guest");
@@ -196,10 +199,17 @@ static int add_env(struct cordon_session *s, const char *const *env, struct cord
 int cordon_session_open(const struct cordon_session_options *opts, struct cordon_session **ret,
 			struct cordon_error **reterr)
 {
+	return session_open(opts, false, ret, reterr);
+}
+
+int session_open(const struct cordon_session_options *opts, bool ahead, struct cordon_session **ret,
+		 struct cordon_error **reterr)
+{
 	struct cordon_session *s = mem_alloc(sizeof(*s));
 
 	if (!s)
 		return err_errno(reterr, ENOMEM, "open a session");
+	s->is_ahead = ahead;
 	int r = init_session(s, opts, reterr);
 	if (r == 0)
 		r = add_env(s, opts->env, reterr);

@@ -29,7 +29,7 @@ struct cordon_session {
 	struct audit *audit;
 	struct desk *desk;       /* where its tool calls are handled */
 	struct network *network; /* its gateway; NULL: the policy opens nothing */
-	bool is_cold;
+	bool is_cold, is_ahead;
 	char *directory; /* where the code starts; NULL: /home/user */
 
 	pthread_mutex_t lock; /* of the fields below */
@@ -42,6 +42,10 @@ struct cordon_session {
 	struct persist *persist;     /* its persistent name; NULL: ephemeral */
 	uint64_t executions, next_id;
 };
+
+/* cordon_session_open; ahead: before anyone asks for it. */
+int session_open(const struct cordon_session_options *opts, bool ahead, struct cordon_session **ret,
+		 struct cordon_error **reterr);
 
 /* A fresh engine in place of the old one, greeted and ready. The caller holds the session busy. */
 int session_start_engine(struct cordon_session *s, struct cordon_error **reterr);

@@ -85,7 +85,8 @@ static int start_box(struct template *t, const char *token, struct cordon_error 
 static int greet(struct template *t, struct cordon_error **reterr)
 {
 	size_t len;
-	cleanup_free char *line = welcome_line(&t->policy, NULL, NULL, &len);
+	cleanup_free char *line =
+		welcome_line(&(struct welcome_options){ .policy = &t->policy }, &len);
 	deadline_ns deadline = deadline_after_ms(ENGINE_START_MS);
 	struct wire_message m;
 	int r = line ? box_wait_ready(t->box, deadline, reterr) : -CORDON_NOMEM;

@@ -1,11 +1,18 @@
 /* session/welcome.h - the line that answers a guest's hello (docs/wire.md). */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/json.h"
 #include "policy/policy.h"
 
-/* tools: JSON text of an array of descriptions or NULL; env: object or NULL. To be freed; NULL: no
- * memory. */
-char *welcome_line(const struct policy *p, const char *tools, json_t *env, size_t *ret_len);
+struct welcome_options {
+	const struct policy *policy;
+	const char *tools; /* JSON text of an array of descriptions; NULL: none */
+	json_t *env;       /* an object; NULL: none */
+	bool ahead;        /* nobody waits yet: the guest may use the time */
+};
+
+/* To be freed; NULL: no memory. */
+char *welcome_line(const struct welcome_options *o, size_t *ret_len);

@@ -237,7 +237,7 @@ class Template(Guest):
         g.pipes = [os.pipe(), os.pipe(), os.pipe()]
         null = os.open("/dev/null", os.O_RDWR)
         fds = [theirs.fileno(), g.pipes[0][0], g.pipes[1][1], g.pipes[2][1]] + [null] * 5
-        line = json.dumps({"type": "spawn", "token": g.token}).encode() + b"\n"
+        line = b'{"type":"spawn","token":"%s"}\n' % g.token.encode()
         self.sock.sendmsg([line], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
         theirs.close()
         for fd in (null, g.pipes[0][0], g.pipes[1][1], g.pipes[2][1]):
@@ -277,7 +277,8 @@ def forklib():
         d = tempfile.mkdtemp(prefix="forklib-")
         path = os.path.join(d, "libguest.so")
         subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", path,
-                        os.path.join(TOP, "tests/guests/forklib.c")], check=True)
+                        "-D_GNU_SOURCE", os.path.join(TOP, "tests/guests/forklib.c"),
+                        os.path.join(TOP, "guests/lib/serve.c")], check=True)
         _forklib.append(path)
         import atexit
         atexit.register(shutil.rmtree, d, True)

@@ -1,12 +1,13 @@
-/* tests/guests/forklib.c - cordon_guest_fork() without namespaces, for tests of template mode. */
+/* tests/guests/forklib.c - cordon_guest_fork() without namespaces, for tests of template mode;
+ * built with guests/lib/serve.c. */
 #include <signal.h>
 #include <unistd.h>
 
-int cordon_guest_fork(const int fds[9]);
+int cordon_guest_fork(const int *fds);
 
-int cordon_guest_fork(const int fds[9])
+int cordon_guest_fork(const int *fds)
 {
-	/* As the real one: the last five descriptors of the library are its own to close, in the
+	/* As the real one: the last five descriptors are the library's own to close, in the
 	 * session. */
 	signal(SIGCHLD, SIG_IGN);
 	pid_t pid = fork();

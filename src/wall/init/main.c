@@ -226,7 +226,10 @@ int main(int argc, char **argv)
 	if (argc > 2 && strcmp(argv[1], "reap") == 0) {
 		if (plan_map(&j, INIT_FD_PLAN, INIT_FD_STATUS) < 0)
 			return 125;
-		reaper_run(&j, (pid_t)strtol(argv[2], NULL, 10), INIT_FD_CONTROL, INIT_FD_CGROUP);
+		/* The session sends the listener of its filter once it has sealed itself. */
+		int listener = reaper_receive_fd(INIT_FD_CGROUP);
+		close(INIT_FD_CGROUP);
+		reaper_run(&j, (pid_t)strtol(argv[2], NULL, 10), INIT_FD_CONTROL, listener);
 	}
 	if (plan_map(&j, INIT_FD_PLAN, INIT_FD_STATUS) < 0)
 		return 125;

@@ -1,0 +1,155 @@
+/* guests/lib/serve.c - a template's wait for spawn requests (docs/wire.md), in C for all of them:
+ * an interpreter that runs no code of its own between two forks dirties none of the pages that it
+ * shares with its sessions. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { WIRE = 3, FDS = 9, MAX_FDS = 18, TOKEN = 64, LINE = 4096 };
+
+/* fork.c */
+int cordon_guest_fork(const int *fds);
+
+/* One thread, and the session's copy is its own. */
+static struct {
+	char text[LINE];
+	size_t len;
+	int fds[MAX_FDS]; /* that came and no request took yet */
+	size_t count;
+} in;
+
+static void take_fds(struct msghdr *m)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (in.count < MAX_FDS)
+				in.fds[in.count++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+/* Reads once; false at the end of the stream. */
+static bool fill(void)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(FDS * sizeof(int))];
+	} u;
+	struct iovec iov = { .iov_base = in.text + in.len, .iov_len = LINE - in.len };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = u.room,
+			    .msg_controllen = sizeof(u.room) };
+	ssize_t n;
+
+	do
+		n = recvmsg(WIRE, &m, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return false;
+	in.len += (size_t)n;
+	take_fds(&m);
+	return true;
+}
+
+static void drop(size_t n)
+{
+	in.len -= n;
+	memmove(in.text, in.text + n, in.len);
+}
+
+static void drop_fds(void)
+{
+	in.count -= FDS;
+	memmove(in.fds, in.fds + FDS, in.count * sizeof(int));
+}
+
+/* The token of the next spawn request, whose descriptors are the first of in.fds. False when there
+ * will be none. The lines come from the host: this is no place to check them. */
+static bool next_request(char token[TOKEN])
+{
+	static const char key[] = "\"token\":\"", spawn[] = "{\"type\":\"spawn\"";
+
+	for (;;) {
+		char *end = memchr(in.text, '\n', in.len);
+
+		if (!end) {
+			if (in.len == LINE || !fill())
+				return false;
+			continue;
+		}
+		size_t len = (size_t)(end - in.text) + 1;
+		const char *at = memmem(in.text, len, key, sizeof(key) - 1);
+		bool is_spawn = len > sizeof(spawn) && in.count >= FDS &&
+				memcmp(in.text, spawn, sizeof(spawn) - 1) == 0 && at &&
+				(size_t)(end - at) > sizeof(key) - 1 + TOKEN;
+
+		if (is_spawn)
+			memcpy(token, at + sizeof(key) - 1, TOKEN);
+		else if (memmem(in.text, len, "\"exit\"", 6))
+			return false;
+		drop(len);
+		if (is_spawn)
+			return true;
+	}
+}
+
+/* In the session: its own descriptors in their places. The library has closed its own. */
+static void move_in(void)
+{
+	dup3(in.fds[0], WIRE, O_CLOEXEC);
+	for (int i = 0; i < 3; i++)
+		dup2(in.fds[i + 1], i);
+	for (int i = 0; i < 4; i++)
+		close(in.fds[i]);
+}
+
+static void say_hello(const char *head, const char *token, const char *tail)
+{
+	struct iovec v[] = { { (void *)(uintptr_t)head, strlen(head) },
+			     { (void *)(uintptr_t)token, TOKEN },
+			     { (void *)(uintptr_t)tail, strlen(tail) } };
+
+	if (writev(WIRE, v, 3) < 0)
+		_exit(0);
+}
+
+/* Returns in each session, with its descriptors in place and its hello sent (head, token, tail);
+ * never in the template. */
+__attribute__((visibility("default"))) void cordon_guest_serve(const char *head, const char *tail);
+
+void cordon_guest_serve(const char *head, const char *tail)
+{
+	char token[TOKEN];
+
+	while (next_request(token)) {
+		int fds[FDS];
+
+		memcpy(fds, in.fds, sizeof(fds));
+		if (cordon_guest_fork(fds) == 0) {
+			move_in();
+			say_hello(head, token, tail);
+			explicit_bzero(token, sizeof(token));
+			explicit_bzero(in.text, sizeof(in.text));
+			return;
+		}
+		for (int i = 0; i < FDS; i++)
+			close(fds[i]);
+		drop_fds();
+	}
+	_exit(0);
+}
