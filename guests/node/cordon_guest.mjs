@@ -25,7 +25,9 @@ const hidden = (name, value) =>
 
 // ---- the wire
 
-let rest = Buffer.alloc(0);
+const EMPTY = Buffer.alloc(0);
+let rest = EMPTY;
+let parts = []; // of a line whose end has not come
 const chunk = Buffer.allocUnsafe(65536);
 
 function send(line) {
@@ -38,10 +40,14 @@ function receive() {
   for (;;) {
     const nl = rest.indexOf(10);
     if (nl >= 0) {
-      const line = rest.subarray(0, nl).toString();
+      parts.push(rest.subarray(0, nl));
+      const line = (parts.length > 1 ? Buffer.concat(parts) : parts[0]).toString();
+      parts = [];
       rest = rest.subarray(nl + 1);
       return parse(line);
     }
+    if (rest.length) parts.push(rest);
+    rest = EMPTY;
     let n;
     try {
       n = fs.readSync(WIRE, chunk);
@@ -50,7 +56,7 @@ function receive() {
       return null;
     }
     if (!n) return null;
-    rest = Buffer.concat([rest, chunk.subarray(0, n)]);
+    rest = Buffer.from(chunk.subarray(0, n));
   }
 }
 
@@ -298,21 +304,23 @@ const CHECKS = {
   integer: (v) => Number.isInteger(v) || typeof v === 'bigint', string: (v) => typeof v === 'string',
   character: (v) => typeof v === 'string', boolean: (v) => typeof v === 'boolean',
   logical: (v) => typeof v === 'boolean', array: Array.isArray, list: isObject, object: isObject,
-  'data.frame': isObject, null: (v) => v === null,
+  'data.frame': isObject, null: (v) => v === null, bytes: (v) => ArrayBuffer.isView(v) || v instanceof ArrayBuffer,
 };
 const kindOf = (v) => (v === null ? 'null' : Array.isArray(v) ? 'array' : typeof v);
 
+const toolBytes = new Map(); // what the arguments of each may have
+
 function callTool(name, args) {
   if (!current) throw new ToolError('tools can only be called while an execution runs');
-  const id = current.id, call = ++current.calls;
+  const id = current.id, call = ++current.calls, limit = toolBytes.get(name) ?? messageBytes;
   let line;
   try {
-    line = `{"type":"tool_call","id":${id},"call":${call},"tool":${quote(name)},"args":${encode(args, messageBytes)}}`;
+    line = `{"type":"tool_call","id":${id},"call":${call},"tool":${quote(name)},"args":${encode(args, limit)}}`;
   } catch (e) {
     throw new ToolError(`Tool '${name}': an argument cannot cross: ${e.message}`);
   }
   const size = Buffer.byteLength(line) + 1;
-  if (size > messageBytes) throw new ToolError(`IPC message too large (${size} bytes, max ${messageBytes})`);
+  if (size > limit) throw new ToolError(`IPC message too large (${size} bytes, max ${limit})`);
   send(line);
   for (;;) {
     const m = receive();
@@ -343,7 +351,8 @@ function makeTool(spec) {
   const tool = (...given) => {
     if (spec.command && names.every((n) => n === 'args' || n === 'stdin')) {
       const last = given[given.length - 1];
-      const stdin = isObject(last) && 'stdin' in last ? given.pop().stdin : '';
+      let stdin = isObject(last) && 'stdin' in last ? given.pop().stdin : '';
+      if (typeof stdin === 'string' && stdin.includes('\0')) stdin = Buffer.from(stdin);
       return callTool(name, { args: given.map(String), stdin });
     }
     const args = bind(given);
@@ -374,6 +383,7 @@ function installTools(specs) {
   const tools = { call: callTool };
   for (const spec of specs ?? []) {
     const tool = tools[spec.name] = makeTool(spec);
+    toolBytes.set(spec.name, spec.argument_bytes);
     const parts = spec.name.split('.').filter(Boolean);
     if (parts.length < 2) {
       hidden(spec.name, tool);

@@ -35,7 +35,7 @@ class Session:
         self.globals["__builtins__"] = builtins
         self.stdout, self.stderr = sys.stdout, sys.stderr
         self.runtime_files = _FILES
-        self.tools = {}
+        self.tools, self.tool_bytes = {}, {}
         self.validating, self.warnings = False, []
         self.put = None  # into the module `cordon`
 
@@ -82,6 +82,7 @@ class Session:
         _change_env(o.get("env"))
         if o.get("tools"):
             self.tools = tools.install(o["tools"], self.call_tool, self.put, self.globals)
+            self.tool_bytes = {t["name"]: t.get("argument_bytes") for t in o["tools"]}
         modules = o.get("modules", "*")
         if modules != "*" and modules != ["*"]:
             tools.ImportRule(list(modules), self.runtime_files).install()
@@ -420,15 +421,15 @@ class Session:
         return values.decode(m.get("value"))
 
     def tool_line(self, ident, call, name, args):
+        limit = self.tool_bytes.get(name) or self.message_bytes
         try:
-            form = values.encode(dict(args), self.message_bytes)
+            form = values.encode(dict(args), limit)
         except values.ValueFormError as e:
             raise tools.ToolError("Tool '%s': an argument cannot cross: %s" % (name, e)) from None
         line = to_bytes(dumps({"type": "tool_call", "id": ident, "call": call, "tool": str(name),
                                 "args": form})) + b"\n"
-        if len(line) > self.message_bytes:
-            raise tools.ToolError("IPC message too large (%d bytes, max %d)"
-                                  % (len(line), self.message_bytes))
+        if len(line) > limit:
+            raise tools.ToolError("IPC message too large (%d bytes, max %d)" % (len(line), limit))
         return line
 
     def display(self, *objects):

@@ -61,7 +61,7 @@ _CHECKS = {
     "array": lambda v: isinstance(v, (list, tuple, set, frozenset)) or hasattr(v, "tolist"),
     "list": lambda v: isinstance(v, (list, tuple, dict, set, frozenset)) or hasattr(v, "tolist"),
     "object": lambda v: isinstance(v, dict), "data.frame": _is_frame,
-    "null": lambda v: v is None,
+    "null": lambda v: v is None, "bytes": lambda v: isinstance(v, (bytes, bytearray, memoryview)),
 }
 
 
@@ -116,6 +116,8 @@ def make_function(spec, call):
         return call(name, kwargs)
 
     def run(*args, stdin=""):
+        if isinstance(stdin, str) and "\0" in stdin:
+            stdin = stdin.encode("utf-8", "surrogatepass")
         return call(name, {"args": [a if isinstance(a, str) else str(a) for a in args],
                            "stdin": stdin})
 

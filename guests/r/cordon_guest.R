@@ -149,6 +149,7 @@ token <- .Call(wire_token, "--template" %in% commandArgs(TRUE))
 options <- list()
 message_bytes <- 2^20
 rpc_bytes <- 2^23
+tool_bytes <- list()
 result_name <- "result"
 id <- "0"
 calls <- 0
@@ -238,10 +239,10 @@ send_frame <- function(x) {
 
 words <- c(number = "numeric", numeric = "numeric", double = "numeric", string = "character",
 	character = "character", boolean = "logical", logical = "logical", integer = "integer",
-	array = "list", list = "list", object = "list", data.frame = "data.frame")
+	array = "list", list = "list", object = "list", data.frame = "data.frame", bytes = "raw")
 is_whole <- function(x) is.integer(x) || is.numeric(x) && all(is.finite(x)) && all(x == trunc(x))
 checks <- list(numeric = is.numeric, character = is.character, logical = is.logical, integer = is_whole,
-	list = function(x) is.list(x) || is.atomic(x) && !is.null(x), data.frame = is.data.frame)
+	list = function(x) is.list(x) || is.atomic(x) && !is.null(x), data.frame = is.data.frame, raw = is.raw)
 
 tool_error <- function(message, call = NULL)
 	structure(class = c("ToolError", "error", "condition"), list(message = message, call = call))
@@ -249,7 +250,8 @@ tool_error <- function(message, call = NULL)
 call_tool <- function(name, args) {
 	if (!running) stop(tool_error("tools can only be called while an execution runs"))
 	calls <<- calls + 1
-	answer <- .Call(wire_call, name, args, list(id, calls, message_bytes, printed))
+	limit <- tool_bytes[[name]]
+	answer <- .Call(wire_call, name, args, list(id, calls, if (is.null(limit)) message_bytes else limit, printed))
 	if (identical(names(answer), "error")) stop(tool_error(answer[[1]]))
 	answer[[1]]
 }
@@ -307,6 +309,7 @@ install_tools <- function(specs) {
 	env <- new.env(parent = emptyenv())
 	docs <- list()
 	for (spec in specs) {
+		tool_bytes[[spec$name]] <<- spec$argument_bytes
 		docs[[spec$name]] <- document(spec)
 		fn <- make_tool(spec)
 		comment(fn) <- docs[[spec$name]]

@@ -237,6 +237,20 @@ static void from_base64(struct json v, struct bytes *ret)
 	}
 }
 
+/* Whether bytes go best as a string: NUL has no place there, and other control characters take six
+ * bytes each. */
+static bool is_text(struct json v)
+{
+	size_t controls = 0;
+	for (size_t i = 0; i < v.len; i++) {
+		unsigned char c = (unsigned char)v.at[i];
+		if (!c)
+			return false;
+		controls += c < 0x20 && c != '\n' && c != '\t' && c != '\r';
+	}
+	return controls <= v.len / 16 && json_is_utf8(v.at, v.len);
+}
+
 bool command_args(struct json spec, char **argv, size_t argc, struct json input, struct bytes *ret,
 		  struct bytes *reterr)
 {
@@ -248,7 +262,7 @@ bool command_args(struct json spec, char **argv, size_t argc, struct json input,
 		json_quote(ret, argv[i], strlen(argv[i]));
 	}
 	bytes_text(ret, "],\"stdin\":");
-	if (json_is_utf8(input.at, input.len)) {
+	if (is_text(input)) {
 		json_quote(ret, input.at, input.len);
 	} else {
 		bytes_text(ret, "{\"$\":\"bytes\",\"v\":\"");

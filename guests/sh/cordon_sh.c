@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,7 +26,9 @@
 struct agent {
 	struct shell shell;
 	struct tools tools;
-	struct bytes in;      /* from the wire */
+	struct bytes in;   /* from the wire */
+	size_t in_scanned; /* of it have no newline */
+	struct bytes out;  /* to the wire, unsent: a host that has answers for us reads nothing */
 	struct bytes welcome; /* kept: the tools' descriptions are slices of it */
 	struct bytes id;      /* of the running execution, as JSON, NUL-terminated; empty: none */
 	struct bytes queued;  /* an execution that waits for a shell that is starting */
@@ -52,10 +55,24 @@ static long now_ms(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
 }
 
-static void say(const struct bytes *line)
+static void flush(struct agent *a)
 {
-	if (bytes_write(WIRE, line->data, line->len) < 0)
-		_exit(0); /* the host has gone */
+	while (a->out.len) {
+		ssize_t n = send(WIRE, a->out.data, a->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
+			return;
+		if (n < 0)
+			_exit(0); /* the host has gone */
+		bytes_drop(&a->out, (size_t)n);
+	}
+}
+
+static void say(struct agent *a, const struct bytes *line)
+{
+	bytes_add(&a->out, line->data, line->len);
+	flush(a);
 }
 
 static void hello(struct agent *a)
@@ -67,7 +84,7 @@ static void hello(struct agent *a)
 		a->token);
 	json_quote(&b, a->shell.version, strlen(a->shell.version));
 	bytes_text(&b, "}\n");
-	say(&b);
+	say(a, &b);
 	bytes_done(&b);
 	memset(a->token, 0, sizeof(a->token));
 	a->greeted = true;
@@ -86,7 +103,7 @@ static void say_result(struct agent *a, struct bytes *b)
 	tools_end(&a->tools);
 	a->id.len = 0;
 	a->interrupted_ms = 0;
-	say(b);
+	say(a, b);
 	bytes_done(b);
 }
 
@@ -268,8 +285,7 @@ static void welcome(struct agent *a, const char *line, size_t len)
 	bytes_add(&a->welcome, line, len);
 	struct json m = { a->welcome.data, a->welcome.len }, o = json_get(m, "guest_options");
 	a->tools.specs = json_get(o, "tools");
-	a->tools.message_bytes = json_number(json_get(o, "tool_bytes"),
-					     json_number(json_get(o, "message_bytes"), 1u << 20));
+	a->tools.message_bytes = json_number(json_get(o, "message_bytes"), 1u << 20);
 	tools_functions(&a->tools, a->self, &a->shell.setup);
 	struct bytes env = { 0 };
 	prelude(o, &env);
@@ -310,13 +326,15 @@ static void read_wire(struct agent *a)
 		shell_interrupt(&a->shell, SIGKILL);
 		_exit(0);
 	}
-	size_t done = 0;
-	for (char *nl; (nl = memchr(a->in.data + done, '\n', a->in.len - done));) {
+	size_t done = 0, from = a->in_scanned;
+	for (char *nl; (nl = memchr(a->in.data + from, '\n', a->in.len - from));) {
 		size_t len = (size_t)(nl - a->in.data) - done;
 		message(a, a->in.data + done, len);
 		done += len + 1;
+		from = done;
 	}
 	bytes_drop(&a->in, done);
+	a->in_scanned = a->in.len;
 }
 
 /* ---- the shell */
@@ -368,7 +386,8 @@ static void loop(struct agent *a)
 	sigset_t open_mask;
 	sigemptyset(&open_mask);
 	for (;;) {
-		fds[0] = (struct pollfd){ .fd = WIRE, .events = POLLIN };
+		fds[0] = (struct pollfd){ .fd = WIRE,
+					  .events = a->out.len ? POLLIN | POLLOUT : POLLIN };
 		fds[1] = (struct pollfd){ .fd = a->shell.report_fd, .events = POLLIN };
 		size_t n = tools_poll(&a->tools, fds + 2);
 		struct timespec grace = { 0, 100 * 1000000 };
@@ -384,7 +403,9 @@ static void loop(struct agent *a)
 			shell_gone(a);
 		if (r > 0)
 			tools_serve(&a->tools, fds + 2, n);
-		if (r > 0 && fds[0].revents)
+		if (a->out.len)
+			flush(a);
+		if (r > 0 && fds[0].revents & ~POLLOUT)
 			read_wire(a);
 	}
 }
@@ -431,6 +452,7 @@ static int session(void)
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGCHLD, &act, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	a.tools.out = &a.out;
 	if (tools_open(&a.tools, &tools_fd) < 0 || shell_start(&a.shell, tools_fd) < 0) {
 		fprintf(stderr, "cordon-sh: %s\n", strerror(errno));
 		return 127;

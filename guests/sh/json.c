@@ -307,21 +307,25 @@ bool json_is_utf8(const char *data, size_t len)
 
 void json_quote(struct bytes *b, const char *data, size_t len)
 {
+	static const char from[] = "\"\\\n\t\r\b\f", to[] = "\"\\ntrbf";
 	const unsigned char *p = (const unsigned char *)data;
+	size_t plain = 0; /* where a run of what stands for itself begins */
 	bytes_char(b, '"');
 	for (size_t i = 0, n; i < len; i += n) {
 		n = sequence(p + i, len - i);
-		if (!n) {
+		if (n && p[i] >= 0x20 && p[i] != '"' && p[i] != '\\')
+			continue;
+		bytes_add(b, p + plain, i - plain);
+		const char *at = p[i] ? strchr(from, p[i]) : NULL;
+		if (!n)
 			bytes_text(b, "\xef\xbf\xbd");
-			n = 1;
-		} else if (p[i] == '"' || p[i] == '\\') {
-			bytes_char(b, '\\');
-			bytes_char(b, (char)p[i]);
-		} else if (p[i] < 0x20) {
+		else if (at)
+			bytes_add(b, (char[]){ '\\', to[at - from] }, 2);
+		else
 			bytes_format(b, "\\u%04x", p[i]);
-		} else {
-			bytes_add(b, p + i, n);
-		}
+		n = n ? n : 1;
+		plain = i + n;
 	}
+	bytes_add(b, p + plain, len - plain);
 	bytes_char(b, '"');
 }

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WIRE 3
 #define INPUT_MAX (64u << 20)
 
 int tools_open(struct tools *t, int *ret_fd)
@@ -149,16 +148,18 @@ static void call_host(struct tools *t, struct tools_call *c, struct json spec, s
 		bytes_text(&line, ",\"args\":");
 		bytes_add(&line, args.data, args.len);
 		bytes_text(&line, "}\n");
-		ok = line.len <= t->message_bytes;
+		unsigned long limit =
+			json_number(json_get(spec, "argument_bytes"), t->message_bytes);
+		ok = line.len <= limit;
 		if (!ok) {
 			t->count--;
 			bytes_format(&why, "IPC message too large (%zu bytes, max %lu)", line.len,
-				     t->message_bytes);
+				     limit);
 		}
 	}
 	if (ok) {
 		c->waiting = true;
-		bytes_write(WIRE, line.data, line.len);
+		bytes_add(t->out, line.data, line.len);
 	} else {
 		bytes_char(&why, 0);
 		fail(c, w->v[0], why.data);

@@ -21,6 +21,7 @@ struct tools_call {
 struct tools {
 	struct json specs; /* the welcome's array; its text lives as long as the agent */
 	int listen_fd;     /* helpers send one end of their socket here */
+	struct bytes *out; /* what is to be sent on the wire; whoever serves us sends it */
 	unsigned long message_bytes;
 	unsigned long count; /* calls of this execution */
 	const char *id;      /* the execution, as JSON; NULL: none */

@@ -30,11 +30,14 @@ struct cordon_tool {
 	const char *category;    /* NULL: none; for `extensions list --category` */
 	cordon_tool_fn fn;
 	void *arg;
-	uint64_t max_calls;    /* per execution; 0: no own limit */
-	uint64_t timeout_ms;   /* per call; 0: 30000 */
-	uint64_t result_bytes; /* 0: the policy's message_bytes */
-	bool approval;         /* suspends the call until the host decides */
-	bool command; /* wants argv and stdin: arguments are {"args": [...], "stdin": "..."} */
+	uint64_t max_calls;      /* per execution; 0: no own limit */
+	uint64_t timeout_ms;     /* per call; 0: 30000 */
+	uint64_t result_bytes;   /* of its value as JSON text, for a host command of what it prints;
+				  * 0: 16 MiB for a command, else the policy's message_bytes */
+	uint64_t argument_bytes; /* of a call's arguments as JSON text; 0: the same */
+	bool approval;           /* suspends the call until the host decides */
+	bool command; /* wants argv and stdin: arguments are {"args": [...], "stdin": "..."}; bytes
+		       * that are no UTF-8 come, and may go, as docs/values.md says */
 	const char
 		*python_package; /* JSON object of file name to text, importable as `name`; NULL */
 };

@@ -76,6 +76,8 @@ static int read_budgets(const json_t *t, const char *where, struct cordon_tool *
 	if (r == 0)
 		r = json_get_uint(t, where, "result_bytes", &ret->result_bytes, reterr);
 	if (r == 0)
+		r = json_get_uint(t, where, "argument_bytes", &ret->argument_bytes, reterr);
+	if (r == 0)
 		r = json_get_bool(t, where, "approval", &ret->approval, reterr);
 	if (r == 0)
 		r = json_get_bool(t, where, "command", &ret->command, reterr);
@@ -85,10 +87,10 @@ static int read_budgets(const json_t *t, const char *where, struct cordon_tool *
 static int read_tool(struct request *q, struct cordon_tools *tools, const json_t *t, size_t index,
 		     struct cordon_error **reterr)
 {
-	static const char *const keys[] = { "name",          "description", "args",
-					    "category",      "max_calls",   "timeout_ms",
-					    "result_bytes",  "approval",    "command",
-					    "python_package" };
+	static const char *const keys[] = { "name",           "description",   "args",
+					    "category",       "max_calls",     "timeout_ms",
+					    "result_bytes",   "approval",      "command",
+					    "python_package", "argument_bytes" };
 	struct cordon_tool tool = { .fn = callback_call_tool, .arg = &q->rpc->callbacks };
 	cleanup_free char *args = NULL, *package = NULL;
 	char where[48];

@@ -115,6 +115,10 @@ static void send_answer(struct execution *x, int r, const struct desk_answer *a,
 	if (r > 0)
 		r = a->is_error ? wire_send_tool_error(w, x->id, a->call, a->text, &e)
 				: wire_send_tool_value(w, x->id, a->call, a->text, a->len, &e);
+	if (r == -CORDON_LIMIT && !a->is_error) { /* too much waits for the guest to read it */
+		e = cordon_error_free(e);
+		r = wire_send_tool_error(w, x->id, a->call, "result too large", &e);
+	}
 	if (r < 0)
 		break_off(x, e);
 }

@@ -92,6 +92,7 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 	if (r < 0)
 		return r;
 	s->engine = TAKE_PTR(e);
+	wire_allow_calls(s->engine->wire, desk_argument_max(s->desk));
 	r = open_workspace(s, reterr);
 	return r < 0 ? r : copy_mounts(s, reterr);
 }

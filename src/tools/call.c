@@ -141,6 +141,60 @@ void call_abandon(struct cordon_call *c)
 	pthread_mutex_unlock(&c->box->lock);
 }
 
+void call_time_out(struct cordon_call *c)
+{
+	char *text = c->stage == CALL_APPROVAL
+			     ? str_printf("Approval of tool '%s' timed out", c->tool->name)
+			     : str_printf("Tool '%s' timed out after %g seconds", c->tool->name,
+					  (double)c->tool->timeout_ms / 1000);
+	call_abandon(c);
+	c->run = command_run_free(c->run);
+	call_settle(c, true, text);
+}
+
+int call_start_command(struct cordon_call *c, int epoll_fd, struct cordon_error **reterr)
+{
+	cleanup_json json_t *args = NULL;
+	cleanup_error struct cordon_error *e = NULL;
+	int r = json_parse(c->args, c->args_len, 0, &args, reterr);
+
+	if (r < 0)
+		return r;
+	struct command_start start = { .session = c->session,
+				       .tool = c->tool->name,
+				       .args = args,
+				       .args_text = c->args,
+				       .args_len = c->args_len,
+				       .result_bytes = c->result_max,
+				       .epoll_fd = epoll_fd,
+				       .epoll_ptr = c };
+	c->started_ns = clock_now_ns();
+	r = command_start(c->tool->host, &start, &c->run, &e);
+	if (r < 0) {
+		int os_errno = cordon_error_errno(e);
+		call_settle(c, true,
+			    str_printf("%s%s%s", cordon_error_message(e), os_errno ? ": " : "",
+				       os_errno ? strerrordesc_np(os_errno) : ""));
+	}
+	return 0;
+}
+
+void call_take_command(struct cordon_call *c)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	char *json = NULL;
+
+	if (command_answer(c->run, &json, &e) < 0) {
+		call_settle(c, true, str_dup(cordon_error_message(e)));
+	} else if (scan_value(json, strlen(json))) {
+		free(json);
+		call_settle(c, true, str_dup("the command's output is not JSON"));
+	} else {
+		call_settle(c, false, json);
+	}
+	c->run = command_run_free(c->run);
+}
+
 const char *cordon_call_session(const struct cordon_call *c)
 {
 	return c->session;

@@ -44,6 +44,7 @@ struct cordon_call {
 	uint64_t started_ns;
 	deadline_ns deadline;
 	struct command_run *run;
+	size_t held; /* bytes that it keeps in the host while it is pending, as the desk counts */
 	struct cordon_call *prev, *next;
 	/* (lock) */
 	bool is_pending;   /* the handler said so: its reference goes with its answer */
@@ -80,3 +81,10 @@ bool call_run(struct cordon_call *c);
 void call_settle(struct cordon_call *c, bool is_error, char *text);
 /* From here on answers are ignored. */
 void call_abandon(struct cordon_call *c);
+/* Ends a call that took too long; its handler may answer whenever it likes. */
+void call_time_out(struct cordon_call *c);
+/* Starts the tool's host command; one that cannot be started is answered so. Its descriptors are
+ * added to epoll_fd with the call as their pointer. */
+int call_start_command(struct cordon_call *c, int epoll_fd, struct cordon_error **reterr);
+/* The command has ended: its output is the answer. */
+void call_take_command(struct cordon_call *c);

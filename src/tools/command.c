@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -149,7 +150,15 @@ static int open_stdin(const struct command *c, const struct command_start *start
 		      struct cordon_error **reterr)
 {
 	const json_t *text = json_object_get(start->args, "stdin");
+	const json_t *coded = json_object_get(text, "v"); /* {"$": "bytes", "v": base64} */
+	cleanup_free void *bytes = NULL;
+	size_t len = 0;
 
+	if (c->is_plain && json_is_string(coded)) {
+		int r = base64_decode(json_string_value(coded), json_string_length(coded), &bytes,
+				      &len, reterr);
+		return r < 0 ? r : file_from_bytes("stdin", bytes, len, ret, reterr);
+	}
 	if (c->is_plain)
 		return file_from_bytes("stdin", json_is_string(text) ? json_string_value(text) : "",
 				       json_string_length(text), ret, reterr);
@@ -315,11 +324,24 @@ int command_step(struct command_run *run)
 	return 1;
 }
 
+/* Text as a string, anything else as bytes: what a command prints arrives as it was. */
+static json_t *output_json(const struct buf *b)
+{
+	if (str_is_utf8(b->data, b->len) && !memchr(buf_text(b), '\0', b->len))
+		return json_string_lossy(buf_text(b), b->len);
+	cleanup_free char *coded = base64_encode(b->data, b->len, NULL);
+	return coded ? json_pack("{s:s,s:s}", "$", "bytes", "v", coded) : NULL;
+}
+
+size_t command_held(const struct command_run *run)
+{
+	return run->out.len + run->err.len;
+}
+
 static int answer_plain(struct command_run *run, char **ret_json, struct cordon_error **reterr)
 {
 	int code = run->code == CLD_EXITED ? run->status : 128 + run->status;
-	json_t *out = json_string_lossy(buf_text(&run->out), run->out.len);
-	json_t *err = json_string_lossy(buf_text(&run->err), run->err.len);
+	json_t *out = output_json(&run->out), *err = output_json(&run->err);
 	cleanup_json json_t *j =
 		json_pack("{s:o,s:o,s:i}", "stdout", out, "stderr", err, "exit_code", code);
 	char *text = j ? json_text(j, NULL) : NULL;

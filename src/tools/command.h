@@ -38,6 +38,8 @@ int command_start(const struct command *c, const struct command_start *start,
 		  struct command_run **ret, struct cordon_error **reterr);
 /* Takes what is there. 1: it has ended, 0: not yet. */
 int command_step(struct command_run *run);
+/* The bytes of its output that are kept by now. */
+size_t command_held(const struct command_run *run);
 /* After the end: the value as JSON text, or an error that is for the guest. */
 int command_answer(struct command_run *run, char **ret_json, struct cordon_error **reterr);
 /* Kills the whole process group if it still runs. Accepts NULL; always returns NULL. */

@@ -19,7 +19,8 @@
 #include "tools/schema.h"
 #include "wire/scan.h"
 
-enum { PENDING_MAX = 256 };
+/* Calls that wait at once, and the bytes of arguments and output that they may keep in the host. */
+enum { PENDING_MAX = 256, HELD_MAX = 64 << 20 };
 
 struct desk {
 	struct cordon_tools *tools;
@@ -33,7 +34,7 @@ struct desk {
 	deadline_ns armed; /* what the timer is set to; 0: nothing */
 	/* Calls that wait for something; linked under box->lock, for desk_resolve(). */
 	struct cordon_call *first, *last;
-	size_t pending;
+	size_t pending, held; /* calls, and bytes of them (call_held) */
 	struct budget budget;
 	size_t waiting; /* approvals */
 	uint64_t waited_ns, wait_start_ns;
@@ -149,8 +150,16 @@ static void arm_timer(struct desk *d)
 	(void)timerfd_settime(d->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
+/* Keeps the books about what a pending call holds. */
+static void count_held(struct desk *d, struct cordon_call *c, size_t held)
+{
+	d->held = d->held - c->held + held;
+	c->held = held;
+}
+
 static void link_call(struct desk *d, struct cordon_call *c)
 {
+	count_held(d, c, c->args_len);
 	pthread_mutex_lock(&d->box->lock);
 	c->prev = d->last;
 	*(d->last ? &d->last->next : &d->first) = c;
@@ -162,6 +171,7 @@ static void link_call(struct desk *d, struct cordon_call *c)
 
 static void unlink_call(struct desk *d, struct cordon_call *c)
 {
+	count_held(d, c, 0);
 	pthread_mutex_lock(&d->box->lock);
 	*(c->prev ? &c->prev->next : &d->first) = c->next;
 	*(c->next ? &c->next->prev : &d->last) = c->prev;
@@ -255,46 +265,6 @@ static int finish(struct desk *d, struct cordon_call *c, struct desk_answer *ret
 	return 1;
 }
 
-/* Ends a call that took too long; its handler may answer whenever it likes. */
-static void time_out(struct cordon_call *c)
-{
-	char *text = c->stage == CALL_APPROVAL
-			     ? str_printf("Approval of tool '%s' timed out", c->tool->name)
-			     : str_printf("Tool '%s' timed out after %g seconds", c->tool->name,
-					  (double)c->tool->timeout_ms / 1000);
-	c->cause = DESK_TIMEOUT;
-	call_abandon(c);
-	c->run = command_run_free(c->run);
-	call_settle(c, true, text);
-}
-
-static int start_command(struct desk *d, struct cordon_call *c, struct cordon_error **reterr)
-{
-	cleanup_json json_t *args = NULL;
-	cleanup_error struct cordon_error *e = NULL;
-	int r = json_parse(c->args, c->args_len, 0, &args, reterr);
-
-	if (r < 0)
-		return r;
-	struct command_start start = { .session = c->session,
-				       .tool = c->tool->name,
-				       .args = args,
-				       .args_text = c->args,
-				       .args_len = c->args_len,
-				       .result_bytes = c->result_max,
-				       .epoll_fd = d->epoll_fd,
-				       .epoll_ptr = c };
-	c->started_ns = clock_now_ns();
-	r = command_start(c->tool->host, &start, &c->run, &e);
-	if (r < 0) {
-		int os_errno = cordon_error_errno(e);
-		call_settle(c, true,
-			    str_printf("%s%s%s", cordon_error_message(e), os_errno ? ": " : "",
-				       os_errno ? strerrordesc_np(os_errno) : ""));
-	}
-	return 0;
-}
-
 /* Runs a call that may run. 1: *ret is its answer, 0: it is pending. Takes the call. */
 static int start(struct desk *d, struct cordon_call *c, struct desk_answer *ret,
 		 struct cordon_error **reterr)
@@ -306,7 +276,7 @@ static int start(struct desk *d, struct cordon_call *c, struct desk_answer *ret,
 	c->stage = CALL_RUNNING;
 	c->deadline = deadline_after_ms(c->tool->timeout_ms);
 	if (r >= 0 && c->tool->host) {
-		r = start_command(d, c, reterr);
+		r = call_start_command(c, d->epoll_fd, reterr);
 		is_done = !c->run;
 	} else if (r >= 0) {
 		is_done = call_run(c);
@@ -314,7 +284,8 @@ static int start(struct desk *d, struct cordon_call *c, struct desk_answer *ret,
 			/* Too late is too late, also for an answer that is there. */
 			free_ptrp(&c->answer);
 			c->is_answered = false;
-			time_out(c);
+			call_time_out(c);
+			c->cause = DESK_TIMEOUT;
 		}
 	}
 	if (r < 0) {
@@ -415,6 +386,9 @@ static int answer_extensions(struct desk *d, uint64_t call, const char *args, si
 	return 1;
 }
 
+static const char too_much[] = "too many bytes in tool calls at once (max 67108864)";
+_Static_assert(HELD_MAX == 67108864, "as the message says");
+
 static int dispatch_known(struct desk *d, const struct tool *tool, uint64_t call, const char *args,
 			  size_t args_len, struct desk_answer *ret, struct cordon_error **reterr)
 {
@@ -427,6 +401,13 @@ static int dispatch_known(struct desk *d, const struct tool *tool, uint64_t call
 			      str_printf("Maximum calls of tool '%s' (%" PRIu64 ") exceeded",
 					 tool->name, tool->max_calls),
 			      ret, reterr);
+	uint64_t most = registry_argument_max(tool, d->policy);
+	if (args_len > most)
+		return refuse(d, call, tool->name, DESK_BAD_ARGS,
+			      str_printf("Tool '%s': arguments too large (%zu bytes, max %" PRIu64
+					 ")",
+					 tool->name, args_len, most),
+			      ret, reterr);
 	char *wrong = schema_refusal(tool->schema, tool->name, args, args_len);
 	if (wrong)
 		return refuse(d, call, tool->name, DESK_BAD_ARGS, wrong, ret, reterr);
@@ -434,20 +415,22 @@ static int dispatch_known(struct desk *d, const struct tool *tool, uint64_t call
 		return refuse(d, call, tool->name, DESK_BUDGET,
 			      str_printf("Maximum tool calls at once (%d) exceeded", PENDING_MAX),
 			      ret, reterr);
+	if (d->pending > 0 && d->held + args_len > HELD_MAX)
+		return refuse(d, call, tool->name, DESK_BUDGET, str_dup(too_much), ret, reterr);
 	if (tool->approval && !d->approval)
 		return refuse(d, call, tool->name, DESK_DENIED,
 			      str_printf("Tool '%s' needs approval, and nobody is there to give it",
 					 tool->name),
 			      ret, reterr);
-	struct cordon_call *c = call_new(&(struct call_new){
-		.box = d->box,
-		.registry = d->tools,
-		.tool = tool,
-		.number = call,
-		.result_max = tool->result_bytes ? tool->result_bytes : d->policy->message_bytes,
-		.session = d->session,
-		.args = args,
-		.args_len = args_len });
+	struct cordon_call *c =
+		call_new(&(struct call_new){ .box = d->box,
+					     .registry = d->tools,
+					     .tool = tool,
+					     .number = call,
+					     .result_max = registry_result_max(tool, d->policy),
+					     .session = d->session,
+					     .args = args,
+					     .args_len = args_len });
 	if (!c)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	return tool->approval ? ask(d, c, ret, reterr) : start(d, c, ret, reterr);
@@ -486,23 +469,6 @@ static void wake(struct desk *d)
 	(void)!write(d->box->wake_fd, &one, sizeof(one));
 }
 
-/* A command has ended: its output is the answer. */
-static void settle_command(struct cordon_call *c)
-{
-	cleanup_error struct cordon_error *e = NULL;
-	char *json = NULL;
-
-	if (command_answer(c->run, &json, &e) < 0) {
-		call_settle(c, true, str_dup(cordon_error_message(e)));
-	} else if (scan_value(json, strlen(json))) {
-		free(json);
-		call_settle(c, true, str_dup("the command's output is not JSON"));
-	} else {
-		call_settle(c, false, json);
-	}
-	c->run = command_run_free(c->run);
-}
-
 /* Takes in what happened: wakes, the timer, commands that went on. */
 static void take_events(struct desk *d)
 {
@@ -516,7 +482,13 @@ static void take_events(struct desk *d)
 			(void)!read(d->box->wake_fd, &count, sizeof(count));
 			(void)!read(d->timer_fd, &count, sizeof(count));
 		} else if (c->run && command_step(c->run) > 0) {
-			settle_command(c);
+			call_take_command(c);
+		} else if (c->run) {
+			count_held(d, c, c->args_len + command_held(c->run));
+			if (d->held > HELD_MAX && c->held < d->held) { /* others hold it, too */
+				c->run = command_run_free(c->run);
+				call_settle(c, true, str_dup(too_much));
+			}
 		}
 	}
 }
@@ -545,8 +517,10 @@ int desk_next(struct desk *d, struct desk_answer *ret, struct cordon_error **ret
 		unlink_call(d, c);
 		if (is_late && was_asked)
 			(void)record_decision(d->audit, c, "timeout", NULL, NULL);
-		if (is_late)
-			time_out(c);
+		if (is_late) {
+			call_time_out(c);
+			c->cause = DESK_TIMEOUT;
+		}
 		int r = was_asked && !is_late ? take_decision(d, c, ret, reterr)
 					      : finish(d, c, ret, reterr);
 		if (r != 0) {
@@ -590,6 +564,11 @@ int desk_resolve(struct desk *d, const char *approval_id, bool allow, const char
 	}
 	pthread_mutex_unlock(&d->box->lock);
 	return c ? 0 : err_set(reterr, CORDON_NOT_FOUND, "no such approval is pending");
+}
+
+uint64_t desk_argument_max(const struct desk *d)
+{
+	return registry_argument_most(d->tools, d->policy);
 }
 
 char *desk_describe(const struct desk *d)

@@ -77,6 +77,9 @@ uint64_t desk_waited_ns(const struct desk *d); /* for approvals, in this executi
 int desk_resolve(struct desk *d, const char *approval_id, bool allow, const char *value_json,
 		 const char *reason, struct cordon_error **reterr);
 
+/* The most bytes that the arguments of any call of this session may have; 0: there are no tools. */
+uint64_t desk_argument_max(const struct desk *d);
+
 /* The tools that this session may call, as the array of docs/wire.md's welcome. To be freed. */
 char *desk_describe(const struct desk *d);
 

@@ -113,6 +113,17 @@ static bool is_array(const json_t *value)
 	return json_is_array(shape) && json_is_string(json_object_get(value, "v"));
 }
 
+/* Base64 with its padding; what decodes it is strict about the rest. */
+static bool is_base64(const json_t *v)
+{
+	static const char set[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *s = json_string_value(v);
+	size_t len = s ? json_string_length(v) : 1, good = s ? strspn(s, set) : 0;
+
+	return len % 4 == 0 && len - good <= 2 && strspn(s + good, "=") == len - good;
+}
+
 bool form_is_valid(const json_t *value, const char *tag)
 {
 	const json_t *v = json_object_get(value, "v");
@@ -125,6 +136,8 @@ bool form_is_valid(const json_t *value, const char *tag)
 		return is_numeral(v, true);
 	if (str_eq(tag, "duration"))
 		return json_is_number(v);
+	if (str_eq(tag, "bytes"))
+		return is_base64(v);
 	if (str_eq(tag, "na"))
 		return json_is_string(json_object_get(value, "t"));
 	if (str_eq(tag, "vec"))

@@ -9,6 +9,9 @@
 #include "tools/schema.h"
 
 enum { TOOLS_MAX = 10000, PACKAGE_MAX_BYTES = 1 << 20 };
+/* Commands stand in pipes: what goes through them is larger than what a function is called with.
+ * No tool's own limit may exceed the last: a host holds several such texts at once. */
+enum { COMMAND_BYTES = 16 << 20, LARGEST_BYTES = 256 << 20 };
 
 int cordon_tools_new(struct cordon_tools **ret, struct cordon_error **reterr)
 {
@@ -128,6 +131,7 @@ static struct tool *tool_copy(const struct cordon_tool *from)
 	tool->max_calls = from->max_calls;
 	tool->timeout_ms = from->timeout_ms ? from->timeout_ms : 30000;
 	tool->result_bytes = from->result_bytes;
+	tool->argument_bytes = from->argument_bytes;
 	tool->approval = from->approval;
 	tool->command = from->command;
 	if (!tool->name || !tool->description || (from->category && !tool->category) ||
@@ -158,6 +162,10 @@ int registry_add(struct cordon_tools *t, const struct cordon_tool *tool, struct 
 		return err_set(reterr, CORDON_INVALID,
 			       "Tool name must be a valid identifier, not \"%.64s\"",
 			       tool->name ? tool->name : "");
+	if (tool->argument_bytes > LARGEST_BYTES || tool->result_bytes > LARGEST_BYTES)
+		return err_set(reterr, CORDON_INVALID,
+			       "Tool '%s': argument_bytes and result_bytes must be at most %d",
+			       tool->name, LARGEST_BYTES);
 	if (!tool->fn && !host)
 		return err_set(reterr, CORDON_INVALID, "Tool '%s' has no function", tool->name);
 	int r = check_package(tool, reterr);
@@ -169,7 +177,7 @@ int registry_add(struct cordon_tools *t, const struct cordon_tool *tool, struct 
 	const char *args = tool->args_json;
 	if (!args && tool->command)
 		args = "{\"args\":{\"type\":\"array\",\"required\":false},"
-		       "\"stdin\":{\"type\":\"string\",\"required\":false}}";
+		       "\"stdin\":{\"type\":[\"string\",\"bytes\"],\"required\":false}}";
 	r = schema_compile(tool->name, args, &copy->schema, reterr);
 	if (r < 0)
 		return r;
@@ -228,6 +236,10 @@ json_t *registry_list(struct cordon_tools *t, const struct policy *policy)
 		if (policy && !registry_is_allowed(policy, tool->name))
 			continue;
 		json_t *one = registry_describe(tool);
+		if (one && policy)
+			(void)json_object_set_new(
+				one, "argument_bytes",
+				json_integer((json_int_t)registry_argument_max(tool, policy)));
 		if (!one || json_array_append_new(list, one) < 0)
 			return NULL;
 	}
@@ -239,6 +251,38 @@ char *cordon_tools_json(const struct cordon_tools *t)
 	cleanup_json json_t *list = registry_list((struct cordon_tools *)t, NULL);
 
 	return list ? json_text(list, NULL) : NULL;
+}
+
+static uint64_t size_of(uint64_t own, bool is_command, const struct policy *policy)
+{
+	if (own)
+		return own;
+	return is_command && policy->message_bytes < COMMAND_BYTES ? COMMAND_BYTES
+								   : policy->message_bytes;
+}
+
+uint64_t registry_argument_max(const struct tool *tool, const struct policy *policy)
+{
+	return size_of(tool->argument_bytes, tool->command, policy);
+}
+
+uint64_t registry_argument_most(struct cordon_tools *t, const struct policy *policy)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0;; i++) {
+		const struct tool *tool = registry_at(t, i);
+		if (!tool)
+			return most;
+		uint64_t own = registry_argument_max(tool, policy);
+		if (own > most && registry_is_allowed(policy, tool->name))
+			most = own;
+	}
+}
+
+uint64_t registry_result_max(const struct tool *tool, const struct policy *policy)
+{
+	return size_of(tool->result_bytes, tool->command, policy);
 }
 
 bool registry_is_allowed(const struct policy *policy, const char *tool)

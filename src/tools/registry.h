@@ -17,9 +17,9 @@ struct tool {
 	json_t *schema;
 	cordon_tool_fn fn;
 	void *arg;
-	struct command *host; /* runs this host command instead of fn; NULL: no */
-	uint64_t max_calls, timeout_ms,
-		result_bytes; /* 0: no limit of its own, for timeout_ms 30000 */
+	struct command *host;                  /* runs this host command instead of fn; NULL: no */
+	uint64_t max_calls, timeout_ms;        /* 0: no limit of its own, for timeout_ms 30000 */
+	uint64_t result_bytes, argument_bytes; /* as given: registry_*_max() tell what holds */
 	bool approval, command;
 	size_t index; /* counts from 0 in the order of registration */
 };
@@ -42,4 +42,9 @@ int registry_add(struct cordon_tools *t, const struct cordon_tool *tool, struct 
 json_t *registry_describe(const struct tool *tool);
 /* All of them, or those that the policy (NULL: none) lets a session call; a new reference. */
 json_t *registry_list(struct cordon_tools *t, const struct policy *policy);
+/* The sizes that hold for a tool under this policy, in bytes of JSON text. */
+uint64_t registry_argument_max(const struct tool *tool, const struct policy *policy);
+/* The largest registry_argument_max() of the tools that the policy allows; 0: there is none. */
+uint64_t registry_argument_most(struct cordon_tools *t, const struct policy *policy);
+uint64_t registry_result_max(const struct tool *tool, const struct policy *policy);
 bool registry_is_allowed(const struct policy *policy, const char *tool);

@@ -114,7 +114,7 @@ static int take_tool(struct cordon_tools *t, const json_t *obj, const char *wher
 					    "category",   "command",        "argv",
 					    "timeout_ms", "max_calls",      "result_bytes",
 					    "approval",   "python_package", "env",
-					    "env_pass" };
+					    "env_pass",   "argument_bytes" };
 	cleanup_command struct command *host = NULL;
 	struct cordon_tool tool = { 0 };
 
@@ -133,6 +133,8 @@ static int take_tool(struct cordon_tools *t, const json_t *obj, const char *wher
 		r = json_get_uint(obj, where, "max_calls", &tool.max_calls, reterr);
 	if (r >= 0)
 		r = json_get_uint(obj, where, "result_bytes", &tool.result_bytes, reterr);
+	if (r >= 0)
+		r = json_get_uint(obj, where, "argument_bytes", &tool.argument_bytes, reterr);
 	if (r >= 0)
 		r = json_get_bool(obj, where, "approval", &tool.approval, reterr);
 	if (r >= 0)

@@ -16,12 +16,13 @@ enum sort {
 	SORT_ARRAY = 1 << 5,
 	SORT_OBJECT = 1 << 6,
 	SORT_FRAME = 1 << 7,
-	SORT_OTHER = 1 << 8, /* bytes, dates, ...: no type but "any" */
+	SORT_OTHER = 1 << 8, /* dates, ...: no type but "any" */
 	/* Vectors of R, which JSON's types do not take. */
 	SORT_BOOLEANS = 1 << 9,
 	SORT_INTEGERS = 1 << 10,
 	SORT_REALS = 1 << 11,
 	SORT_STRINGS = 1 << 12,
+	SORT_BYTES = 1 << 13,
 };
 
 static const struct type {
@@ -36,6 +37,7 @@ static const struct type {
 	{ "array", false, SORT_ARRAY | SORT_BOOLEANS | SORT_INTEGERS | SORT_REALS | SORT_STRINGS },
 	{ "object", false, SORT_OBJECT },
 	{ "null", false, SORT_NULL },
+	{ "bytes", false, SORT_BYTES },
 	{ "any", false, ~0 },
 	{ "numeric", true, SORT_INTEGER | SORT_REAL | SORT_INTEGERS | SORT_REALS },
 	{ "character", true, SORT_STRING | SORT_STRINGS },
@@ -111,6 +113,7 @@ static int sort_of_tagged(const json_t *value, const char *tag)
 		{ "int", SORT_INTEGER }, { "float", SORT_REAL },     { "decimal", SORT_REAL },
 		{ "tuple", SORT_ARRAY }, { "set", SORT_ARRAY },      { "map", SORT_OBJECT },
 		{ "frame", SORT_FRAME }, { "factor", SORT_STRINGS }, { "duration", SORT_REAL },
+		{ "bytes", SORT_BYTES },
 	};
 	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
 		if (str_eq(tag, plain[i].tag))
@@ -189,6 +192,7 @@ const char *valuetype_name(const char *type, const json_t *value)
 		{ SORT_OBJECT, "object", "list" },      { SORT_FRAME, "data frame", "data.frame" },
 		{ SORT_BOOLEANS, "vector", "logical" }, { SORT_INTEGERS, "vector", "integer" },
 		{ SORT_REALS, "vector", "numeric" },    { SORT_STRINGS, "vector", "character" },
+		{ SORT_BYTES, "bytes", "raw" },
 	};
 	const struct type *t = find(type);
 	int sort = sort_of(value);

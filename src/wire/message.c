@@ -286,14 +286,20 @@ int message_parse(char *line, size_t len, struct wire_message *ret, struct cordo
 	return 0;
 }
 
-bool message_may_be_long(const char *line, size_t len)
+enum wire_type message_type(const char *line, size_t len)
 {
-	static const char *const starts[] = { "{\"type\":\"result\"", "{\"type\":\"output\"" };
+	static const struct {
+		const char *start;
+		enum wire_type type;
+	} starts[] = { { "{\"type\":\"result\"", WIRE_RESULT },
+		       { "{\"type\":\"output\"", WIRE_OUTPUT },
+		       { "{\"type\":\"tool_call\"", WIRE_TOOL_CALL } };
 
-	for (size_t i = 0; i < 2; i++)
-		if (len >= strlen(starts[i]) && memcmp(line, starts[i], strlen(starts[i])) == 0)
-			return true;
-	return false;
+	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++)
+		if (len >= strlen(starts[i].start) &&
+		    memcmp(line, starts[i].start, strlen(starts[i].start)) == 0)
+			return starts[i].type;
+	return WIRE_UNKNOWN;
 }
 
 int message_parse_hello(char *line, size_t len, struct wire_message *ret,

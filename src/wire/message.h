@@ -7,8 +7,9 @@
  * Fields that belong to the type are checked, others are ignored. The error's message is what
  * ends the execution. */
 int message_parse(char *line, size_t len, struct wire_message *ret, struct cordon_error **reterr);
-/* Whether a line that begins like this may be longer than message_bytes. */
-bool message_may_be_long(const char *line, size_t len);
+/* The type of a line that begins like this, where it may be longer than others; else
+ * WIRE_UNKNOWN. */
+enum wire_type message_type(const char *line, size_t len);
 /* The token of a hello line, absent when there is none; checked before anything else is said. */
 int message_parse_hello(char *line, size_t len, struct wire_message *ret,
 			struct wire_text *ret_token, int64_t *ret_version,

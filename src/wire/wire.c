@@ -18,16 +18,17 @@
 enum {
 	TOKEN_LEN = 64,
 	VERSION = 1,
-	FIRST_BYTES = 16384,    /* of the input buffer */
-	KEEP_BYTES = 65536,     /* an empty input buffer above this is given back */
-	HELLO_BYTES = 4096,     /* a line of somebody who has not shown the token */
-	QUEUE_HIGH = 262144,    /* unsent bytes above which no further message is handed out */
-	UNKNOWN_NAME_BYTES = 64 /* of an unknown type's name */
+	FIRST_BYTES = 16384,     /* of the input buffer */
+	KEEP_BYTES = 65536,      /* an empty input buffer above this is given back */
+	HELLO_BYTES = 4096,      /* a line of somebody who has not shown the token */
+	QUEUE_HIGH = 262144,     /* unsent bytes above which no further message is handed out */
+	UNKNOWN_NAME_BYTES = 64, /* of an unknown type's name */
+	ENVELOPE_BYTES = 512     /* of a tool call around its arguments */
 };
 
 struct wire {
 	int fd;
-	uint64_t message_bytes, rpc_bytes;
+	uint64_t message_bytes, rpc_bytes, call_bytes;
 	char token[TOKEN_LEN + 1];
 	bool is_authenticated, is_broken, is_eof;
 	/* Bytes from the guest: start..end are unread, start..scanned have no newline. */
@@ -57,6 +58,7 @@ int wire_new(int fd, const struct wire_options *opts, struct wire **ret,
 	w->rpc_bytes = opts->rpc_bytes ? opts->rpc_bytes : 8388608;
 	if (w->rpc_bytes < w->message_bytes)
 		w->rpc_bytes = w->message_bytes;
+	w->call_bytes = w->message_bytes;
 	memcpy(w->token, opts->token, TOKEN_LEN + 1);
 	queue_init(&w->out, opts->queue_bytes ? opts->queue_bytes : 64 << 20);
 	wire_begin(w, 0, 0);
@@ -74,6 +76,13 @@ struct wire *wire_free(struct wire *w)
 	queue_done(&w->out);
 	free(w);
 	return NULL;
+}
+
+void wire_allow_calls(struct wire *w, uint64_t argument_bytes)
+{
+	w->call_bytes = w->message_bytes;
+	if (argument_bytes > w->message_bytes)
+		w->call_bytes = argument_bytes + ENVELOPE_BYTES;
 }
 
 int wire_fd(const struct wire *w)
@@ -107,7 +116,8 @@ struct wire_counts wire_get_counts(const struct wire *w)
 /* Makes room behind in_end: gives back, moves or widens, never beyond the longest legal line. */
 static int make_room(struct wire *w, struct cordon_error **reterr)
 {
-	size_t most = (size_t)w->rpc_bytes + FIRST_BYTES;
+	size_t longest = w->rpc_bytes > w->call_bytes ? w->rpc_bytes : w->call_bytes;
+	size_t most = longest + FIRST_BYTES;
 
 	if (w->in_start == w->in_end) {
 		w->in_start = w->in_end = w->in_scanned = 0;
@@ -168,6 +178,14 @@ static int too_large(size_t len, uint64_t max, struct cordon_error **reterr)
 		       "IPC message too large (%zu bytes, max %" PRIu64 ")", len, max);
 }
 
+/* What a line of this type may have, told by its beginning or by all of it. */
+static uint64_t longest_of(const struct wire *w, enum wire_type type)
+{
+	if (type == WIRE_RESULT || type == WIRE_OUTPUT)
+		return w->rpc_bytes;
+	return type == WIRE_TOOL_CALL ? w->call_bytes : w->message_bytes;
+}
+
 /* Finds the next line and holds it against its limit before anything looks inside. A line that is
  * already too long without an end is refused as it stands. 1: found, 0: not yet whole. */
 static int find_line(struct wire *w, char **ret, size_t *ret_len, struct cordon_error **reterr)
@@ -179,8 +197,8 @@ static int find_line(struct wire *w, char **ret, size_t *ret_len, struct cordon_
 	size_t len = (size_t)((end ? end : w->in + w->in_end) - line);
 	uint64_t max = w->is_authenticated ? w->message_bytes : HELLO_BYTES;
 
-	if (len > max && w->is_authenticated && message_may_be_long(line, len))
-		max = w->rpc_bytes;
+	if (len > max && w->is_authenticated)
+		max = longest_of(w, message_type(line, len));
 	if (len > max)
 		return too_large(len, max, reterr);
 	if (!end) {
@@ -254,8 +272,8 @@ static int take_message(struct wire *w, char *line, size_t len, struct wire_mess
 
 	if (r < 0)
 		return r;
-	if (len > w->message_bytes && ret->type != WIRE_RESULT && ret->type != WIRE_OUTPUT)
-		return too_large(len, w->message_bytes, reterr);
+	if (len > longest_of(w, ret->type))
+		return too_large(len, longest_of(w, ret->type), reterr);
 	w->counts.messages++;
 	bool is_wanted = is_current(w, ret);
 	if (w->others > w->counts.limit)

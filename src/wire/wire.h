@@ -93,6 +93,8 @@ struct wire_counts {
 int wire_new(int fd, const struct wire_options *opts, struct wire **ret,
 	     struct cordon_error **reterr);
 struct wire *wire_free(struct wire *w);
+/* The arguments of a tool call may have this many bytes, where that is more than message_bytes. */
+void wire_allow_calls(struct wire *w, uint64_t argument_bytes);
 int wire_fd(const struct wire *w);
 
 /* Reads what is there, with one system call. 1: something came, 0: nothing (or the end). */

@@ -28,6 +28,8 @@ cat >"$dir/tools.json" <<'JSON'
  {"name": "once", "max_calls": 1, "command": ["echo", "1"]},
  {"name": "broken", "command": ["sh", "-c", "echo tool failed in /srv/x >&2; exit 1"]},
  {"name": "upper", "description": "Upper case.", "category": "text", "argv": true, "command": ["tr", "a-z", "A-Z"]},
+ {"name": "same", "argv": true, "command": ["cat"]},
+ {"name": "wide", "args": {"s": "string"}, "argument_bytes": 6000000, "result_bytes": 6000000, "command": ["cat"]},
  {"name": "args", "argv": true, "command": ["printf", "<%s>"]},
  {"name": "bad", "argv": true, "command": ["sh", "-c", "echo oops >&2; exit 3"]},
  {"name": "pay", "args": {"n": "number"}, "approval": true, "command": ["echo", "\"paid\""]}]}
@@ -86,6 +88,19 @@ def say(tool, args):
 	check "not in the policy" gives "add: tool not allowed by security policy" python 'import cordon; cordon.call("add", a=1, b=2)' --set tools=ping
 	check "approval: allowed" gives paid python 'pay(n=1)' --approve allow
 	check "approval: denied" gives "Tool 'pay' was denied" python 'pay(n=1)' --approve deny
+	check "five megabytes, any bytes" gives "True True" python 'import os
+b = os.urandom(5000000); t = "\u00e9\n" * 1600000
+print(same(stdin=b)["stdout"] == b, same(stdin=t)["stdout"] == t)'
+	check "five megabytes to a function" gives 5000000 python 'len(wide(s="x" * 5000000)["s"])'
+	check "too much for a function" gives "the value is too large (more than 6000000 bytes)" python 'wide(s="x" * 7000000)'
+	check "by hand: too much for this tool" gives "arguments too large (3000008 bytes, max 1048576)" python 'import os, json
+line = json.dumps({"type": "tool_call", "id": 1, "call": 1, "tool": "ping", "args": {"x": "y" * 3000000}}).replace(": ", ":")
+line = "{\"type\":\"tool_call\"," + line[len("{\"type\":\"tool_call\", "):]
+data = line.encode() + b"\n"
+while data: data = data[os.write(3, data):]
+os.read(3, 1000).decode()'
+	check "by hand: too much for any tool" gives "IPC message too large" python 'import os
+while True: os.write(3, b"{\"type\":\"tool_call\"," + b"x" * 60000)'
 	run python 'add(a=2, b=3)' --audit "$dir/audit" >/dev/null
 	check "audited in order" test "$(sed 's/.*"event":"\([^"]*\)".*/\1/' "$dir/audit" | tr '\n' ' ')" = \
 		"session_start execute_start tool_call tool_result execute_complete session_close "
@@ -96,11 +111,15 @@ if needs "a wall that can start R" run r 1; then
 	check "R: advice" advised r 'x <- 1; system("true"); 3' system
 	check "R: call" gives 5 r 'add(2, 3)'
 	check "R: wrong type" gives "Tool 'typed': argument 'a' must be numeric, got character" r 'typed("hello")'
+	check "R: five megabytes, any bytes" gives "TRUE TRUE" r 'b <- as.raw(rep_len(0:255, 5e6)); t <- strrep("ab\n", 1700000)
+cat(identical(same(stdin = b)$stdout, b), identical(same(stdin = t)$stdout, t))'
 	check "R: error" gives "tool failed in [path]" r 'broken()'
 fi
 if needs "a wall that can start Node" run node 1; then
 	check "Node: advice" advised node 'let x = 1; eval("1")' eval
 	check "Node: call" gives 5 node 'await add({a: 2, b: 3})'
+	check "Node: five megabytes, any bytes" gives "true true" node 'const b = require("crypto").randomBytes(5e6)
+const t = "ab\n".repeat(1700000); console.log(b.equals(same({stdin: b}).stdout), same({stdin: t}).stdout === t)'
 	check "Node: error" gives "tool failed in [path]" node 'await broken()'
 fi
 if needs "a wall that can start a shell" run sh true; then
@@ -109,6 +128,10 @@ if needs "a wall that can start a shell" run sh true; then
 if true; then' --validate 2>/dev/null | grep -c early)" = 0
 	check "sh: call" gives 5 sh 'add --a 2 --b 3'
 	check "sh: pipe" gives OLLEH sh 'echo hello | upper | rev'
+	check "sh: five megabytes through three in a pipe" gives same sh 'head -c 5000000 /dev/urandom >/tmp/b
+same </tmp/b | same | same | cmp - /tmp/b && echo same'
+	check "sh: five megabytes of lines" gives 5000000 sh 'yes | head -c 5000000 | same | wc -c'
+	check "sh: too much" gives "same: IPC message too large" sh 'head -c 17000000 /dev/zero | same | wc -c'
 	check "sh: arguments" gives "<one two><3>" sh 'args "one two" 3'
 	check "sh: redirect" gives "<x>" sh 'args x > /tmp/out; cat /tmp/out'
 	check "sh: status" gives "3-" sh 'bad && echo no; echo $?-'

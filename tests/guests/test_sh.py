@@ -318,7 +318,7 @@ def test_tool_sizes():
         r = g.run("head -c 2000000 /dev/zero | tr '\\0' a | upper")
         assert r["exit_code"] == 1 and "IPC message too large" in r.stderr, r.stderr
         assert out(g, "echo ok | upper") == "OK\n"
-    with tools_guest(options={"tool_bytes": 8 << 20}) as g:
+    with tools_guest(options={"tools": [dict(t, argument_bytes=8 << 20) for t in COMMANDS]}) as g:
         assert out(g, "head -c 5000000 /dev/zero | tr '\\0' a | upper | wc -c").strip() == "5000000"
 
 

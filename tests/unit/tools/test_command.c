@@ -61,6 +61,85 @@ TEST(plain_commands)
 	bench_done(&b);
 }
 
+TEST(bytes_pass_as_they_are)
+{
+	setup("[{\"name\":\"cat\",\"argv\":true,\"command\":[\"cat\"]},"
+	      "{\"name\":\"twice\",\"argv\":true,\"command\":[\"sh\",\"-c\",\"cat; printf "
+	      "'\\\\377'\"]}]");
+	run("cat", "{\"stdin\":{\"$\":\"bytes\",\"v\":\"/wD+\"}}", DESK_VALUE,
+	    "{\"stdout\":{\"$\":\"bytes\",\"v\":\"/wD+\"},\"stderr\":\"\",\"exit_code\":0}");
+	run("cat", "{\"stdin\":{\"$\":\"bytes\",\"v\":\"aGk=\"}}", DESK_VALUE,
+	    "{\"stdout\":\"hi\",\"stderr\":\"\",\"exit_code\":0}");
+	run("twice", "{\"stdin\":\"a\"}", DESK_VALUE,
+	    "{\"stdout\":{\"$\":\"bytes\",\"v\":\"Yf8=\"},\"stderr\":\"\",\"exit_code\":0}");
+	run("cat", "{\"stdin\":{\"$\":\"bytes\",\"v\":\"a\"}}", DESK_BAD_ARGS,
+	    "Tool 'cat': argument 'stdin' must be string or bytes, got another kind of value");
+	run("cat", "{\"stdin\":{\"v\":\"aGk=\"}}", DESK_BAD_ARGS,
+	    "Tool 'cat': argument 'stdin' must be string or bytes, got object");
+	bench_done(&b);
+}
+
+/* One string of the given length as the argument `name`. */
+static char *long_args(const char *name, size_t len)
+{
+	char *text = malloc(len + 64);
+	ASSERT(text);
+	int head = snprintf(text, 64, "{\"%s\":\"", name);
+	memset(text + head, 'x', len);
+	memcpy(text + head + len, "\"}", 3);
+	return text;
+}
+
+TEST(every_tool_has_its_own_sizes)
+{
+	const size_t MIB = 1 << 20;
+	struct desk_answer a;
+	setup("[{\"name\":\"f\",\"args\":{\"a\":\"string\"},\"command\":[\"cat\"]},"
+	      "{\"name\":\"tiny\",\"args\":{\"a\":\"string\"},\"argument_bytes\":16,\"command\":["
+	      "\"cat\"]},"
+	      "{\"name\":\"wide\",\"args\":{\"a\":\"string\"},\"argument_bytes\":3000000,"
+	      "\"result_bytes\":3000000,\"command\":[\"cat\"]},"
+	      "{\"name\":\"count\",\"argv\":true,\"command\":[\"wc\",\"-c\"]},"
+	      "{\"name\":\"wait\",\"argv\":true,\"command\":[\"sleep\",\"100\"]}]");
+	ASSERT_EQ(desk_argument_max(b.desk), 16 * MIB);
+	cleanup_free char *two = long_args("a", 2 * MIB), *five = long_args("stdin", 5 * MIB),
+			  *much = long_args("stdin", 16 * MIB);
+	run("f", two, DESK_BAD_ARGS, "Tool 'f': arguments too large (2097160 bytes, max 1048576)");
+	run("tiny", "{\"a\":\"0123456789\"}", DESK_BAD_ARGS,
+	    "Tool 'tiny': arguments too large (18 bytes, max 16)");
+	run("wide", two, DESK_VALUE, two);
+	run("count", five, DESK_VALUE,
+	    "{\"stdout\":\"5242880\\n\",\"stderr\":\"\",\"exit_code\":0}");
+	run("count", much, DESK_BAD_ARGS,
+	    "Tool 'count': arguments too large (16777228 bytes, max 16777216)");
+	/* Calls that wait keep their arguments in the host, so those have a limit in all. */
+	for (int i = 0; i < 12; i++)
+		ASSERT_EQ(call(&b, 100 + (uint64_t)i, "wait", five, &a), 0);
+	ASSERT_EQ(call(&b, 200, "wait", five, &a), 1);
+	expect(&a, 200, DESK_BUDGET, "too many bytes in tool calls at once (max 67108864)");
+	desk_end(b.desk);
+	desk_begin(b.desk, UINT64_MAX);
+	ASSERT_EQ(call(&b, 1, "wait", five, &a), 0);
+	bench_done(&b);
+}
+
+TEST(output_that_waits_is_bounded_in_all)
+{
+	struct desk_answer a;
+	int failed = 0;
+	/* Each keeps 15 MiB and goes on running: five of them are too much. */
+	setup("[{\"name\":\"hold\",\"argv\":true,\"command\":[\"sh\",\"-c\","
+	      "\"head -c 15728640 /dev/zero; exec sleep 100\"]}]");
+	for (uint64_t i = 1; i <= 5; i++)
+		ASSERT_EQ(call(&b, i, "hold", "{}", &a), 0);
+	while (failed == 0 && wait_next(&b, 20000, &a) == 1) {
+		failed++;
+		ASSERT_STREQ(a.text, "too many bytes in tool calls at once (max 67108864)");
+	}
+	ASSERT_EQ(failed, 1);
+	bench_done(&b);
+}
+
 TEST(a_slow_command_dies_with_its_group)
 {
 	char path[] = "/tmp/cordon-command-XXXXXX", json[400];

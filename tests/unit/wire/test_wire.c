@@ -366,6 +366,24 @@ TEST(limits_come_before_parsing)
 	expect_error(&p, "IPC message too large (344 bytes, max 200)");
 	pair_done(&p);
 
+	/* Tools may take more than other messages, and no more than that. */
+	p = pair_ready((struct wire_options){ .message_bytes = 100, .rpc_bytes = 200 }, 1);
+	wire_allow_calls(p.w, 600);
+	char call[2000], text[601] = "";
+	memset(text, 'x', 600);
+	snprintf(call, sizeof(call),
+		 "{\"type\":\"tool_call\",\"id\":1,\"call\":1,\"tool\":\"x\",\"args\":{\"a\":\"%"
+		 "s\"}}\n",
+		 text);
+	say(&p, call);
+	ASSERT_EQ(next(&p, &m, NULL), 1);
+	ASSERT_EQ(m.type, WIRE_TOOL_CALL);
+	ASSERT(m.args.len > 600);
+	snprintf(call, sizeof(call), "{\"type\":\"tool_call\",%0*d", 1200, 0);
+	say(&p, call);
+	expect_error(&p, "IPC message too large (1220 bytes, max 1112)");
+	pair_done(&p);
+
 	/* It only looked like a result. */
 	p = pair_ready((struct wire_options){ .message_bytes = 100, .rpc_bytes = 200 }, 1);
 	snprintf(line, sizeof(line), "{\"type\":\"result\\u0073\",\"x\":\"%0*d\"}\n", 110, 0);
