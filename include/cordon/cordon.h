@@ -5,6 +5,7 @@
 #include <cordon/error.h>
 #include <cordon/fetch.h>
 #include <cordon/files.h>
+#include <cordon/pod.h>
 #include <cordon/policy.h>
 #include <cordon/session.h>
 #include <cordon/tools.h>

@@ -40,6 +40,7 @@ struct verb {
 	X(files)                                                                                   \
 	X(help)                                                                                    \
 	X(mcp)                                                                                     \
+	X(pod)                                                                                     \
 	X(policy)                                                                                  \
 	X(rpc)                                                                                     \
 	X(run)                                                                                     \

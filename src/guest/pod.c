@@ -7,36 +7,12 @@
 
 #include "base/buf.h"
 #include "guest/languages.h"
+#include "guest/podimage.h"
 #include "guest/runtime.h"
 #include "guest/view.h"
 
 #define POD_PROGRAM "/run/pod/cordon-pod"
-
-/* CORDON_POD of the environment, else beside the running program, else where it was installed. */
-static bool find_image(char *ret, size_t size)
-{
-	static const char *const tails[] = { "/pod", "/../libexec/cordon/pod",
-					     "/../lib/cordon/pod" };
-	const char *named = getenv("CORDON_POD");
-	char self[PATH_MAX], path[PATH_MAX + 64];
-
-	if (named && named[0] == '/')
-		return str_copy(ret, size, named);
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (n > 0) {
-		self[n] = '\0';
-		*strrchr(self, '/') = '\0';
-		for (size_t i = 0; i < sizeof(tails) / sizeof(*tails); i++) {
-			snprintf(path, sizeof(path), "%s%s/bin/cordon-pod", self, tails[i]);
-			if (access(path, X_OK) == 0) {
-				snprintf(path, sizeof(path), "%s%s", self, tails[i]);
-				return str_copy(ret, size, path);
-			}
-		}
-	}
-	return access("/usr/libexec/cordon/pod/bin/cordon-pod", X_OK) == 0 &&
-	       str_copy(ret, size, "/usr/libexec/cordon/pod");
-}
+#define POD_ADDED "/run/pod/bin"
 
 /* The image's own tree in the places of the host's. */
 static int view(struct launch *l, const char *image)
@@ -56,13 +32,29 @@ static int view(struct launch *l, const char *image)
 	return strlist_add(&l->exec_paths, POD_PROGRAM);
 }
 
+/* What `cordon pod add` made: mapped by cordon-pod before any guest code runs. */
+static int added(struct launch *l)
+{
+	char dir[PATH_MAX], host[PATH_MAX + 8];
+
+	if (!podimage_added(dir, sizeof(dir)))
+		return 0;
+	snprintf(host, sizeof(host), "%s/bin", dir);
+	if (access(host, R_OK | X_OK) != 0)
+		return 0;
+	if (launch_bind(l, host, POD_ADDED, BIND_EXEC) < 0 ||
+	    strlist_add(&l->argv, "--modules") < 0)
+		return -CORDON_NOMEM;
+	return strlist_add(&l->argv, POD_ADDED);
+}
+
 /* The allowlist holds in the pod's own process table: exec looks only at the image. */
 static int options(struct launch *l, const struct policy *p)
 {
 	struct buf list;
 	int r = 0;
 
-	if (strlist_add(&l->argv, "--seal") < 0)
+	if (strlist_add(&l->argv, "--seal") < 0 || added(l) < 0)
 		return -CORDON_NOMEM;
 	if (p->commands.all)
 		return 0;
@@ -108,7 +100,7 @@ int pod_launch(const struct guest_options *o, struct launch *l, struct cordon_er
 	char image[PATH_MAX];
 
 	l->filter = LAUNCH_POD;
-	if (!find_image(image, sizeof(image)))
+	if (!podimage_find(image, sizeof(image)))
 		return err_set(
 			reterr, CORDON_UNSUPPORTED,
 			"there is no pod image on this machine: build one with `make pod`, or name "
@@ -116,7 +108,7 @@ int pod_launch(const struct guest_options *o, struct launch *l, struct cordon_er
 	if (o->mode == GUEST_VALIDATE)
 		return err_set(reterr, CORDON_UNSUPPORTED,
 			       "validate pod commands with the guest sh");
-	if (view(l, image) < 0 || launch_env(l, "PATH", "/usr/bin:/bin") < 0 ||
+	if (view(l, image) < 0 || launch_env(l, "PATH", "/usr/bin:/bin:" POD_ADDED) < 0 ||
 	    (o->mode == GUEST_SCRIPT ? script(o, l) : session(o, l)) < 0)
 		return err_errno(reterr, ENOMEM, "the launch of the pod");
 	return 0;

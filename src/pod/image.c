@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "module.h"
 #include "path.h"
 
 #define MAX_WORDS 65536
@@ -71,14 +72,19 @@ int image_allow(struct w2c_sys *p, const char *list, const char **ret_unknown)
 	while (*list) {
 		size_t n = strcspn(list, ",");
 		const struct command *command;
+		struct module *module;
 
 		snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), list);
 		command = image_find(name);
-		if (!command) {
+		module = command ? NULL : module_by_name(p, name);
+		if (command) {
+			p->allowed[command - pod_commands] = true;
+		} else if (module) {
+			module->is_allowed = true;
+		} else {
 			*ret_unknown = name;
 			return -ENOENT;
 		}
-		p->allowed[command - pod_commands] = true;
 		list += n + (list[n] == ',');
 	}
 	return 0;
@@ -99,10 +105,20 @@ static int64_t deny(const struct w2c_sys *p, const char *name)
 	return -EACCES;
 }
 
+static bool is_allowed(const struct w2c_sys *p, const struct command *command)
+{
+	const struct module *module = module_of(p, command);
+
+	if (!p->allowed)
+		return true;
+	return module ? module->is_allowed : p->allowed[command - pod_commands];
+}
+
 /* What a file is: a command (returned), a script (ret_line filled), or a negative errno. */
 static int identify(const struct w2c_sys *p, const char *path, const struct command **ret,
 		    char line[LINE])
 {
+	const struct module *module;
 	struct stat st;
 	ssize_t n;
 	int fd = path_open_program(p, path);
@@ -120,6 +136,11 @@ static int identify(const struct w2c_sys *p, const char *path, const struct comm
 				*ret = &pod_commands[i];
 				return 0;
 			}
+	module = module_by_file(p, &st);
+	if (module) {
+		*ret = &module->command;
+		return 0;
+	}
 	fd = path_open_read(p, path);
 	if (fd < 0)
 		return fd;
@@ -279,7 +300,7 @@ int64_t image_exec(struct w2c_sys *p, uint64_t path, uint64_t argv, uint64_t env
 		return -ENOENT;
 	snprintf(name, sizeof name, "%s", word);
 	r = resolve(p, name, &command, before);
-	if (!r && command && p->allowed && !p->allowed[command - pod_commands])
+	if (!r && command && !is_allowed(p, command))
 		r = deny(p, command->name);
 	if (!r)
 		r = vector_copy(p, argv, before, before[0] ? 1 : 0, &args);
@@ -307,7 +328,9 @@ int image_choose(struct w2c_sys *p, const char *path)
 	char line[LINE];
 	int r = 0;
 
-	p->next = image_find(path);
+	const struct module *module = module_by_name(p, path);
+
+	p->next = module ? &module->command : image_find(path);
 	if (!p->next) {
 		r = identify(p, path, &p->next, line);
 		if (!r && !p->next)

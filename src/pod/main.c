@@ -19,6 +19,7 @@
 #include "door.h"
 #include "engine.h"
 #include "image.h"
+#include "module.h"
 #include "run.h"
 #include "seal.h"
 
@@ -29,6 +30,7 @@
 struct options {
 	const char *root;     /* a directory; NULL: a wall has made the root */
 	const char *commands; /* allowlist; NULL: all */
+	const char *modules;  /* a directory of added commands; NULL: none */
 	uint64_t memory;      /* bytes per process; 0: 4 GiB */
 	int serve;            /* the agent's descriptor, or -1 */
 	int denials;          /* where refused commands are told, or -1 */
@@ -42,6 +44,7 @@ static int usage(FILE *to, int status)
 	      "       cordon-pod [options] --serve FD\n"
 	      "  --root DIR       paths are beneath DIR (for use without a wall)\n"
 	      "  --commands LIST  the only commands that may be executed\n"
+	      "  --modules DIR    commands added to the image's, as cordon pod add makes them\n"
 	      "  --memory BYTES   of one process\n"
 	      "  --denials FD     a socket on which refused commands are reported\n"
 	      "  --seal           a system call filter with the door's own list\n"
@@ -133,6 +136,7 @@ static int parse(int argc, char **argv, struct options *o)
 	static const struct option known[] = {
 		{ "root", required_argument, NULL, 'r' },
 		{ "commands", required_argument, NULL, 'c' },
+		{ "modules", required_argument, NULL, 'M' },
 		{ "memory", required_argument, NULL, 'm' },
 		{ "denials", required_argument, NULL, 'd' },
 		{ "serve", required_argument, NULL, 's' },
@@ -152,6 +156,9 @@ static int parse(int argc, char **argv, struct options *o)
 			break;
 		case 'c':
 			o->commands = optarg;
+			break;
+		case 'M':
+			o->modules = optarg;
 			break;
 		case 'm':
 			o->memory = strtoull(optarg, NULL, 10);
@@ -199,6 +206,9 @@ static int prepare(struct w2c_sys *p, const struct options *o)
 	r = image_open(p);
 	if (r)
 		return fail("the image's /usr/bin", r);
+	r = o->modules ? module_open(p, o->modules) : 0;
+	if (r)
+		return fail(o->modules, r);
 	r = o->commands ? image_allow(p, o->commands, &unknown) : 0;
 	if (r) {
 		fprintf(stderr, "cordon-pod: --commands: no such command: %s\n", unknown);

@@ -293,6 +293,24 @@ int64_t path_open(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int
 	return admit(p, fd, flags);
 }
 
+int64_t path_open_beneath(struct w2c_sys *p, int dirfd, const char *path, int flags, int mode)
+{
+	const int tries = 16; /* EAGAIN: somebody renamed on the way */
+	struct open_how how = { .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+	int64_t fd = -EAGAIN;
+
+	if (flags & ~OPEN_FLAGS)
+		return -EINVAL;
+	if (!(flags & O_PATH))
+		how.flags |= O_NOCTTY;
+	if (flags & O_CREAT)
+		how.mode = (uint64_t)(mode & 07777);
+	for (int i = 0; i < tries && fd == -EAGAIN; i++)
+		fd = signals_call(SYS_openat2, dirfd, (long)path, (long)&how, sizeof how, 0, 0);
+	return admit(p, (int)fd, flags);
+}
+
 int path_open_program(const struct w2c_sys *p, const char *path)
 {
 	char full[PATH_MAX];

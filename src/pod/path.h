@@ -32,6 +32,9 @@ static inline int path_flags(const struct place *place, int flags)
 
 /* Opens for the guest: a descriptor below its limit, never a door back into this process. */
 int64_t path_open(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int mode);
+/* Opens a name of our own for a guest that may not leave a directory it holds: -EXDEV where the
+ * name would, by dots or by links. */
+int64_t path_open_beneath(struct w2c_sys *p, int dirfd, const char *path, int flags, int mode);
 /* Opens a name of our own (not from guest memory) for execution: O_PATH. */
 int path_open_program(const struct w2c_sys *p, const char *path);
 /* Opens a name of our own for reading; negative errno. */

@@ -38,6 +38,9 @@ struct w2c_sys {
 	uint64_t image_dev; /* the directory of commands: its device, and a file number per command
 			     */
 	uint64_t *image_ino;
+	struct module *modules; /* commands added to the image's: see module.h */
+	size_t module_count;
+	struct wasi *wasi;          /* of the added command that runs */
 	uint64_t proc_dev;          /* 0: no /proc */
 	const struct command *next; /* what exec chose */
 	jmp_buf exec;               /* leaves the instance for the next one */

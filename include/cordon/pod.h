@@ -1,0 +1,27 @@
+/* cordon/pod.h - commands added to the pod's image: WASI programs, translated inside a wall. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cordon/error.h>
+
+#pragma GCC visibility push(default)
+
+struct cordon_pod_add_options {
+	bool replace;        /* a command of that name that was added before */
+	uint64_t timeout_ms; /* of the translation; 0: 600000 */
+};
+
+/* Makes the WebAssembly module (preview 1, with _start) a command of every pod session that is
+ * opened from now on. It is checked, translated and compiled in a sandbox, and kept by its SHA-256:
+ * the same bytes are translated once. CORDON_INVALID names what is wrong with it. */
+int cordon_pod_add(const char *name, const void *bytes, size_t len,
+		   const struct cordon_pod_add_options *opts, struct cordon_error **reterr);
+int cordon_pod_remove(const char *name, struct cordon_error **reterr);
+/* JSON, to be freed: {"image": DIR or null, "programs": [{"name", "version", "commands": [...]}],
+ * "added": [{"name", "sha256", "bytes", "imports": [...], "is_current"}]}. */
+int cordon_pod_list(char **ret_json, struct cordon_error **reterr);
+
+#pragma GCC visibility pop

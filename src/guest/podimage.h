@@ -1,0 +1,11 @@
+/* guest/podimage.h - where the pod's image is, and the commands that were added to it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* CORDON_POD of the environment, else beside the running program, else where it was installed. */
+bool podimage_find(char *ret, size_t size);
+/* ${XDG_DATA_HOME:-~/.local/share}/cordon/pod, for root /var/lib/cordon/pod; false without a home.
+ * It need not exist. */
+bool podimage_added(char *ret, size_t size);
