@@ -20,14 +20,16 @@ int cordon_doctor(char **ret_json, struct cordon_error **reterr);
 struct cordon_prove_options {
 	const char *only;  /* one attack by name; NULL: all */
 	const char *guest; /* under the wall of this guest only; NULL: of all that are installed */
-	bool control;      /* try each attack outside too, where it should work */
-	bool quick;        /* do not look which layers stopped it */
+	const char *allow_host; /* with the gateway on, which opens this host; NULL: no network */
+	bool control;           /* try each attack outside too, where it should work */
+	bool quick;             /* do not look which layers stopped it */
 	void (*progress)(const char *attack, const char *outcome, void *arg);
 	void *progress_arg;
 };
 /* Carries out every known attack through the launch path that all code takes. JSON, to be freed:
- * user, held, open, broken, attacks: [{name, attack, outcome, said, guests, layers, control}].
- * Not for use while other threads start processes: it leaves a descriptor open on purpose. */
+ * user, allow_host, held, open, broken, attacks: [{name, attack, outcome, said, guests, layers,
+ * control}]. Not for use while other threads start processes: it leaves a descriptor open on
+ * purpose. */
 int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
 		 struct cordon_error **reterr);
 

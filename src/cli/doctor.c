@@ -122,6 +122,7 @@ static int prove(const struct cli *c)
 	bool is_watched = c->color_err && !cli_has(c, "json");
 	struct cordon_prove_options o = { .only = cli_value(c, "attack"),
 					  .guest = cli_value(c, "guest"),
+					  .allow_host = cli_value(c, "allow-host"),
 					  .control = cli_has(c, "control"),
 					  .quick = cli_has(c, "quick"),
 					  .progress = is_watched ? show_progress : NULL };
@@ -162,6 +163,7 @@ static const struct cli_option options[] = {
 	  false },
 	{ "attack", 'a', "NAME", "prove: only this attack", false },
 	{ "guest", 'g', "GUEST", "prove: only under this guest's wall", false },
+	{ "allow-host", 0, "HOST", "prove: with the gateway on, which opens this host", false },
 	{ "control", 0, NULL, "prove: also try each attack outside, where it should work", false },
 	{ "quick", 'q', NULL, "prove: do not look which layer stopped it", false },
 	{ "json", 'j', NULL, "print one line of JSON", false },
@@ -177,7 +179,7 @@ static const struct cli_example examples[] = {
 const struct verb verb_doctor = {
 	.name = "doctor",
 	.summary = "tell and prove what this machine can enforce",
-	.usage = "[--prove [--attack NAME] [--control]] [--json]",
+	.usage = "[--prove [--attack NAME] [--allow-host HOST] [--control]] [--json]",
 	.options = options,
 	.run = run,
 	.about = "Prints the ladder of this machine: each layer of the wall, whether it is there, "
@@ -185,7 +187,10 @@ const struct verb verb_doctor = {
 		 "installed.\n\n"
 		 "With --prove every known attack is carried out through the launch path that all "
 		 "code takes, and the layers are switched off in turn to see which one holds. With "
-		 "--control each attack is also tried outside, in a form that does no harm.\n\n"
+		 "--control each attack is also tried outside, in a form that does no harm. "
+		 "With --allow-host the network is open to that host, by the gateway, and "
+		 "everything "
+		 "else must hold all the same.\n\n"
 		 "Exit status: 0, or 1 when an attack is open or could not be judged.",
 	.examples = examples,
 };

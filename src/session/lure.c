@@ -108,10 +108,15 @@ static int lay_numbers(struct lure *l, const struct policy *p)
 		const char *key;
 		uint64_t value;
 	} numbers[] = {
-		{ "pid", (uint64_t)getpid() },       { "processes", p->processes },
-		{ "open_files", p->open_files },     { "cpu_seconds", p->cpu_seconds },
-		{ "memory_bytes", p->memory_bytes }, { "fs_bytes", p->fs_bytes },
-		{ "file_count", p->file_count },     { "file_bytes", p->file_bytes },
+		{ "pid", (uint64_t)getpid() },
+		{ "processes", p->processes },
+		{ "open_files", p->open_files },
+		{ "cpu_seconds", p->cpu_seconds },
+		{ "memory_bytes", p->memory_bytes },
+		{ "fs_bytes", p->fs_bytes },
+		{ "file_count", p->file_count },
+		{ "file_bytes", p->file_bytes },
+		{ "network", p->network.allow_count > 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)

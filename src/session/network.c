@@ -23,8 +23,7 @@ enum { BUNDLE_MAX = 16 << 20, APPROVAL_KEY = 32 };
 struct network {
 	struct cordon_session *session;
 	struct gateway *gateway;
-	json_t *denials; /* of this execution */
-	struct strlist env;
+	json_t *denials;            /* of this execution */
 	char key[APPROVAL_KEY + 1]; /* makes approval ids unguessable */
 	pthread_mutex_t lock;       /* of the gateway's control line and the fields below */
 	unsigned waiting;
@@ -87,6 +86,21 @@ static void on_ask(uint64_t id, const json_t *request, void *arg)
 	pthread_mutex_lock(&n->lock);
 }
 
+int network_start(const struct policy *p, const struct network_listener *to, struct gateway **ret,
+		  struct cordon_error **reterr)
+{
+	bool is_box = machine_box_uid() == geteuid();
+	struct gateway_options o = { .policy = p,
+				     .uid = is_box ? 0
+						   : machine_box_uid(), /* 0: stays who we are */
+				     .gid = is_box ? 0 : machine_box_uid(),
+				     .event = to->event,
+				     .ask = to->ask,
+				     .arg = to->arg };
+
+	return gateway_start(&o, ret, reterr);
+}
+
 int network_open(struct cordon_session *s, struct network **ret, struct cordon_error **reterr)
 {
 	if (!gateway_is_needed(&s->policy))
@@ -97,14 +111,8 @@ int network_open(struct cordon_session *s, struct network **ret, struct cordon_e
 	n->session = s;
 	pthread_mutex_init(&n->lock, NULL);
 	random_hex(n->key, APPROVAL_KEY);
-	struct gateway_options o = { .policy = &s->policy,
-				     /* 0: stays who we are. */
-				     .uid = machine_box_uid() == geteuid() ? 0 : machine_box_uid(),
-				     .gid = machine_box_uid() == geteuid() ? 0 : machine_box_uid(),
-				     .event = on_event,
-				     .ask = s->approval ? on_ask : NULL,
-				     .arg = n };
-	int r = gateway_start(&o, &n->gateway, reterr);
+	struct network_listener to = { on_event, s->approval ? on_ask : NULL, n };
+	int r = network_start(&s->policy, &to, &n->gateway, reterr);
 	if (r < 0) {
 		network_close(n);
 		return r;
@@ -121,16 +129,15 @@ struct network *network_close(struct network *n)
 	n->gateway = gateway_stop(n->gateway);
 	pthread_mutex_unlock(&n->lock);
 	json_decref(n->denials);
-	strlist_done(&n->env);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
 	return NULL;
 }
 
 /* The system's authorities, followed by the gateway's own where it opens TLS itself. */
-static int add_authorities(struct network *n, struct launch *l, struct cordon_error **reterr)
+static int add_authorities(const struct gateway *g, struct launch *l, struct cordon_error **reterr)
 {
-	const char *own = gateway_authority(n->gateway);
+	const char *own = gateway_authority(g);
 	cleanup_buf struct buf bundle = { 0 };
 
 	buf_init(&bundle, BUNDLE_MAX);
@@ -143,24 +150,25 @@ static int add_authorities(struct network *n, struct launch *l, struct cordon_er
 	return 0;
 }
 
-int network_prepare(struct network *n, struct launch *l, struct cordon_error **reterr)
+int network_fill(const struct gateway *g, const struct policy *p, struct launch *l,
+		 struct cordon_error **reterr)
 {
-	if (!n)
-		return 0;
-	int r = gateway_add_environment(n->gateway, BUNDLE_PATH, &n->env, reterr);
+	cleanup_strlist struct strlist env = { 0 };
+	int r = gateway_add_environment(g, BUNDLE_PATH, &env, reterr);
+
 	if (r == 0)
-		r = add_authorities(n, l, reterr);
+		r = add_authorities(g, l, reterr);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < n->env.count; i++) {
-		const char *eq = strchr(n->env.items[i], '=');
-		cleanup_free char *name = str_ndup(n->env.items[i], (size_t)(eq - n->env.items[i]));
+	for (size_t i = 0; i < env.count; i++) {
+		const char *eq = strchr(env.items[i], '=');
+		cleanup_free char *name = str_ndup(env.items[i], (size_t)(eq - env.items[i]));
 
 		if (!name || launch_env(l, name, eq + 1) < 0)
 			return err_errno(reterr, ENOMEM, "the environment");
 	}
-	for (size_t i = 0; i < n->session->policy.secret_count; i++) {
-		const char *name = n->session->policy.secrets[i].name;
+	for (size_t i = 0; i < p->secret_count; i++) {
+		const char *name = p->secrets[i].name;
 		cleanup_free char *value = str_printf("cordon-secret-%s", name);
 
 		if (!value || launch_env(l, name, value) < 0)
@@ -169,9 +177,14 @@ int network_prepare(struct network *n, struct launch *l, struct cordon_error **r
 	if (launch_file(l, "/etc/resolv.conf", GATEWAY_RESOLV_CONF, strlen(GATEWAY_RESOLV_CONF),
 			0444) < 0)
 		return err_errno(reterr, ENOMEM, "the resolver");
-	l->relay_fd = gateway_relay_fd(n->gateway);
-	l->relay_port_count = gateway_ports(n->gateway, &l->relay_ports);
+	l->relay_fd = gateway_relay_fd(g);
+	l->relay_port_count = gateway_ports(g, &l->relay_ports);
 	return 0;
+}
+
+int network_prepare(struct network *n, struct launch *l, struct cordon_error **reterr)
+{
+	return n ? network_fill(n->gateway, &n->session->policy, l, reterr) : 0;
 }
 
 void network_launched(struct network *n)

@@ -13,11 +13,24 @@
 struct cordon_session;
 struct network;
 
+/* Who hears of requests, and is asked; zero: nobody. */
+struct network_listener {
+	gateway_event_fn event;
+	gateway_ask_fn ask;
+	void *arg;
+};
+
+/* The gateway alone, and what a guest behind it needs to see: resolver, authorities, proxy
+ * variables, the relay's ports. For walls without a session; sessions call the functions below. */
+int network_start(const struct policy *p, const struct network_listener *to, struct gateway **ret,
+		  struct cordon_error **reterr);
+int network_fill(const struct gateway *g, const struct policy *p, struct launch *l,
+		 struct cordon_error **reterr);
+
 /* *ret stays NULL when the policy opens nothing. */
 int network_open(struct cordon_session *s, struct network **ret, struct cordon_error **reterr);
 struct network *network_close(struct network *n);
 
-/* Adds what the guest needs to see: resolver, authorities, proxy variables, the relay's ports. */
 int network_prepare(struct network *n, struct launch *l, struct cordon_error **reterr);
 /* The wall has its copy of the relay's descriptor. */
 void network_launched(struct network *n);

@@ -23,10 +23,15 @@ struct proof {
 };
 
 /* Limits that an attack can pass outside without being felt. */
-static int set_policy(struct policy *p, bool is_listed, struct cordon_error **reterr)
+static int set_policy(struct policy *p, const char *allow_host, bool is_listed,
+		      struct cordon_error **reterr)
 {
+	cleanup_free char *opened = str_printf("network.allow=%s", allow_host ? allow_host : "");
 	int r = policy_init_level(p, LEVEL_STANDARD, reterr);
 
+	if (r == 0 && allow_host)
+		r = opened ? policy_apply_set(p, opened, reterr)
+			   : err_errno(reterr, ENOMEM, "policy");
 	if (r < 0)
 		return r;
 	p->memory_bytes = 96ULL << 20;
@@ -169,7 +174,8 @@ static int prove_one(struct proof *x, const struct attack *a, json_t *rows,
 		r = trial_outside(&o, &control, reterr);
 	if (r < 0)
 		return r;
-	if (t.outcome == TRIAL_HELD && !x->options->quick)
+	/* Never a gateway without the namespace that it belongs into. */
+	if (t.outcome == TRIAL_HELD && !x->options->quick && !x->options->allow_host)
 		find_layers(&o, &t, layers);
 	json_object_set_new(row, "name", json_string(a->name));
 	json_object_set_new(row, "attack", json_string(a->words));
@@ -232,9 +238,10 @@ int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
 	cleanup_json json_t *rows = json_array();
 	cleanup_json json_t *report = json_object();
 
-	int r = set_policy(&x.policy, false, reterr);
+	const char *host = x.options->allow_host;
+	int r = set_policy(&x.policy, host, false, reterr);
 	if (r == 0)
-		r = set_policy(&x.listed, true, reterr);
+		r = set_policy(&x.listed, host, true, reterr);
 	if (r == 0)
 		r = prove(&x, rows, reterr);
 	policy_done(&x.policy);
@@ -242,6 +249,7 @@ int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
 	if (r < 0)
 		return r;
 	json_object_set_new(report, "user", json_string(geteuid() == 0 ? "root" : "ordinary"));
+	json_object_set_new(report, "allow_host", host ? json_string(host) : json_null());
 	json_object_set_new(report, "held", json_integer(x.held));
 	json_object_set_new(report, "open", json_integer(x.open));
 	json_object_set_new(report, "broken", json_integer(x.broken));

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "guest/languages.h"
+#include "session/network.h"
 #include "session/remains.h"
 #include "session/script.h"
 #include "wall/box.h"
@@ -201,6 +202,8 @@ int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon
 {
 	if (o->attack->is_python)
 		return script_inside(o, ret, reterr);
+	static const struct network_listener nobody;
+	cleanup_gateway struct gateway *gateway = NULL;
 	cleanup_launch struct launch launch = { 0 };
 	cleanup_box struct box *box = NULL;
 	struct ends e = { -1, -1, -1, -1, -1, -1 };
@@ -208,6 +211,11 @@ int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon
 	char text[64];
 
 	int r = fill_launch(o, &launch, reterr);
+	if (r == 0 && gateway_is_needed(o->policy)) {
+		r = network_start(o->policy, &nobody, &gateway, reterr);
+		if (r == 0)
+			r = network_fill(gateway, o->policy, &launch, reterr);
+	}
 	if (r == 0)
 		r = ends_open(&e, o->attack->flags & PROBE_TTY, reterr);
 	if (r < 0)

@@ -3,6 +3,7 @@
  * millisecond; the kernel loads these in a tenth of that. */
 #include <errno.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <seccomp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -112,21 +113,18 @@ static void socket_rules(scmp_filter_ctx c, bool net)
 {
 	add_if(c, SCMP_ACT_ALLOW, "socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
 	refuse_sockets(c, net);
-	if (!net) {
-		/* A datagram socketpair could address other sockets. */
-		add_if(c, SCMP_ACT_ALLOW, "sendto", SCMP_A4(SCMP_CMP_EQ, 0));
+	/* A datagram socketpair could address other sockets. */
+	add_if(c, SCMP_ACT_ALLOW, "sendto", SCMP_A4(SCMP_CMP_EQ, 0));
+	if (!net)
 		return;
-	}
-	/* Streams, and datagrams for the resolver: both end at the relay on loopback. */
-	for (uint64_t type = SOCK_STREAM; type <= SOCK_DGRAM; type++) {
-		MUST(seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
-				      SCMP_A0(SCMP_CMP_EQ, AF_INET),
-				      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)));
-		MUST(seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
-				      SCMP_A0(SCMP_CMP_EQ, AF_INET6),
-				      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)));
-	}
-	add(c, SCMP_ACT_ALLOW, "sendto");
+	/* TCP, which ends at the relay on loopback. The resolver speaks it too (use-vc); of
+	 * datagrams, SCTP and MPTCP nothing is needed. */
+	static const uint64_t families[] = { AF_INET, AF_INET6 }, protocols[] = { 0, IPPROTO_TCP };
+	for (size_t i = 0; i < 4; i++)
+		MUST(seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(socket), 3,
+				      SCMP_A0(SCMP_CMP_EQ, families[i % 2]),
+				      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, SOCK_STREAM),
+				      SCMP_A2(SCMP_CMP_EQ, protocols[i / 2])));
 	static const char *const calls[] = { "connect", "bind", "listen", "accept", "accept4" };
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
 		add(c, SCMP_ACT_ALLOW, calls[i]);

@@ -21,6 +21,7 @@ struct bait {
 	/* Limits. */
 	long processes, open_files, cpu_seconds;
 	uint64_t memory_bytes, fs_bytes, file_count, file_bytes;
+	long network;    /* 1: stream sockets exist, and lead to the gateway only */
 	bool is_control; /* outside the wall: aim at something harmless of the own */
 };
 

@@ -118,6 +118,8 @@ enum {
 	X(sendmsg_abstract, "send from a socketpair to an abstract socket", CONTROL_PLAIN, 0,      \
 	  "namespaces")                                                                            \
 	X(sendmsg_path, "send from a socketpair to a socket file", CONTROL_PLAIN, 0, "mount view") \
+	X(gateway_host, "reach a TCP service of the host through the gateway", CONTROL_PLAIN, 0,   \
+	  "namespaces")                                                                            \
 	X(net_tables, "read the host's connections", CONTROL_PLAIN, 0, "namespaces")
 
 #define PROBES_FILE(X)                                                                             \

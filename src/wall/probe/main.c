@@ -101,6 +101,7 @@ static const struct {
 	{ "pid", offsetof(struct bait, pid) },
 	{ "shm", offsetof(struct bait, shm) },
 	{ "descriptor", offsetof(struct bait, descriptor) },
+	{ "network", offsetof(struct bait, network) },
 	{ "processes", offsetof(struct bait, processes) },
 	{ "open_files", offsetof(struct bait, open_files) },
 	{ "cpu_seconds", offsetof(struct bait, cpu_seconds) },

@@ -6,24 +6,31 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "wall/probe/attacks.h"
+
+#ifndef IPPROTO_MPTCP
+#define IPPROTO_MPTCP 262
+#endif
 
 static int open_family(int family, int type, int protocol)
 {
 	return bait_verdict(socket(family, type | SOCK_CLOEXEC, protocol));
 }
 
+/* Where the policy opens the network, these two are what it opens. */
 int probe_inet(const struct bait *b)
 {
-	(void)b;
-	return open_family(AF_INET, SOCK_STREAM, 0);
+	return b->network && !b->is_control ? NOT_HERE : open_family(AF_INET, SOCK_STREAM, 0);
 }
 
 int probe_inet6(const struct bait *b)
 {
+	if (b->network && !b->is_control)
+		return NOT_HERE;
 	int r = open_family(AF_INET6, SOCK_STREAM, 0);
 
 	return r == EAFNOSUPPORT && b->is_control ? NOT_HERE : r;
@@ -71,10 +78,12 @@ int probe_any_family(const struct bait *b)
 	static const int types[] = { SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET };
 	int last = EPERM;
 
-	(void)b;
 	for (int family = 0; family < 48; family++)
 		for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
-			last = open_family(family, types[i], 0);
+			bool is_tcp = types[i] == SOCK_STREAM &&
+				      (family == AF_INET || family == AF_INET6);
+			last = open_family(family, types[i],
+					   is_tcp && b->network ? IPPROTO_MPTCP : 0);
 			if (last == 0)
 				return 0;
 		}
@@ -166,6 +175,51 @@ int probe_sendmsg_abstract(const struct bait *b)
 int probe_sendmsg_path(const struct bait *b)
 {
 	return mail(b->path_mail, 0);
+}
+
+/* The gateway's proxy is asked for the host's loopback, in the words of both its protocols. */
+static int ask_gateway(const void *words, size_t len, const char *yes, size_t yes_len)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(3128),
+				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct timeval patience = { .tv_sec = 5 };
+	char answer[64] = "";
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0)
+		return errno;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	if (send(fd, words, len, MSG_NOSIGNAL) < 0 || recv(fd, answer, yes_len, MSG_WAITALL) < 0)
+		return errno;
+	close(fd);
+	return memcmp(answer, yes, yes_len) == 0 ? 0 : EACCES;
+}
+
+int probe_gateway_host(const struct bait *b)
+{
+	unsigned char socks[] = { 5,
+				  1,
+				  0,
+				  5,
+				  1,
+				  0,
+				  1,
+				  127,
+				  0,
+				  0,
+				  1,
+				  (unsigned char)(b->tcp >> 8),
+				  (unsigned char)b->tcp };
+	char connect_to[96];
+
+	if (b->is_control) /* no gateway out there, and no need of one */
+		return reach_inet(SOCK_STREAM, b->tcp);
+	int len = snprintf(connect_to, sizeof(connect_to),
+			   "CONNECT 127.0.0.1:%ld HTTP/1.1\r\nHost: 127.0.0.1:%ld\r\n\r\n", b->tcp,
+			   b->tcp);
+	int r = ask_gateway(connect_to, (size_t)len, "HTTP/1.1 200", 12);
+	return r == 0 ? 0 : ask_gateway(socks, sizeof(socks), "\5\0\5\0", 4);
 }
 
 int probe_net_tables(const struct bait *b)
