@@ -27,18 +27,22 @@ static int set_all(const struct cli *c, struct cordon_policy *p, const char *opt
 }
 
 /* As JSON, for a path may hold a comma. */
+int choice_add_mount(struct cordon_policy *p, const char *mount, struct cordon_error **reterr)
+{
+	cleanup_json json_t *list = json_pack("[s]", mount);
+	cleanup_free char *text = list ? json_text(list, NULL) : NULL;
+
+	return text ? set(p, "mounts+=", text, reterr)
+		    : err_set(reterr, CORDON_INVALID, "a mount is not valid UTF-8");
+}
+
 static int add_mounts(const struct cli *c, struct cordon_policy *p, struct cordon_error **reterr)
 {
 	const char *value;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && (value = cli_value_at(c, "mount", i)); i++) {
-		cleanup_json json_t *list = json_pack("[s]", value);
-		cleanup_free char *text = list ? json_text(list, NULL) : NULL;
-		if (!text)
-			return err_set(reterr, CORDON_INVALID, "--mount is not valid UTF-8");
-		r = set(p, "mounts+=", text, reterr);
-	}
+	for (size_t i = 0; r == 0 && (value = cli_value_at(c, "mount", i)); i++)
+		r = choice_add_mount(p, value, reterr);
 	return r;
 }
 
@@ -72,6 +76,12 @@ static bool is_level(const char *name)
 int choice_policy(const struct cli *c, const char *base, struct cordon_policy **ret,
 		  struct cordon_error **reterr)
 {
+	return choice_policy_between(c, base, NULL, ret, reterr);
+}
+
+int choice_policy_between(const struct cli *c, const char *base, choice_between_fn between,
+			  struct cordon_policy **ret, struct cordon_error **reterr)
+{
 	cleanup_choice struct cordon_policy *p = NULL;
 	const char *level = cli_value(c, "level"), *file;
 	int r;
@@ -85,6 +95,8 @@ int choice_policy(const struct cli *c, const char *base, struct cordon_policy **
 		r = cordon_policy_apply_file(p, base, reterr);
 	for (size_t i = 0; r == 0 && (file = cli_value_at(c, "policy", i)); i++)
 		r = cordon_policy_apply_file(p, file, reterr);
+	if (r == 0 && between)
+		r = between(c, p, reterr);
 	if (r == 0)
 		r = apply_options(c, p, reterr);
 	if (r == 0)

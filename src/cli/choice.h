@@ -26,6 +26,14 @@
  * NULL. */
 int choice_policy(const struct cli *c, const char *base, struct cordon_policy **ret,
 		  struct cordon_error **reterr);
+/* The same with something between the files and the options: for what stands over a file and under
+ * the command line. */
+typedef int (*choice_between_fn)(const struct cli *c, struct cordon_policy *p,
+				 struct cordon_error **reterr);
+int choice_policy_between(const struct cli *c, const char *base, choice_between_fn between,
+			  struct cordon_policy **ret, struct cordon_error **reterr);
+/* Adds a mount as written on the command line, whatever its path has in it. */
+int choice_add_mount(struct cordon_policy *p, const char *mount, struct cordon_error **reterr);
 /* As cli_fail, but whatever is wrong with a policy, be it a missing file, is bad usage: status 2.
  */
 int choice_fail(const struct cli *c, const struct cordon_error *e);

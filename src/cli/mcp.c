@@ -1,34 +1,100 @@
 /* cli/mcp.c - `cordon mcp`: sandboxes as tools for a model's client. */
 #include <cordon/cordon.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "cli/choice.h"
+#include "cli/door.h"
 #include "cli/verb.h"
-#include "serve/mcp.h"
+#include "serve/mcpstdio.h"
 
-/* default < file < environment < options: the file of the environment comes first, then the single
- * variables, then what was given on the command line. */
-static int environment(const struct cli *c, struct cordon_policy *p, struct cordon_error **reterr)
+enum { MOUNTS_MAX = 64 };
+
+static int set(struct cordon_policy *p, const char *key, const char *value,
+	       struct cordon_error **reterr)
+{
+	cleanup_free char *assignment = str_printf("%s%s", key, value);
+
+	return assignment ? cordon_policy_set(p, assignment, reterr)
+			  : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+
+static int set_variables(struct cordon_policy *p, struct cordon_error **reterr)
 {
 	static const struct {
-		const char *variable, *key, *option;
-	} table[] = { { "CORDON_TIMEOUT_MS", "timeout_ms=", "timeout" },
-		      { "CORDON_MEMORY_BYTES", "memory_bytes=", "memory" },
-		      { "CORDON_FS_BYTES", "fs_bytes=", NULL },
-		      { "CORDON_NETWORK_ALLOW", "network.allow=", "allow" } };
+		const char *variable, *key;
+	} table[] = { { "CORDON_TIMEOUT_MS", "timeout_ms=" },
+		      { "CORDON_MEMORY_BYTES", "memory_bytes=" },
+		      { "CORDON_FS_BYTES", "fs_bytes=" },
+		      { "CORDON_NETWORK_ALLOW", "network.allow=" },
+		      { "CORDON_NETWORK_BLOCK", "network.block=" } };
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < sizeof(table) / sizeof(*table); i++) {
 		const char *value = getenv(table[i].variable);
-		if (!value || (table[i].option && cli_has(c, table[i].option)))
-			continue;
-		cleanup_free char *set = str_printf("%s%s", table[i].key, value);
-		r = set ? cordon_policy_set(p, set, reterr)
-			: err_set(reterr, CORDON_NOMEM, "out of memory");
+		if (value)
+			r = set(p, table[i].key, value, reterr);
 	}
+	return r;
+}
+
+/* CORDON_MOUNT_1, CORDON_MOUNT_2, ... as far as they go. */
+static int mount_variables(struct cordon_policy *p, struct cordon_error **reterr)
+{
+	const char *mount;
+	char name[32];
+	int r = 0;
+
+	for (int i = 1; r == 0 && i <= MOUNTS_MAX; i++) {
+		snprintf(name, sizeof(name), "CORDON_MOUNT_%d", i);
+		mount = getenv(name);
+		if (!mount)
+			return 0;
+		if (i == 1)
+			r = set(p, "mounts=", "", reterr);
+		if (r == 0)
+			r = choice_add_mount(p, mount, reterr);
+		if (r < 0)
+			return err_wrap(reterr, r, "%s", name);
+	}
+	return r;
+}
+
+/* A list that the command line names replaces those below it. */
+static int make_room(const struct cli *c, struct cordon_policy *p, struct cordon_error **reterr)
+{
+	static const struct {
+		const char *option, *key;
+	} table[] = { { "mount", "mounts=" },
+		      { "allow-host", "network.allow=" },
+		      { "network-allow", "network.allow=" },
+		      { "block-host", "network.block=" },
+		      { "network-block", "network.block=" } };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof(table) / sizeof(*table); i++)
+		if (cli_has(c, table[i].option))
+			r = set(p, table[i].key, "", reterr);
+	return r;
+}
+
+/* default < file < environment < options: this comes after the files and before the options. */
+static int environment(const struct cli *c, struct cordon_policy *p, struct cordon_error **reterr)
+{
+	const char *value;
+	int r = set_variables(p, reterr);
+
+	if (r == 0)
+		r = mount_variables(p, reterr);
+	if (r == 0)
+		r = make_room(c, p, reterr);
+	for (size_t i = 0; r == 0 && (value = cli_value_at(c, "network-allow", i)); i++)
+		r = set(p, "network.allow+=", value, reterr);
+	for (size_t i = 0; r == 0 && (value = cli_value_at(c, "network-block", i)); i++)
+		r = set(p, "network.block+=", value, reterr);
 	return r;
 }
 
@@ -39,10 +105,11 @@ static int run(struct cli *c, int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
-	if (choice_policy(c, getenv("CORDON_CONFIG"), &policy, &e) < 0 ||
-	    environment(c, policy, &e) < 0 || cordon_policy_check(policy, &e) < 0)
+	if (choice_policy_between(c, getenv("CORDON_CONFIG"), environment, &policy, &e) < 0)
 		return choice_fail(c, e);
 	(void)signal(SIGPIPE, SIG_IGN);
+	if (cli_has(c, "http"))
+		return door_serve_mcp(c, policy);
 	/* Nothing but messages may reach the client: whatever else is printed goes to stderr. */
 	int out = dup(STDOUT_FILENO);
 	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
@@ -50,30 +117,46 @@ static int run(struct cli *c, int argc, char **argv)
 		return cordon_code_exit_status(CORDON_OS);
 	}
 	struct mcp_options o = { .policy = policy };
-	return mcp_serve(&o, STDIN_FILENO, out, &e) < 0 ? cli_fail(c, e) : 0;
+	return mcpstdio_serve(&o, STDIN_FILENO, out, &e) < 0 ? cli_fail(c, e) : 0;
 }
 
 static const struct cli_option options[] = {
 	CHOICE_OPTIONS,
+	{ "network-allow", 0, "HOST[:PORT]", "the same as --allow-host", true },
+	{ "network-block", 0, "HOST[:PORT]", "the same as --block-host", true },
+	{ "http", 0, "ADDRESS:PORT", "serve Streamable HTTP at /mcp there; port 0: any", false },
+	{ "token-file", 0, "FILE", "with --http: what clients must send; one is made otherwise",
+	  false },
+	{ "no-token", 0, NULL, "with --http: let in everybody who reaches the loopback", false },
+	{ "http-host", 0, "NAME", "with --http: a further name that Host and Origin may have",
+	  true },
+	{ "public", 0, NULL, "with --http: the address may be beyond the loopback", false },
 	{ 0 },
 };
 
 static const struct cli_example examples[] = {
 	{ "cordon mcp --level strict", "what a model's client is told to start" },
 	{ "cordon mcp --mount /srv/data:/data:ro", "with a folder to read" },
+	{ "cordon mcp --http 127.0.0.1:8123 --token-file ~/.cordon/token",
+	  "for clients that speak HTTP" },
 	{ 0 },
 };
 
 const struct verb verb_mcp = {
 	.name = "mcp",
-	.summary = "serve a model's client: the Model Context Protocol over stdio",
+	.summary = "serve a model's client: the Model Context Protocol",
 	.usage = "[OPTION...]",
 	.options = options,
 	.run = run,
 	.about =
 		"Offers run_code, run_command, files, sandboxes and snapshots as tools. The policy "
 		"comes from the options, over the variables CORDON_TIMEOUT_MS, "
-		"CORDON_MEMORY_BYTES, CORDON_FS_BYTES and CORDON_NETWORK_ALLOW, over the file "
-		"that CORDON_CONFIG names, over the level.",
+		"CORDON_MEMORY_BYTES, CORDON_FS_BYTES, CORDON_NETWORK_ALLOW, CORDON_NETWORK_BLOCK "
+		"and CORDON_MOUNT_1, CORDON_MOUNT_2 and so on, over the files that --policy and "
+		"CORDON_CONFIG name, over the level; a list replaces the one below it.\n\n"
+		"With --http it listens instead of reading standard input: on the loopback unless "
+		"--public is given, for those who send the token (--token-file, the variable "
+		"CORDON_MCP_TOKEN, or one that is made and shown), and who name us and nobody else "
+		"in Host and Origin. There is no TLS: beyond the loopback put a proxy before it.",
 	.examples = examples,
 };

@@ -2,29 +2,30 @@
 #include "serve/mcp.h"
 
 #include <cordon/cordon.h>
-#include <pthread.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/str.h"
 #include "serve/mcptool.h"
-
-enum { LINE_MAX_BYTES = 8 << 20, CALLS_MAX = 64 };
-
-#define META "io.modelcontextprotocol/"
 
 static const char *const old_versions[] = { "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05",
 					    "2024-10-07" };
 static const char new_version[] = "2026-07-28";
 
+static const char policy_uri[] = "cordon://policy";
+static const char policy_text_uri[] = "cordon://policy/text";
+
 static const char instructions[] =
 	"Runs code and commands in sandboxes that hold: no network, no files of the host, limits "
-	"on "
-	"everything. run_code keeps variables between calls of one language; run_command is a "
-	"shell. Both work on the same kind of sandbox: name one with sandbox_id, or leave it out "
-	"for the default one of that language. What was refused comes with a remedy.";
+	"on everything, unless the policy says otherwise (resource cordon://policy/text). run_code "
+	"keeps variables between calls of one language; run_command is a shell. ";
+static const char with_defaults[] =
+	"Name a sandbox with sandbox_id, or leave it out for the default one of that language. "
+	"What was refused comes with a remedy.";
+static const char without_defaults[] =
+	"A call without sandbox_id gets a new sandbox; its result names the sandbox_id with which "
+	"to go on. What was refused comes with a remedy.";
 
-static json_t *error_answer(const json_t *id, int code, const char *message, json_t *data)
+json_t *mcp_error(const json_t *id, int code, const char *message, json_t *data)
 {
 	json_t *e = json_object(), *a = json_object();
 
@@ -36,6 +37,44 @@ static json_t *error_answer(const json_t *id, int code, const char *message, jso
 	json_object_set_new(a, "id", id ? json_deep_copy(id) : json_null());
 	json_object_set_new(a, "error", e);
 	return a;
+}
+
+bool mcp_is_old_version(const char *version)
+{
+	for (size_t i = 0; i < sizeof(old_versions) / sizeof(*old_versions); i++)
+		if (str_eq(version, old_versions[i]))
+			return true;
+	return false;
+}
+
+bool mcp_is_new_version(const char *version)
+{
+	return str_eq(version, new_version);
+}
+
+const char *mcp_version_of(const json_t *params)
+{
+	return json_string_value(
+		json_object_get(json_object_get(params, "_meta"), MCP_META "protocolVersion"));
+}
+
+static json_t *versions(void)
+{
+	json_t *a = json_array();
+
+	json_array_append_new(a, json_string(new_version));
+	for (size_t i = 0; i < sizeof(old_versions) / sizeof(*old_versions); i++)
+		json_array_append_new(a, json_string(old_versions[i]));
+	return a;
+}
+
+json_t *mcp_version_error(const json_t *id, const char *requested)
+{
+	json_t *data = json_object();
+
+	json_object_set_new(data, "supported", versions());
+	json_object_set_new(data, "requested", json_string_lossy(requested, strlen(requested)));
+	return mcp_error(id, -32022, "this version of the protocol is not spoken here", data);
 }
 
 static json_t *server_info(void)
@@ -53,297 +92,281 @@ static json_t *capabilities(void)
 	json_t *j = json_object();
 
 	json_object_set_new(j, "tools", json_object());
+	json_object_set_new(j, "resources", json_object());
+	json_object_set_new(j, "logging", json_object());
 	return j;
 }
 
-static bool is_old(const char *version)
+static json_t *instructions_text(const struct mcp *m)
 {
-	for (size_t i = 0; i < sizeof(old_versions) / sizeof(*old_versions); i++)
-		if (str_eq(version, old_versions[i]))
-			return true;
-	return false;
+	cleanup_free char *text = str_printf(
+		"%s%s", instructions, m->options.is_stateless ? without_defaults : with_defaults);
+
+	return text ? json_string(text) : NULL;
 }
 
-static json_t *initialize(const json_t *params)
+static json_t *initialize(const struct mcp *m, const json_t *params)
 {
 	const char *asked = json_string_value(json_object_get(params, "protocolVersion"));
 	json_t *j = json_object();
 
 	json_object_set_new(j, "protocolVersion",
-			    json_string(is_old(asked) ? asked : old_versions[0]));
+			    json_string(mcp_is_old_version(asked) ? asked : old_versions[0]));
 	json_object_set_new(j, "capabilities", capabilities());
 	json_object_set_new(j, "serverInfo", server_info());
-	json_object_set_new(j, "instructions", json_string(instructions));
+	json_object_set_new(j, "instructions", instructions_text(m));
 	return j;
 }
 
-static json_t *versions(void)
+/* What never changes while the program runs; the older generation is not told. */
+static json_t *lasting(json_t *j)
 {
-	json_t *a = json_array();
-
-	json_array_append_new(a, json_string(new_version));
-	for (size_t i = 0; i < sizeof(old_versions) / sizeof(*old_versions); i++)
-		json_array_append_new(a, json_string(old_versions[i]));
-	return a;
+	json_object_set_new(j, "ttlMs", json_integer(3600000));
+	json_object_set_new(j, "cacheScope", json_string("public"));
+	return j;
 }
 
-static json_t *discover(void)
+static json_t *discover(const struct mcp *m)
 {
 	json_t *j = json_object();
 
 	json_object_set_new(j, "supportedVersions", versions());
 	json_object_set_new(j, "capabilities", capabilities());
-	json_object_set_new(j, "instructions", json_string(instructions));
-	json_object_set_new(j, "ttlMs", json_integer(3600000));
-	json_object_set_new(j, "cacheScope", json_string("public"));
-	return j;
+	json_object_set_new(j, "instructions", instructions_text(m));
+	return lasting(j);
 }
 
-/* A list that never changes while the program runs. */
 static json_t *listing(const char *key, json_t *items)
 {
 	json_t *j = json_object();
 
 	json_object_set_new(j, key, items);
-	json_object_set_new(j, "ttlMs", json_integer(3600000));
-	json_object_set_new(j, "cacheScope", json_string("public"));
+	return lasting(j);
+}
+
+static json_t *resource(const char *uri, const char *name, const char *about, const char *mime)
+{
+	json_t *j = json_object();
+
+	json_object_set_new(j, "uri", json_string(uri));
+	json_object_set_new(j, "name", json_string(name));
+	json_object_set_new(j, "description", json_string(about));
+	json_object_set_new(j, "mimeType", json_string(mime));
 	return j;
 }
 
-static json_t *call(struct mcp *m, const json_t *message, json_t *params, json_t **ret_error)
+static json_t *resources(void)
 {
-	const char *name = json_string_value(json_object_get(params, "name"));
-	json_t *args = json_object_get(params, "arguments");
-	json_t *id = json_object_get(message, "id");
+	json_t *a = json_array();
 
-	if (!name || (args && !json_is_object(args))) {
-		*ret_error = error_answer(id, -32602,
-					  "tools/call needs a name, and arguments are "
-					  "an object",
-					  NULL);
-		return NULL;
-	}
-	json_t *result = mcptool_call(m, name, args, id);
-	if (!result)
-		*ret_error = error_answer(id, -32602, "there is no such tool", NULL);
-	return result;
+	json_array_append_new(a, resource(policy_uri, "policy",
+					  "what code in the sandboxes may do and how much of "
+					  "everything, as JSON",
+					  "application/json"));
+	json_array_append_new(a, resource(policy_text_uri, "policy in words",
+					  "the same in sentences", "text/plain"));
+	return a;
 }
 
-/* The newer generation says its version with every request. */
-static const char *version_of(const json_t *params)
+static char *policy_text(const struct mcp *m, bool in_words)
 {
-	return json_string_value(
-		json_object_get(json_object_get(params, "_meta"), META "protocolVersion"));
+	struct cordon_policy *own = NULL;
+	const struct cordon_policy *p = m->options.policy;
+
+	if (!p && cordon_policy_new(NULL, &own, NULL) < 0)
+		return NULL;
+	p = p ? p : own;
+	char *text = in_words ? cordon_policy_explain(p) : cordon_policy_json(p);
+	cordon_policy_free(own);
+	return text;
+}
+
+static json_t *read_resource(const struct mcp *m, const json_t *params, bool is_new,
+			     json_t **ret_error)
+{
+	const char *uri = json_string_value(json_object_get(params, "uri"));
+	bool is_words = str_eq(uri, policy_text_uri);
+
+	if (!is_words && !str_eq(uri, policy_uri)) {
+		json_t *data = json_object();
+		json_object_set_new(data, "uri", uri ? json_string(uri) : json_null());
+		*ret_error = json_pack("{s:i, s:s, s:o}", "code", is_new || !uri ? -32602 : -32002,
+				       "message", "there is no such resource", "data", data);
+		return NULL;
+	}
+	cleanup_free char *text = policy_text(m, is_words);
+	json_t *part = json_object(), *contents = json_array(), *j = json_object();
+	json_object_set_new(part, "uri", json_string(uri));
+	json_object_set_new(part, "mimeType",
+			    json_string(is_words ? "text/plain" : "application/json"));
+	json_object_set_new(part, "text", json_string(text ? text : ""));
+	json_array_append_new(contents, part);
+	json_object_set_new(j, "contents", contents);
+	return lasting(j);
+}
+
+static json_t *set_level(struct mcp *m, const json_t *params, json_t **ret_error)
+{
+	int level = mcpcall_level(json_string_value(json_object_get(params, "level")));
+
+	if (level < 0) {
+		*ret_error =
+			json_pack("{s:i, s:s}", "code", -32602, "message", "no such log level");
+		return NULL;
+	}
+	pthread_mutex_lock(&m->lock);
+	m->log_level = level;
+	pthread_mutex_unlock(&m->lock);
+	return json_object();
 }
 
 static void finish(json_t *result, bool is_new)
 {
-	json_t *meta = json_object();
-
 	if (!is_new) {
-		json_decref(meta);
 		json_object_del(result, "ttlMs");
 		json_object_del(result, "cacheScope");
 		return;
 	}
-	json_object_set_new(result, "resultType", json_string("complete"));
-	json_object_set_new(meta, META "serverInfo", server_info());
+	json_t *meta = json_object();
+	if (!json_object_get(result, "resultType"))
+		json_object_set_new(result, "resultType", json_string("complete"));
+	json_object_set_new(meta, MCP_META "serverInfo", server_info());
 	json_object_set_new(result, "_meta", meta);
 }
 
-static json_t *answer(struct mcp *m, const json_t *message, const char *method, json_t *params,
-		      bool is_new, json_t **ret_error)
+/* Only of the generation with the handshake. */
+static json_t *answer_old(struct mcp *m, const char *method, const json_t *params,
+			  json_t **ret_error)
 {
-	if (str_eq(method, "server/discover"))
-		return discover();
-	if (!is_new && str_eq(method, "initialize"))
-		return initialize(params);
-	if (!is_new && (str_eq(method, "ping") || str_eq(method, "logging/setLevel")))
+	if (str_eq(method, "initialize"))
+		return initialize(m, params);
+	if (str_eq(method, "ping"))
 		return json_object();
-	if (str_eq(method, "tools/list"))
-		return listing("tools", mcptool_list());
-	if (str_eq(method, "prompts/list"))
-		return listing("prompts", json_array());
-	if (str_eq(method, "resources/list"))
-		return listing("resources", json_array());
-	if (str_eq(method, "resources/templates/list"))
-		return listing("resourceTemplates", json_array());
-	if (str_eq(method, "tools/call"))
-		return call(m, message, params, ret_error);
-	*ret_error = error_answer(json_object_get(message, "id"), -32601, "unknown method", NULL);
+	if (str_eq(method, "logging/setLevel"))
+		return set_level(m, params, ret_error);
 	return NULL;
 }
 
-static void cancel(struct mcp *m, const json_t *params)
+static json_t *answer(struct mcp *m, const json_t *message, const struct mcp_sink *sink,
+		      bool is_new, json_t **ret_error)
 {
-	const json_t *id = json_object_get(params, "requestId");
-	struct seat *s = id ? seat_by_request(&m->seats, id) : NULL;
+	const char *method = json_string_value(json_object_get(message, "method"));
+	const json_t *params = json_object_get(message, "params");
+	json_t *result = is_new ? NULL : answer_old(m, method, params, ret_error);
 
-	if (!s)
-		return;
-	(void)seat_cancel(&m->seats, s);
-	seat_put(&m->seats, s);
+	if (result || *ret_error)
+		return result;
+	if (str_eq(method, "server/discover"))
+		return discover(m);
+	if (str_eq(method, "tools/list"))
+		return listing("tools", mcptool_list(m->options.tools));
+	if (str_eq(method, "tools/call"))
+		return mcptool_call(m, message, sink, ret_error);
+	if (str_eq(method, "resources/list"))
+		return listing("resources", resources());
+	if (str_eq(method, "resources/templates/list"))
+		return listing("resourceTemplates", json_array());
+	if (str_eq(method, "resources/read"))
+		return read_resource(m, params, is_new, ret_error);
+	*ret_error = json_pack("{s:i, s:s}", "code", -32601, "message", "unknown method");
+	return NULL;
 }
 
-json_t *mcp_handle(struct mcp *m, const json_t *message)
+static json_t *envelope(const json_t *id, const char *key, json_t *body)
 {
-	const json_t *id = json_object_get(message, "id");
-	const char *method = json_string_value(json_object_get(message, "method"));
-	json_t *params = json_object_get(message, "params"), *error = NULL;
-
-	if (!json_is_object(message) || (!method && !id))
-		return error_answer(id, -32600, "not a request of JSON-RPC 2.0", NULL);
-	if (!method)
-		return NULL; /* an answer to a question that was never asked */
-	if (!id) {
-		if (str_eq(method, "notifications/cancelled"))
-			cancel(m, params);
-		return NULL;
-	}
-	const char *version = version_of(params);
-	if (version && !str_eq(version, new_version)) {
-		json_t *data = json_object();
-		json_object_set_new(data, "supported", versions());
-		json_object_set_new(data, "requested", json_string(version));
-		return error_answer(id, -32022, "this version of the protocol is not spoken here",
-				    data);
-	}
-	json_t *result = answer(m, message, method, params, version != NULL, &error);
-	if (!result)
-		return error;
-	finish(result, version != NULL || str_eq(method, "server/discover"));
 	json_t *a = json_object();
+
 	json_object_set_new(a, "jsonrpc", json_string("2.0"));
 	json_object_set_new(a, "id", json_deep_copy(id));
-	json_object_set_new(a, "result", result);
+	json_object_set_new(a, key, body);
 	return a;
 }
 
-void mcp_init(struct mcp *m, const struct mcp_options *o, struct lineout *out)
+/* What a request of the newer generation lacks; NULL: nothing. */
+static json_t *check_meta(const json_t *id, const char *version, const json_t *params)
 {
-	*m = (struct mcp){ .policy = o->policy, .out = out };
+	const json_t *meta = json_object_get(params, "_meta");
+
+	if (!mcp_is_new_version(version))
+		return mcp_version_error(id, version);
+	if (!json_is_object(json_object_get(meta, MCP_META "clientCapabilities")))
+		return mcp_error(id, -32602, "_meta needs " MCP_META "clientCapabilities", NULL);
+	return NULL;
+}
+
+static bool is_message(const json_t *message)
+{
+	const json_t *id = json_object_get(message, "id");
+	const json_t *params = json_object_get(message, "params");
+
+	return json_is_object(message) && (id || json_object_get(message, "method")) &&
+	       (!params || json_is_object(params)) &&
+	       (!id || json_is_string(id) || json_is_integer(id));
+}
+
+/* A message with a method and an id. */
+static json_t *handle_request(struct mcp *m, const json_t *message, const struct mcp_sink *sink)
+{
+	const json_t *id = json_object_get(message, "id");
+	const json_t *params = json_object_get(message, "params");
+	const char *method = json_string_value(json_object_get(message, "method"));
+	const char *version = mcp_version_of(params);
+	json_t *error = version ? check_meta(id, version, params) : NULL;
+
+	if (error)
+		return error;
+	json_t *result = answer(m, message, sink, version != NULL, &error);
+	if (error) {
+		json_decref(result);
+		return envelope(id, "error", error);
+	}
+	if (!result)
+		return NULL; /* cancelled */
+	finish(result, version != NULL || str_eq(method, "server/discover"));
+	return envelope(id, "result", result);
+}
+
+json_t *mcp_handle(struct mcp *m, const json_t *message, const struct mcp_sink *sink)
+{
+	const char *method = json_string_value(json_object_get(message, "method"));
+
+	if (!is_message(message))
+		return mcp_error(NULL, -32600, "not a request of JSON-RPC 2.0", NULL);
+	if (!method)
+		return NULL; /* an answer to a question that was never asked */
+	if (json_object_get(message, "id"))
+		return handle_request(m, message, sink);
+	if (str_eq(method, "notifications/cancelled"))
+		mcp_cancel(m, json_object_get(json_object_get(message, "params"), "requestId"));
+	return NULL;
+}
+
+void mcp_cancel(struct mcp *m, const json_t *id)
+{
+	if (id)
+		mcpcall_cancel(m, id, NULL);
+}
+
+void mcp_abandon(struct mcp *m, const struct mcp_sink *sink)
+{
+	mcpcall_cancel(m, NULL, sink);
+}
+
+void mcp_init(struct mcp *m, const struct mcp_options *o)
+{
+	*m = (struct mcp){ .options = *o, .log_level = mcpcall_level("info") };
+	if (!m->options.tools)
+		m->options.tools = mcptool_table;
 	seats_init(&m->seats);
+	m->seats.quota = o->quota;
+	pthread_mutex_init(&m->lock, NULL);
+	pthread_mutex_init(&m->opening, NULL);
 }
 
 void mcp_done(struct mcp *m)
 {
 	seats_close(&m->seats);
 	seats_done(&m->seats);
-}
-
-/* ---- lines over stdio: a thread for every call that runs code */
-
-struct service {
-	struct mcp mcp;
-	struct linein in;
-	struct lineout out;
-	pthread_mutex_t lock;
-	pthread_cond_t idle;
-	unsigned calls;
-};
-
-struct work {
-	struct service *s;
-	json_t *message;
-};
-
-static void respond(struct service *s, const json_t *message)
-{
-	cleanup_json json_t *a = mcp_handle(&s->mcp, message);
-	size_t len = 0;
-	cleanup_free char *text = a ? json_text(a, &len) : NULL;
-	const struct line_part part = { text, len };
-
-	if (text)
-		(void)lineout_send(&s->out, &part, 1);
-}
-
-static void *work_thread(void *arg)
-{
-	cleanup_free struct work *w = arg;
-	struct service *s = w->s;
-
-	respond(s, w->message);
-	json_decref(w->message);
-	pthread_mutex_lock(&s->lock);
-	s->calls--;
-	pthread_cond_broadcast(&s->idle);
-	pthread_mutex_unlock(&s->lock);
-	return NULL;
-}
-
-static bool start(struct service *s, json_t *message)
-{
-	struct work *w = mem_alloc(sizeof(*w));
-	pthread_t thread;
-
-	if (!w)
-		return false;
-	*w = (struct work){ s, json_incref(message) };
-	pthread_mutex_lock(&s->lock);
-	bool fits = s->calls < CALLS_MAX;
-	if (fits)
-		s->calls++;
-	pthread_mutex_unlock(&s->lock);
-	if (fits && pthread_create(&thread, NULL, work_thread, w) == 0) {
-		(void)pthread_detach(thread);
-		return true;
-	}
-	if (fits) {
-		pthread_mutex_lock(&s->lock);
-		s->calls--;
-		pthread_mutex_unlock(&s->lock);
-	}
-	json_decref(w->message);
-	free(w);
-	return false;
-}
-
-static void take(struct service *s, const char *line, size_t len)
-{
-	cleanup_json json_t *message = NULL;
-
-	if (json_parse(line, len, 0, &message, NULL) < 0) {
-		static const char junk[] =
-			"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":"
-			"\"not JSON\"}}";
-		const struct line_part part = { junk, sizeof(junk) - 1 };
-		(void)lineout_send(&s->out, &part, 1);
-		return;
-	}
-	const char *method = json_string_value(json_object_get(message, "method"));
-	bool is_slow = str_eq(method, "tools/call") || str_eq(method, "notifications/cancelled");
-	if (!is_slow || !start(s, message))
-		respond(s, message);
-}
-
-int mcp_serve(const struct mcp_options *o, int in_fd, int out_fd, struct cordon_error **reterr)
-{
-	struct service *s = mem_alloc(sizeof(*s));
-	enum line_state state;
-	char *line;
-	size_t len;
-
-	if (!s)
-		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	linein_init(&s->in, in_fd, out_fd, LINE_MAX_BYTES);
-	lineout_init(&s->out, out_fd);
-	mcp_init(&s->mcp, o, &s->out);
-	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->idle, NULL);
-	while ((state = linein_next(&s->in, &line, &len)) != LINE_END)
-		if (state == LINE_OK && len > 0)
-			take(s, line, len);
-	seats_close(&s->mcp.seats);
-	pthread_mutex_lock(&s->lock);
-	while (s->calls > 0)
-		pthread_cond_wait(&s->idle, &s->lock);
-	pthread_mutex_unlock(&s->lock);
-	mcp_done(&s->mcp);
-	linein_done(&s->in);
-	lineout_done(&s->out);
-	pthread_mutex_destroy(&s->lock);
-	pthread_cond_destroy(&s->idle);
-	free(s);
-	return 0;
+	pthread_mutex_destroy(&m->lock);
+	pthread_mutex_destroy(&m->opening);
 }

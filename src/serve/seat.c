@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/str.h"
@@ -52,8 +53,20 @@ static void count(struct seats *t, const struct seat *s, int by)
 		t->pools += (unsigned)by;
 	else
 		t->sessions += (unsigned)by;
+	if (by < 0 && s->kind == SEAT_SESSION && t->quota)
+		atomic_fetch_sub(&t->quota->used, 1);
 	if (s->is_fork)
 		t->forks += (unsigned)by;
+}
+
+static int take_quota(struct seats *t, enum seat_kind kind, struct cordon_error **reterr)
+{
+	if (kind != SEAT_SESSION || !t->quota ||
+	    atomic_fetch_add(&t->quota->used, 1) < t->quota->max)
+		return 0;
+	atomic_fetch_sub(&t->quota->used, 1);
+	return err_set(reterr, CORDON_LIMIT, "maximum of %u sessions of all clients reached",
+		       t->quota->max);
 }
 
 int seat_new(struct seats *t, enum seat_kind kind, bool is_fork, struct seat **ret,
@@ -66,8 +79,11 @@ int seat_new(struct seats *t, enum seat_kind kind, bool is_fork, struct seat **r
 	s->kind = kind;
 	s->is_fork = is_fork;
 	s->refs = 2;
+	s->used_ns = clock_now_ns();
 	pthread_mutex_lock(&t->lock);
 	int r = check_room(t, kind, is_fork, reterr);
+	if (r == 0)
+		r = take_quota(t, kind, reterr);
 	if (r == 0) {
 		count(t, s, 1);
 		s->next = t->first;
@@ -164,6 +180,7 @@ struct seat *seat_get(struct seats *t, const char *id, enum seat_kind kind)
 	for (struct seat *s = t->first; s && !found; s = s->next)
 		if (s->kind == kind && is_open(s) && !s->is_closing && str_eq(s->id, id)) {
 			s->refs++;
+			s->used_ns = clock_now_ns();
 			found = s;
 		}
 	pthread_mutex_unlock(&t->lock);
@@ -194,6 +211,7 @@ void seat_put(struct seats *t, struct seat *s)
 		return;
 	pthread_mutex_lock(&t->lock);
 	bool is_last = --s->refs == 0;
+	s->used_ns = clock_now_ns();
 	pthread_cond_broadcast(&t->changed);
 	pthread_mutex_unlock(&t->lock);
 	if (!is_last)
@@ -204,23 +222,27 @@ void seat_put(struct seats *t, struct seat *s)
 	free(s);
 }
 
+/* With the lock held. */
+static int begin(struct seat *s, json_t *request, struct cordon_error **reterr)
+{
+	if (s->is_closing)
+		return err_set(reterr, CORDON_STATE, "Session is not running.");
+	if (s->execution)
+		return err_set(
+			reterr, CORDON_STATE,
+			"a session does not support concurrent execute() calls; wait for the "
+			"current execution to complete.");
+	s->execution = ++s->executions;
+	s->is_unwanted = false;
+	json_decref(s->request);
+	s->request = json_incref(request);
+	return 0;
+}
+
 int seat_begin(struct seats *t, struct seat *s, json_t *request, struct cordon_error **reterr)
 {
-	int r = 0;
-
 	pthread_mutex_lock(&t->lock);
-	if (s->is_closing)
-		r = err_set(reterr, CORDON_STATE, "Session is not running.");
-	else if (s->execution)
-		r = err_set(reterr, CORDON_STATE,
-			    "a session does not support concurrent execute() calls; wait for the "
-			    "current execution to complete.");
-	else
-		s->execution = ++s->executions;
-	if (r == 0) {
-		json_decref(s->request);
-		s->request = json_incref(request);
-	}
+	int r = begin(s, request, reterr);
 	pthread_mutex_unlock(&t->lock);
 	return r;
 }
@@ -229,6 +251,37 @@ void seat_end(struct seats *t, struct seat *s)
 {
 	pthread_mutex_lock(&t->lock);
 	s->execution = 0;
+	pthread_cond_broadcast(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+}
+
+int seat_pass(struct seats *t, struct seat *s, struct cordon_error **reterr)
+{
+	pthread_mutex_lock(&t->lock);
+	while (s->is_suspended && !s->is_closing && !s->is_unwanted)
+		pthread_cond_wait(&t->changed, &t->lock);
+	bool passes = !s->is_suspended;
+	pthread_mutex_unlock(&t->lock);
+	return passes ? 0
+		      : err_set(reterr, CORDON_CANCELLED,
+				"cancelled while the session was suspended");
+}
+
+int seat_suspend(struct seats *t, struct seat *s, struct cordon_error **reterr)
+{
+	pthread_mutex_lock(&t->lock);
+	bool is_idle = !s->execution || s->is_suspended;
+	if (is_idle)
+		s->is_suspended = true;
+	pthread_mutex_unlock(&t->lock);
+	return is_idle ? 0
+		       : err_set(reterr, CORDON_STATE, "Cannot suspend while a command is running");
+}
+
+void seat_resume(struct seats *t, struct seat *s)
+{
+	pthread_mutex_lock(&t->lock);
+	s->is_suspended = false;
 	pthread_cond_broadcast(&t->changed);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -247,10 +300,27 @@ static void wait_little(struct seats *t)
 	(void)pthread_cond_timedwait(&t->changed, &t->lock, &at);
 }
 
+int seat_begin_in_turn(struct seats *t, struct seat *s, json_t *request, bool (*is_over)(void *arg),
+		       void *arg, struct cordon_error **reterr)
+{
+	bool was_over = false;
+	int r;
+
+	pthread_mutex_lock(&t->lock);
+	while (s->execution && !s->is_closing && !(was_over = is_over(arg)))
+		wait_little(t);
+	r = was_over ? err_set(reterr, CORDON_CANCELLED, "the call was cancelled")
+		     : begin(s, request, reterr);
+	pthread_mutex_unlock(&t->lock);
+	return r;
+}
+
 /* The execution may have been accepted and not yet begun, when a single cancel would be lost: so it
  * is repeated until the execution is over. */
 static void cancel_locked(struct seats *t, struct seat *s, uint64_t number)
 {
+	s->is_unwanted = true;
+	pthread_cond_broadcast(&t->changed);
 	while (s->execution == number) {
 		if (s->session)
 			(void)cordon_session_cancel(s->session, NULL);
@@ -343,6 +413,7 @@ void seat_close(struct seats *t, struct seat *s)
 		return;
 	}
 	s->is_closing = true;
+	pthread_cond_broadcast(&t->changed);
 	unlink_seat(t, s);
 	close_loans(t, s);
 	wait_alone(t, s);
@@ -375,6 +446,40 @@ void seats_close(struct seats *t)
 		}
 	}
 	pthread_mutex_unlock(&t->lock);
+}
+
+/* The one that was used least recently among those that may go, and how many those are. */
+static struct seat *find_oldest(struct seats *t, bool only_implicit, unsigned *ret_count)
+{
+	struct seat *oldest = NULL;
+
+	*ret_count = 0;
+	for (struct seat *s = t->first; s; s = s->next) {
+		if (s->kind != SEAT_SESSION || !s->session || s->lender || s->is_closing ||
+		    (only_implicit && !s->is_implicit))
+			continue;
+		++*ret_count;
+		if (s->refs == 1 && !s->execution && (!oldest || s->used_ns < oldest->used_ns))
+			oldest = s;
+	}
+	return oldest;
+}
+
+void seats_expire(struct seats *t, uint64_t before_ns, bool only_implicit, unsigned keep)
+{
+	for (;;) {
+		unsigned count;
+		pthread_mutex_lock(&t->lock);
+		struct seat *s = find_oldest(t, only_implicit, &count);
+		if (s && (count <= keep || s->used_ns >= before_ns))
+			s = NULL;
+		if (s)
+			s->refs++;
+		pthread_mutex_unlock(&t->lock);
+		if (!s)
+			return;
+		seat_close(t, s);
+	}
 }
 
 void seats_visit(struct seats *t, void (*fn)(const struct seat *s, void *arg), void *arg)

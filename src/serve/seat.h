@@ -4,6 +4,7 @@
 
 #include <cordon/session.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/json.h"
@@ -16,6 +17,12 @@ enum {
 	SEAT_LABEL_MAX = 256,
 };
 
+/* Sessions of several clients together. */
+struct seat_quota {
+	atomic_uint used;
+	unsigned max;
+};
+
 struct seats {
 	pthread_mutex_t lock;   /* guards the seats' fields too */
 	pthread_cond_t changed; /* a seat was opened, left, or has ended its execution */
@@ -23,6 +30,7 @@ struct seats {
 	unsigned sessions, forks, pools;
 	unsigned pool_count; /* ever made: names them */
 	bool is_closing;
+	struct seat_quota *quota; /* NULL: none but the counts above */
 };
 
 enum seat_kind { SEAT_SESSION, SEAT_POOL };
@@ -36,6 +44,11 @@ struct seat {
 	json_t *env;         /* set by the client; NULL: nothing */
 	json_t *label;       /* the client's name for it; NULL: none */
 	bool is_fork, is_closing, is_failed;
+	bool is_suspended;   /* executions that begin wait until it is resumed */
+	bool is_unwanted;    /* the execution was cancelled */
+	bool is_implicit;    /* made for a call that named none: may be ended to make room */
+	char guest[16];      /* for those who want to know */
+	uint64_t used_ns;    /* when somebody last looked it up or left it */
 	uint64_t execution;  /* of the running one; 0: none */
 	json_t *request;     /* the id of the request that runs it */
 	uint64_t executions; /* ever begun: numbers them */
@@ -68,7 +81,16 @@ bool seat_wait_open(struct seats *t, struct seat *s);
 
 /* Marks an execution as begun, or -CORDON_STATE when one runs. */
 int seat_begin(struct seats *t, struct seat *s, json_t *request, struct cordon_error **reterr);
+/* The same, but waits for the end of the one that runs. -CORDON_CANCELLED: is_over said so. */
+int seat_begin_in_turn(struct seats *t, struct seat *s, json_t *request, bool (*is_over)(void *arg),
+		       void *arg, struct cordon_error **reterr);
 void seat_end(struct seats *t, struct seat *s);
+/* By who executes, after the beginning: waits while the seat is suspended. -CORDON_CANCELLED: it
+ * shall not run any more. */
+int seat_pass(struct seats *t, struct seat *s, struct cordon_error **reterr);
+/* -CORDON_STATE: an execution runs. */
+int seat_suspend(struct seats *t, struct seat *s, struct cordon_error **reterr);
+void seat_resume(struct seats *t, struct seat *s);
 /* Ends the running execution, if any, and waits until it has ended. */
 bool seat_cancel(struct seats *t, struct seat *s);
 /* The seat whose execution runs for this request, or NULL. The reference goes with seat_put. */
@@ -80,5 +102,8 @@ char *seat_request(struct seats *t, const char *session);
 void seat_close(struct seats *t, struct seat *s);
 /* All of it, executions first. No seat is made or found afterwards. */
 void seats_close(struct seats *t);
+/* Ends the sessions that nobody uses and nobody asked for since then; only_implicit: of those made
+ * for calls that named none. keep: so many of them may stay whatever their age. */
+void seats_expire(struct seats *t, uint64_t before_ns, bool only_implicit, unsigned keep);
 /* Calls fn for every open session, under the lock. */
 void seats_visit(struct seats *t, void (*fn)(const struct seat *s, void *arg), void *arg);

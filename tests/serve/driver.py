@@ -58,6 +58,14 @@ def method_schema(name):
     return SCHEMA["methods"][m["alias"]] if "alias" in m else m
 
 
+class Need(Exception):
+    """What a test needs and the machine lacks. is_far: it would come from elsewhere."""
+
+    def __init__(self, what, is_far=False):
+        super().__init__(what)
+        self.is_far = is_far
+
+
 class Failure(Exception):
     def __init__(self, error):
         super().__init__("%s: %s" % (error["code"], error["message"]))

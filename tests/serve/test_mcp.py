@@ -10,14 +10,14 @@ import time
 from driver import CORDON, is_alive
 
 NAMES = {"run_code", "run_command", "read_file", "write_file", "list_directory", "create_sandbox", "list_sandboxes", "destroy_sandbox",
-         "snapshot", "restore", "fork", "export_state", "import_state"}
+         "snapshot", "restore", "fork", "export_state", "import_state", "suspend_sandbox", "resume_sandbox"}
 NEW = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}}
 
 
 class Mcp:
     def __init__(self, *args, **env):
         self.p = subprocess.Popen([CORDON, "mcp", *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(os.environ, **env))
-        self.n, self.lock = 0, threading.Lock()
+        self.n, self.lock, self.seen = 0, threading.Lock(), []
 
     def send(self, message):
         self.p.stdin.write(json.dumps(message).encode() + b"\n")
@@ -26,9 +26,27 @@ class Mcp:
     def ask(self, method, params=None):
         self.n += 1
         self.send({"jsonrpc": "2.0", "id": self.n, "method": method, "params": params or {}})
-        m = json.loads(self.p.stdout.readline())
-        assert m["id"] == self.n, m
-        return m
+        return self.answer(self.n)
+
+    def read(self):
+        line = self.p.stdout.readline()
+        assert line, "the server ended"
+        return json.loads(line)
+
+    def answer(self, n):
+        """The answer to a request; notifications and other answers that come first are kept."""
+        for m in self.seen:
+            if m.get("id") == n:
+                self.seen.remove(m)
+                return m
+        while True:
+            m = self.read()
+            if m.get("id") == n and "method" not in m:
+                return m
+            self.seen.append(m)
+
+    def notes(self, method):
+        return [m["params"] for m in self.seen if m.get("method") == method]
 
     def tool(self, name, **arguments):
         r = self.ask("tools/call", {"name": name, "arguments": arguments})["result"]
@@ -128,19 +146,137 @@ def test_files_and_sandboxes():  # MCP-03
 def test_denials_come_with_a_remedy():
     with Mcp() as m:
         r = m.tool("run_code", code="import socket; socket.socket()")
-        assert r["isError"] and "denials" in r["structuredContent"], r
+        denials = r["structuredContent"]["denials"]
+        assert r["isError"] and denials and denials[0]["remedy"], r
+        assert denials[0]["remedy"] in r["content"][0]["text"], r
+        assert m.notes("notifications/message")[0]["level"] == "warning"
+        # A command that goes on after a denial tells of it too.
+        r = m.tool("run_command", command="echo x > /usr/x; echo went on")
+        assert r["isError"] is False and "went on" in r["content"][0]["text"], r
+        for bad in ({"sandbox_id": "sess_nope", "code": "1"}, {"language": "cobol", "code": "1"}, {"code": 7}):
+            r = m.tool("run_code", **bad)
+            assert r["isError"] and r["structuredContent"]["error"] == r["content"][0]["text"], r
+        a = m.tool("create_sandbox", language="python")["structuredContent"]["sandbox_id"]
+        assert "runs python" in m.tool("run_code", sandbox_id=a, language="r", code="1")["content"][0]["text"]
+        assert "run_code" in m.tool("run_command", sandbox_id=a, command="ls")["content"][0]["text"]
 
 
 def test_cancellation_while_other_calls_go_on():
     with Mcp() as m:
         m.tool("run_code", code="1")
         m.send({"jsonrpc": "2.0", "id": "slow", "method": "tools/call",
-                "params": {"name": "run_code", "arguments": {"code": "import time; time.sleep(60)"}}})
+                "params": {"name": "run_code", "arguments": {"code": "import time; time.sleep(25)"}}})
         time.sleep(0.3)
         assert m.tool("run_command", command="echo ok")["structuredContent"]["stdout"] == "ok\n"
-        m.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "slow"}})
-        r = json.loads(m.p.stdout.readline())
-        assert r["id"] == "slow" and r["result"]["structuredContent"]["error_kind"] == "cancelled"
+        begun = time.monotonic()
+        # Of two that wait for their turn one is cancelled too: neither has an answer.
+        m.send({"jsonrpc": "2.0", "id": "waits", "method": "tools/call", "params": {"name": "run_code", "arguments": {"code": "x = 1"}}})
+        time.sleep(0.2)
+        for n in ("waits", "slow", "unknown", None, {}):
+            m.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": n}})
+        assert m.tool("run_code", code="6 * 7")["structuredContent"]["result"] == "42"
+        assert time.monotonic() - begun < 10
+        assert m.tool("run_code", code="x")["isError"], "it was cancelled before its turn"
+        assert not [x for x in m.seen if "id" in x], m.seen
+
+
+def test_progress():
+    with Mcp() as m:
+        m.tool("run_code", code="import time")
+        r = m.ask("tools/call", {"name": "run_code", "_meta": {"progressToken": "p"}, "arguments": {
+            "code": "print('one', flush=True); time.sleep(0.4); print('a\\ntwo'); time.sleep(2.3)"}})
+        assert r["result"]["isError"] is False
+        told = m.notes("notifications/progress")
+        assert [t["message"] for t in told][:2] == ["one", "two"] and len(told) >= 4, told
+        assert all(t["progressToken"] == "p" for t in told)
+        assert all(a["progress"] < b["progress"] for a, b in zip(told, told[1:]))
+        m.seen.clear()
+        m.tool("run_code", code="print('x', flush=True); time.sleep(1.2)")
+        assert not m.seen, "nobody asked"
+
+
+def test_suspend():  # MCP-06
+    with Mcp() as m:
+        a = m.tool("create_sandbox")["structuredContent"]["sandbox_id"]
+        assert m.tool("suspend_sandbox", sandbox_id=a)["isError"] is False
+        m.send({"jsonrpc": "2.0", "id": "later", "method": "tools/call",
+                "params": {"name": "run_command", "arguments": {"sandbox_id": a, "command": "echo done"}}})
+        time.sleep(0.5)
+        assert [s["state"] for s in m.tool("list_sandboxes")["structuredContent"]["sandboxes"]] == ["suspended"]
+        assert not m.seen
+        assert m.tool("read_file", sandbox_id=a, path="/etc/hostname")["content"]  # files go on
+        assert m.tool("resume_sandbox", sandbox_id=a)["isError"] is False
+        assert m.answer("later")["result"]["structuredContent"]["stdout"] == "done\n"
+        # Cancelled, or ended, while it waits.
+        m.tool("suspend_sandbox", sandbox_id=a)
+        m.send({"jsonrpc": "2.0", "id": "never", "method": "tools/call",
+                "params": {"name": "run_command", "arguments": {"sandbox_id": a, "command": "echo never"}}})
+        time.sleep(0.2)
+        m.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "never"}})
+        m.tool("resume_sandbox", sandbox_id=a)
+        assert m.tool("run_command", sandbox_id=a, command="echo on")["structuredContent"]["stdout"] == "on\n"
+        m.send({"jsonrpc": "2.0", "id": "runs", "method": "tools/call",
+                "params": {"name": "run_command", "arguments": {"sandbox_id": a, "command": "sleep 2"}}})
+        time.sleep(0.5)
+        assert "running" in m.tool("suspend_sandbox", sandbox_id=a)["content"][0]["text"]
+        m.answer("runs")
+        m.tool("suspend_sandbox", sandbox_id=a)
+        m.send({"jsonrpc": "2.0", "id": "ends", "method": "tools/call",
+                "params": {"name": "run_command", "arguments": {"sandbox_id": a, "command": "echo x"}}})
+        time.sleep(0.2)
+        assert m.tool("destroy_sandbox", sandbox_id=a)["isError"] is False
+        assert m.answer("ends")["result"]["isError"]
+
+
+def test_resources():
+    with Mcp("--level", "strict") as m:
+        uris = [r["uri"] for r in m.ask("resources/list")["result"]["resources"]]
+        assert uris == ["cordon://policy", "cordon://policy/text"]
+        part = m.ask("resources/read", {"uri": uris[0]})["result"]["contents"][0]
+        assert part["mimeType"] == "application/json" and json.loads(part["text"])["timeout_ms"] == 10000
+        assert "network" in m.ask("resources/read", {"uri": uris[1]})["result"]["contents"][0]["text"]
+        assert m.ask("resources/read", {"uri": "file:///etc/passwd"})["error"]["code"] == -32002
+        assert m.ask("resources/read", dict(NEW, uri="x"))["error"] == {"code": -32602, "message": "there is no such resource",
+                                                                          "data": {"uri": "x"}}
+        assert m.ask("prompts/list")["error"]["code"] == -32601  # none are offered, none are promised
+
+
+def policy_of(*args, **env):
+    with Mcp(*args, **env) as m:
+        return json.loads(m.ask("resources/read", {"uri": "cordon://policy"})["result"]["contents"][0]["text"])
+
+
+def test_precedence():  # MCP-05: options > environment > files > default; lists replace
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "config.json")
+        with open(file, "w") as f:
+            json.dump({"timeout_ms": 111, "memory_bytes": 1 << 28, "fs_bytes": 1 << 20, "network": {"allow": ["file.example"]},
+                       "mounts": [{"host": "/usr/share", "guest": "/mnt/file"}]}, f)
+        other = os.path.join(folder, "policy.json")
+        with open(other, "w") as f:
+            json.dump({"timeout_ms": 222}, f)
+        env = {"CORDON_CONFIG": file}
+        default = policy_of()
+        assert default["timeout_ms"] == 30000 and default["network"]["allow"] == [] and default["mounts"] == []
+        p = policy_of(**env)
+        assert p["timeout_ms"] == 111 and p["network"]["allow"] == ["file.example"] and p["fs_bytes"] == 1 << 20
+        assert [m["guest"] for m in p["mounts"]] == ["/mnt/file"]
+        assert policy_of("--policy", other, **env)["timeout_ms"] == 222
+        env.update(CORDON_TIMEOUT_MS="333", CORDON_NETWORK_ALLOW="env.example,env2.example", CORDON_MOUNT_1="/usr/share:/mnt/env:ro",
+                   CORDON_MOUNT_2="/usr/lib:/mnt/env2", CORDON_FS_BYTES="2097152", CORDON_MEMORY_BYTES="300000000",
+                   CORDON_NETWORK_BLOCK="bad.example")
+        p = policy_of("--policy", other, **env)
+        assert p["timeout_ms"] == 333 and p["network"]["allow"] == ["env.example", "env2.example"], p
+        assert p["network"]["block"] == ["bad.example"] and p["fs_bytes"] == 2097152 and p["memory_bytes"] == 300000000
+        assert [m["guest"] for m in p["mounts"]] == ["/mnt/env", "/mnt/env2"]
+        p = policy_of("--timeout", "444ms", "--allow-host", "cli.example", "--mount", "/usr/share:/mnt/cli", "--network-block", "no.example", **env)
+        assert p["timeout_ms"] == 444 and p["network"]["allow"] == ["cli.example"] and p["network"]["block"] == ["no.example"], p
+        assert [m["guest"] for m in p["mounts"]] == ["/mnt/cli"]
+        p = policy_of("--set", "timeout_ms=555", "--network-allow", "a.example", "--network-allow", "b.example", "--memory", "64M", **env)
+        assert p["timeout_ms"] == 555 and p["network"]["allow"] == ["a.example", "b.example"] and p["memory_bytes"] == 64 << 20
+        bad = subprocess.run([CORDON, "mcp"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                             env=dict(os.environ, CORDON_MOUNT_1="/usr/share:/mnt/x:yy"))
+        assert bad.returncode == 2 and "CORDON_MOUNT_1" in bad.stderr, bad
 
 
 def timeout_of(m):
