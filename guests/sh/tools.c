@@ -22,6 +22,28 @@ int tools_open(struct tools *t, int *ret_fd)
 	return 0;
 }
 
+/* Names that the shell would not look for in a directory. */
+static bool is_builtin(const char *name)
+{
+	static const char list[] =
+		" . : [ alias bg bind break builtin caller cd command compgen complete compopt "
+		"continue declare dirs disown echo enable eval exec exit export false fc fg "
+		"getopts hash help history jobs kill let local logout mapfile popd printf pushd "
+		"pwd read readarray readonly return set shift shopt source suspend test times "
+		"trap true type typeset ulimit umask unalias unset wait ";
+	char word[64];
+	snprintf(word, sizeof(word), " %s ", name);
+	return strstr(list, word) != NULL;
+}
+
+/* Whether the host put a program of this name where the shell finds it. */
+static bool is_program(const char *name)
+{
+	char path[256];
+	snprintf(path, sizeof(path), "/run/cordon/bin/%s", name);
+	return access(path, X_OK) == 0;
+}
+
 void tools_functions(const struct tools *t, const char *self, struct bytes *ret)
 {
 	const char *at = NULL;
@@ -39,17 +61,12 @@ void tools_functions(const struct tools *t, const char *self, struct bytes *ret)
 		if (strspn(n, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.") !=
 		    strlen(n))
 			continue;
-		bytes_format(ret, "unalias %s 2>/dev/null\nfunction %s { ", n, n);
+		bytes_format(ret, "unalias %s 2>/dev/null\n", n);
+		if (is_program(n) && !is_builtin(n))
+			continue;
+		bytes_format(ret, "function %s { ", n);
 		bytes_shell(ret, self, strlen(self));
 		bytes_format(ret, " --tool %s \"$@\"; }\nexport -f %s\n", n, n);
-	}
-	if (names.len) {
-		bytes_text(ret, "function which { local a; for a; do case $a in ");
-		for (const char *n = names.data; n < names.data + names.len; n += strlen(n) + 1)
-			bytes_format(ret, "%s%s", n > names.data ? "|" : "", n);
-		bytes_text(ret,
-			   ") printf '/run/cordon/bin/%s\\n' \"$a\"; shift; (( $# )) || return 0;; "
-			   "*) break;; esac; done; command which \"$@\"; }\n");
 	}
 	bytes_done(&names);
 }
@@ -138,7 +155,12 @@ static void call_host(struct tools *t, struct tools_call *c, struct json spec, s
 {
 	struct bytes args = { 0 }, line = { 0 }, why = { 0 };
 	struct json input = { c->in.data + c->args_len, c->in.len - c->args_len };
-	bool ok = command_args(spec, w->v + 1, w->n - 1, input, &args, &why);
+	/* Of a tool that it does not know the agent says nothing: that is the host's to refuse. */
+	bool ok = true;
+	if (spec.len)
+		ok = command_args(spec, w->v + 1, w->n - 1, input, &args, &why);
+	else
+		bytes_text(&args, "{}");
 	if (ok) {
 		c->number = ++t->count;
 		bytes_format(&line,
@@ -261,6 +283,24 @@ void tools_serve(struct tools *t, const struct pollfd *fds, size_t count)
 		accept_helper(t);
 }
 
+/* "NAME: why", once; the status is that of a command that may not run, where that is why. */
+static int refusal(const char *name, struct json error, struct bytes *ret)
+{
+	static const char denied[] = ": tool not allowed by security policy";
+	struct bytes text = { 0 };
+	json_string(error, &text);
+	size_t n = strlen(name);
+	bool is_named = text.len > n + 1 && !memcmp(text.data, name, n) && text.data[n] == ':';
+	if (!is_named)
+		bytes_format(ret, "%s: ", name);
+	bytes_add(ret, text.data, text.len);
+	bytes_char(ret, '\n');
+	bool is_denied = is_named && text.len == n + sizeof(denied) - 1 &&
+			 !memcmp(text.data + n, denied, sizeof(denied) - 1);
+	bytes_done(&text);
+	return is_denied ? 126 : 1;
+}
+
 void tools_answer(struct tools *t, struct json m)
 {
 	unsigned long number = json_number(json_get(m, "call"), 0);
@@ -276,9 +316,7 @@ void tools_answer(struct tools *t, struct json m)
 		struct json spec = command_find(t->specs, name);
 		int status = 1;
 		if (error.len) {
-			bytes_format(&err, "%s: ", name);
-			json_string(error, &err);
-			bytes_char(&err, '\n');
+			status = refusal(name, error, &err);
 		} else {
 			status = command_show(spec, json_get(m, "value"), &out, &err);
 		}

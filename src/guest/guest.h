@@ -39,6 +39,8 @@ struct guest_options {
 	size_t code_len;
 	const char *const *args; /* GUEST_SCRIPT: arguments of the script; ends with NULL */
 	const char *directory;   /* where it starts; NULL: /home/user */
+	/* GUEST_SESSION of sh: names of host tools, which become commands there; NULL: none */
+	const struct strlist *tools;
 };
 
 /* Fills *ret. A missing interpreter is CORDON_NOT_FOUND with the package that brings it. */

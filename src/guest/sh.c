@@ -46,6 +46,22 @@ static int script(const struct guest_options *o, struct launch *l, const char *s
 	return 0;
 }
 
+/* Host tools as programs: links to the agent, which tells by its name what is meant. They give no
+ * power that a call on the wire would not have. Tools that the policy keeps from this session are
+ * there, too: who calls one is told so by the host, and the audit log knows. */
+static int tools(const struct guest_options *o, struct launch *l)
+{
+	int r = 0;
+
+	if (!o->tools || o->tools->count == 0 || o->mode != GUEST_SESSION)
+		return 0;
+	for (size_t i = 0; r == 0 && i < o->tools->count; i++) {
+		cleanup_free char *path = str_printf("/run/cordon/bin/%s", o->tools->items[i]);
+		r = path ? launch_link(l, "../cordon-sh", path) : -CORDON_NOMEM;
+	}
+	return r < 0 ? r : launch_env(l, "PATH", "/run/cordon/bin:/usr/local/bin:/usr/bin:/bin");
+}
+
 int sh_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)
 {
 	static const char *const session[] = { "cordon-sh", NULL };
@@ -61,7 +77,7 @@ int sh_launch(const struct guest_options *o, struct launch *l, struct cordon_err
 					       : 0;
 	if (runtime_add(l, "sh") < 0)
 		return err_set(reterr, CORDON_UNSUPPORTED, "this build has no shell agent");
-	if (strlist_add(&l->exec_paths, "/run/cordon/cordon-sh") < 0 ||
+	if (strlist_add(&l->exec_paths, "/run/cordon/cordon-sh") < 0 || tools(o, l) < 0 ||
 	    language_command(l, "/run/cordon/cordon-sh",
 			     o->mode == GUEST_VALIDATE ? validate : session) < 0)
 		return err_errno(reterr, ENOMEM, "the launch of bash");

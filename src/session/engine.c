@@ -101,7 +101,8 @@ static int start_cold(struct engine *e, const struct engine_options *o,
 				       .code = o->script,
 				       .code_len = o->script_len,
 				       .args = o->args,
-				       .directory = o->directory };
+				       .directory = o->directory,
+				       .tools = o->tools };
 
 	random_hex(token, TOKEN_DIGITS);
 	int r = guest_launch(&guest, &launch, reterr);

@@ -36,8 +36,9 @@ struct engine_options {
 	const char *script;        /* sh: run this file's text and end; NULL: a session */
 	size_t script_len;
 	const char *const *args;
-	const char *directory; /* where it starts; NULL: /home/user */
-	uint32_t layers_off;   /* `doctor --prove` only */
+	const char *directory;       /* where it starts; NULL: /home/user */
+	const struct strlist *tools; /* sh: what becomes a command; NULL: nothing */
+	uint32_t layers_off;         /* `doctor --prove` only */
 	struct network
 		*network; /* the gateway of a session whose policy opens the network, or NULL */
 };

@@ -409,6 +409,7 @@ int execution_run(struct cordon_session *s, const struct cordon_execute_options 
 		wait_and_serve(x);
 	result->tool_calls = desk_get_calls(s->desk);
 	desk_end(s->desk);
+	result->denials = desk_take_denials(s->desk);
 	if (x->engine->wire)
 		wire_end(x->engine->wire);
 	finish(x);

@@ -80,6 +80,9 @@ static int denials(struct cordon_session *s, const struct cordon_result *r,
 
 	json_array_foreach(r->denials, i, d)
 	{
+		/* Of tools they are recorded where the decision is made. */
+		if (str_eq(json_string_value(json_object_get(d, "layer")), "tools"))
+			continue;
 		struct cordon_error *err = NULL;
 		struct audit_event *e = audit_begin(s->audit, "capability.denied", s->id);
 		cleanup_free char *text = json_text(d, NULL);

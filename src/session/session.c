@@ -73,8 +73,9 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 		.policy = &s->policy, .tools = tools, .env = s->env, .ahead = s->is_ahead
 	};
 	cleanup_free char *welcome = tools ? welcome_line(&w, &len) : NULL;
+	cleanup_strlist struct strlist names = { 0 };
 
-	if (!welcome)
+	if (!welcome || desk_names(s->desk, &names) < 0)
 		return err_errno(reterr, ENOMEM, "greet the guest");
 	int r = session_open_network(s, reterr);
 	if (r == 0 && !s->network && !s->is_cold && guest_can_fork(s->kind))
@@ -85,7 +86,8 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 				    .kind = s->kind,
 				    .template = t,
 				    .network = s->network,
-				    .directory = s->directory };
+				    .directory = s->directory,
+				    .tools = &names };
 	r = engine_start(&o, &e, reterr);
 	if (r == 0)
 		r = engine_greet(e, welcome, len, deadline_after_ms(ENGINE_START_MS), reterr);

@@ -13,6 +13,7 @@
 #include "tools/budget.h"
 #include "tools/call.h"
 #include "tools/command.h"
+#include "tools/denial.h"
 #include "tools/extensions.h"
 #include "tools/record.h"
 #include "tools/registry.h"
@@ -38,6 +39,7 @@ struct desk {
 	struct budget budget;
 	size_t waiting; /* approvals */
 	uint64_t waited_ns, wait_start_ns;
+	json_t *denials; /* of this execution; NULL: none */
 	/* What the last answer's text lives in. */
 	struct cordon_call *answered;
 	char *text;
@@ -92,6 +94,7 @@ struct desk *desk_free(struct desk *d)
 	cordon_tools_unref(d->tools);
 	free(d->session);
 	budget_done(&d->budget);
+	json_decref(d->denials);
 	free(d);
 	return NULL;
 }
@@ -119,6 +122,7 @@ uint64_t desk_waited_ns(const struct desk *d)
 void desk_begin(struct desk *d, uint64_t tool_calls)
 {
 	desk_end(d);
+	json_decref(TAKE_PTR(d->denials));
 	budget_begin(&d->budget, tool_calls);
 	d->waited_ns = 0;
 }
@@ -217,6 +221,8 @@ static int refuse(struct desk *d, uint64_t call, const char *tool, enum desk_cau
 	const char *why = names[cause];
 	if (cause == DESK_DENIED && registry_is_allowed(d->policy, tool))
 		why = "approval";
+	if (cause == DESK_DENIED)
+		denial_add(&d->denials, tool, why);
 	int r = record_refusal(d->audit, d->session, tool, why, message, reterr);
 	r = heed_audit(d, r, reterr);
 	if (r < 0)
@@ -317,6 +323,7 @@ static int take_decision(struct desk *d, struct cordon_call *c, struct desk_answ
 		return start(d, c, ret, reterr);
 	if (!c->is_allowed) {
 		c->cause = DESK_DENIED;
+		denial_add(&d->denials, c->tool->name, "approval");
 		call_settle(c, true,
 			    str_printf("Tool '%s' was denied%s%s", c->tool->name,
 				       c->reason ? ": " : "", c->reason ? c->reason : ""));
@@ -564,6 +571,16 @@ int desk_resolve(struct desk *d, const char *approval_id, bool allow, const char
 	}
 	pthread_mutex_unlock(&d->box->lock);
 	return c ? 0 : err_set(reterr, CORDON_NOT_FOUND, "no such approval is pending");
+}
+
+int desk_names(const struct desk *d, struct strlist *ret)
+{
+	return d->tools ? registry_names(d->tools, ret) : 0;
+}
+
+json_t *desk_take_denials(struct desk *d)
+{
+	return TAKE_PTR(d->denials);
 }
 
 uint64_t desk_argument_max(const struct desk *d)

@@ -77,6 +77,12 @@ uint64_t desk_waited_ns(const struct desk *d); /* for approvals, in this executi
 int desk_resolve(struct desk *d, const char *approval_id, bool allow, const char *value_json,
 		 const char *reason, struct cordon_error **reterr);
 
+/* The names of all tools, whether this session may call them or not, and `extensions`: what a
+ * shell has as commands. Names that cannot be one ("." and "..") are left out. */
+int desk_names(const struct desk *d, struct strlist *ret);
+/* What the policy, or somebody who was asked, refused in this execution: an array as in
+ * docs/result.md, a new reference; NULL: nothing. */
+json_t *desk_take_denials(struct desk *d);
 /* The most bytes that the arguments of any call of this session may have; 0: there are no tools. */
 uint64_t desk_argument_max(const struct desk *d);
 

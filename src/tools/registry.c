@@ -285,6 +285,22 @@ uint64_t registry_result_max(const struct tool *tool, const struct policy *polic
 	return size_of(tool->result_bytes, tool->command, policy);
 }
 
+int registry_names(struct cordon_tools *t, struct strlist *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0; i++) {
+		const struct tool *tool = registry_at(t, i);
+		if (!tool)
+			break;
+		if (!str_eq(tool->name, ".") && !str_eq(tool->name, ".."))
+			r = strlist_add(ret, tool->name);
+	}
+	if (r == 0 && !strlist_has(ret, "extensions"))
+		r = strlist_add(ret, "extensions");
+	return r;
+}
+
 bool registry_is_allowed(const struct policy *policy, const char *tool)
 {
 	return policy->tools.all || strlist_has(&policy->tools.names, tool);

@@ -47,4 +47,6 @@ uint64_t registry_argument_max(const struct tool *tool, const struct policy *pol
 /* The largest registry_argument_max() of the tools that the policy allows; 0: there is none. */
 uint64_t registry_argument_most(struct cordon_tools *t, const struct policy *policy);
 uint64_t registry_result_max(const struct tool *tool, const struct policy *policy);
+/* All names that can be a file's, and `extensions`. 0 or -CORDON_NOMEM. */
+int registry_names(struct cordon_tools *t, struct strlist *ret);
 bool registry_is_allowed(const struct policy *policy, const char *tool);

@@ -190,7 +190,7 @@ static bool is_covered(const struct launch *l, const char *guest)
 /* Room for the files that are given by value, and a little. */
 static void root_data(struct draft *d, const struct launch *l)
 {
-	uint64_t bytes = 4 << 20, inodes = 2048;
+	uint64_t bytes = 4 << 20, inodes = 2048 + l->link_count;
 	char data[96];
 
 	for (size_t i = 0; i < l->file_count; i++) {
@@ -216,6 +216,8 @@ static void launch_root(struct draft *d, const struct launch *l)
 		if (!covered || access != READ_RIGHTS)
 			add_rule(d, b->guest, access, b->flags & BIND_OPTIONAL);
 	}
+	if (l->link_count > 0)
+		add_dir(d, "/run/cordon/bin", 0755); /* where host tools are commands */
 	for (size_t i = 0; i < l->link_count; i++)
 		add_link(d, l->links[i].target, l->links[i].guest);
 	for (size_t i = 0; i < l->file_count; i++) {

@@ -31,6 +31,7 @@ cat >"$dir/tools.json" <<'JSON'
  {"name": "same", "argv": true, "command": ["cat"]},
  {"name": "wide", "args": {"s": "string"}, "argument_bytes": 6000000, "result_bytes": 6000000, "command": ["cat"]},
  {"name": "args", "argv": true, "command": ["printf", "<%s>"]},
+ {"name": "test", "argv": true, "command": ["printf", "<%s>", "tool"]},
  {"name": "bad", "argv": true, "command": ["sh", "-c", "echo oops >&2; exit 3"]},
  {"name": "pay", "args": {"n": "number"}, "approval": true, "command": ["echo", "\"paid\""]}]}
 JSON
@@ -138,7 +139,22 @@ same </tmp/b | same | same | cmp - /tmp/b && echo same'
 	check "sh: standard error" gives oops sh 'bad'
 	check "sh: error" gives "broken: tool failed in [path]" sh 'broken'
 	check "sh: help" gives "Upper case." sh 'upper --help'
-	check "sh: which" gives /bin/upper sh 'which upper'
+	check "sh: which" gives /run/cordon/bin/upper sh 'which upper'
+	check "sh: type" gives "upper is /run/cordon/bin/upper" sh 'type upper'
+	check "sh: command -v" gives /run/cordon/bin/upper sh 'command -v upper'
+	check "sh: xargs" gives "<one><two>" sh 'echo one two | xargs args'
+	check "sh: find -exec" gives "<./one>" sh 'cd /tmp; touch one; find . -name one -exec args {} \;'
+	check "sh: env, timeout" gives "<x>HI" sh 'env args x; echo hi | timeout 5 upper'
+	check "sh: in place of a builtin" gives "<tool><x>" sh 'test x'
+	check "sh: with few commands" gives "<one>" sh 'args one' --set commands=cat
+	check "sh: nothing to write to" gives "Read-only file system" sh 'echo x >/run/cordon/bin/new'
+	check "sh: not in the policy" gives "upper: tool not allowed by security policy
+126" sh 'echo hi | upper; echo $?' --set tools=args
+	check "sh: nor by another program" gives 123 sh 'echo hi | xargs upper 2>/dev/null; echo $?' --set tools=args
+	check "sh: nor is it described" gives "unknown extension" sh 'extensions info upper' --set tools=args
+	check "sh: the result says so" gives '"target":"upper","layer":"tools"' sh 'upper' --set tools=args --json
+	run sh 'upper 2>/dev/null; echo "x: tool not allowed by security policy" >&2' --set tools=args --audit "$dir/denied" >/dev/null
+	check "sh: a denial is recorded by its cause, once" test "$(grep -c '"event":"capability.denied"' "$dir/denied")" = 1
 	check "sh: extensions" gives "Upper case." sh 'extensions list --category text'
 	check "sh: extensions as JSON" gives '"name":"upper"' sh 'extensions list --json | tr -d " "'
 	check "sh: no such extension" gives "unknown extension" sh 'extensions info nope'

@@ -281,7 +281,7 @@ def test_tools_as_commands():
         r = g.run("boom")
         assert r["exit_code"] == 1 and r.stderr == "boom: boom\n"
         assert out(g, "greet --help").startswith("Says hello.")
-        assert out(g, "which greet").endswith("/greet\n")
+        assert out(g, "type -t greet") == "function\n"  # without the wall's links
         assert out(g, "command -v greet; x=$(greet a | upper); echo \"$x\"") == "greet\nA\n"
         assert out(g, "bash -c 'greet from a child'") == "from a child\n"
         assert out(g, "printf '\\377\\0\\376' | bytes | od -An -tx1").split() == ["fe", "00", "ff"]
