@@ -107,12 +107,12 @@ static int make_one(struct cgroup *c, const char *dir, uint32_t i, uid_t owner)
 	c->parent_fds[i] = open_parent(dir, owner, c->is_v2);
 	if (c->parent_fds[i] < 0)
 		return c->parent_fds[i];
+	c->count = i + 1; /* from here on cgroup_done() closes and removes what there is */
 	if (mkdirat(c->parent_fds[i], c->name, 0755) != 0)
 		return -errno;
 	c->dir_fds[i] = openat(c->parent_fds[i], c->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (c->dir_fds[i] < 0)
 		return -errno;
-	c->count = i + 1;
 	c->join_fds[i] = c->is_v2 ? fcntl(c->dir_fds[i], F_DUPFD_CLOEXEC, 3)
 				  : openat(c->dir_fds[i], "tasks", O_WRONLY | O_CLOEXEC);
 	return c->join_fds[i] < 0 ? -errno : 0;
@@ -143,22 +143,27 @@ static uint64_t number_in(int dir, const char *file, const char *word)
 	return *p >= '0' && *p <= '9' ? strtoull(p, NULL, 10) : UINT64_MAX;
 }
 
-/* What the kernel says it will enforce, not what we wrote. */
-static void read_back(struct cgroup *c)
+/* What the kernel says it will enforce, not what we wrote; a limit that cannot be read back is
+ * none. */
+static int read_back(struct cgroup *c, const struct policy *p)
 {
 	int memory = c->dir_fds[0], pids = c->is_v2 ? c->dir_fds[0] : c->dir_fds[CONTROLLER_PIDS];
 
 	c->memory_bytes =
 		number_in(memory, c->is_v2 ? "memory.max" : "memory.limit_in_bytes", NULL);
 	c->processes = number_in(pids, "pids.max", NULL);
-	if (c->processes != UINT64_MAX)
-		c->processes -= OWN_PROCESSES;
+	if (c->memory_bytes == UINT64_MAX || c->processes == UINT64_MAX)
+		return -EIO;
+	c->processes -= OWN_PROCESSES;
 	c->cpu_percent = UINT64_MAX;
-	if (!c->has_cpu)
-		return;
+	if (!c->has_cpu || p->cpu_percent == POLICY_UNLIMITED)
+		return 0;
 	uint64_t quota = c->is_v2 ? number_in(c->dir_fds[0], "cpu.max", NULL)
 				  : number_in(c->dir_fds[CONTROLLER_CPU], "cpu.cfs_quota_us", NULL);
-	c->cpu_percent = quota == UINT64_MAX ? UINT64_MAX : quota / 1000;
+	if (quota == UINT64_MAX)
+		return -EIO;
+	c->cpu_percent = quota / 1000;
+	return 0;
 }
 
 static bool is_foreign(int r)
@@ -166,13 +171,35 @@ static bool is_foreign(int r)
 	return r == -EACCES || r == -EPERM || r == -EROFS;
 }
 
+static void name_group(struct cgroup *c, const struct cgroup_options *opts)
+{
+	char tail[17];
+
+	random_hex(tail, 16);
+	if (opts->below)
+		snprintf(c->name, sizeof(c->name), "%s.%s", opts->below, tail);
+	else
+		snprintf(c->name, sizeof(c->name), "%d-%s", (int)getpid(), tail);
+}
+
+static int make_all(const struct machine *m, const struct policy *p,
+		    const struct cgroup_options *opts, struct cgroup *c)
+{
+	uint32_t want = m->cgroup_v2 ? 1 : c->has_cpu ? 3 : 2;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < want; i++)
+		r = make_one(c, m->cgroup_dir[i], i, opts->owner_uid);
+	if (r == 0)
+		r = c->is_v2 ? limit_v2(c, p) : limit_v1(c, p);
+	return r == 0 ? read_back(c, p) : r;
+}
+
 int cgroup_make(const struct machine *m, const struct policy *p, const struct cgroup_options *opts,
 		struct cgroup *ret, struct cordon_error **reterr)
 {
 	struct cgroup c = { .is_v2 = m->cgroup_v2, .has_cpu = m->cgroup_dir[CONTROLLER_CPU][0] };
-	char tail[17];
-	uint32_t want = m->cgroup_v2 ? 1 : c.has_cpu ? 3 : 2;
-	int r = 0;
+	bool is_required = p->require & LAYER_CGROUPS;
 
 	for (int i = 0; i < MACHINE_CONTROLLERS; i++)
 		c.parent_fds[i] = c.dir_fds[i] = c.join_fds[i] = -1;
@@ -181,27 +208,24 @@ int cgroup_make(const struct machine *m, const struct policy *p, const struct cg
 		*ret = c;
 		return 0;
 	}
-	random_hex(tail, 16);
-	if (opts->below)
-		snprintf(c.name, sizeof(c.name), "%s.%s", opts->below, tail);
-	else
-		snprintf(c.name, sizeof(c.name), "%d-%s", (int)getpid(), tail);
-	for (uint32_t i = 0; r == 0 && i < want; i++)
-		r = make_one(&c, m->cgroup_dir[i], i, opts->owner_uid);
-	if (r == 0)
-		r = c.is_v2 ? limit_v2(&c, p) : limit_v1(&c, p);
+	if (!c.is_v2 && !c.has_cpu && is_required && p->cpu_percent != POLICY_UNLIMITED)
+		return err_set(reterr, CORDON_UNSUPPORTED,
+			       "the policy requires the layer 'cgroups' and limits cpu_percent, "
+			       "and the cpu controller is not ours to use; remedy: run as root, "
+			       "or cpu_percent=none");
+	name_group(&c, opts);
+	int r = make_all(m, p, opts, &c);
 	if (r < 0) {
 		cgroup_done(&c);
 		/* Seen but not ours to use (a container's): as if there were none, unless required.
 		 */
-		if (is_foreign(r) && !(p->require & LAYER_CGROUPS)) {
-			c.has_cpu = false;
-			*ret = c;
-			return 0;
-		}
-		return err_errno(reterr, -r, "make a control group in '%s'", m->cgroup_dir[0]);
+		if (!is_foreign(r) || is_required)
+			return err_errno(reterr, -r, "make a control group in '%s'",
+					 m->cgroup_dir[0]);
+		c.has_cpu = false;
+		*ret = c;
+		return 0;
 	}
-	read_back(&c);
 	c.peak_fd = openat(c.dir_fds[0], c.is_v2 ? "memory.peak" : "memory.max_usage_in_bytes",
 			   O_RDONLY | O_CLOEXEC);
 	*ret = c;

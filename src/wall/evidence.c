@@ -46,27 +46,17 @@ static json_t *limits_json(const struct box *b)
 	return o;
 }
 
-static json_t *namespaces_json(const struct status *s)
+static json_t *namespaces_json(const struct box *b)
 {
 	static const char *const names[PLAN_NAMESPACES] = { "user", "pid", "mount", "net",
 							    "ipc",  "uts", "cgroup" };
-	static const char *const files[PLAN_NAMESPACES] = { "user", "pid", "mnt",   "net",
-							    "ipc",  "uts", "cgroup" };
+	const uint64_t *ours = box_machine(b)->namespaces, *theirs = box_status(b)->namespaces;
 	json_t *a = json_array();
 
-	for (int i = 0; i < PLAN_NAMESPACES; i++) {
-		char path[64], target[64];
-
-		snprintf(path, sizeof(path), "/proc/self/ns/%s", files[i]);
-		ssize_t n = readlink(path, target, sizeof(target) - 1);
-		if (n <= 0)
-			continue;
-		target[n] = '\0';
-		const char *open = strchr(target, '[');
-		/* A namespace counts when it is another one than the host's. */
-		if (open && s->namespaces[i] && strtoull(open + 1, NULL, 10) != s->namespaces[i])
+	/* A namespace counts when it is another one than the host's. */
+	for (int i = 0; i < PLAN_NAMESPACES; i++)
+		if (ours[i] && theirs[i] && ours[i] != theirs[i])
 			json_array_append_new(a, json_string(names[i]));
-	}
 	return a;
 }
 
@@ -89,7 +79,7 @@ json_t *box_assurance(const struct box *b, const struct policy *p)
 
 	(void)p;
 	json_object_set_new(o, "wall", json_string("linux"));
-	json_object_set_new(o, "namespaces", namespaces_json(s));
+	json_object_set_new(o, "namespaces", namespaces_json(b));
 	json_object_set_new(o, "landlock",
 			    s->landlock_proven ? json_integer(box_machine(b)->landlock_abi)
 					       : json_null());

@@ -145,11 +145,28 @@ uid_t machine_box_uid(void)
 	return geteuid() == 0 && has_uid(MACHINE_BOX_UID) ? MACHINE_BOX_UID : geteuid();
 }
 
+static void look_at_namespaces(struct machine *m)
+{
+	static const char *const files[MACHINE_NAMESPACES] = { "user", "pid", "mnt",   "net",
+							       "ipc",  "uts", "cgroup" };
+
+	for (int i = 0; i < MACHINE_NAMESPACES; i++) {
+		char path[64], target[64];
+
+		snprintf(path, sizeof(path), "/proc/self/ns/%s", files[i]);
+		ssize_t n = readlink(path, target, sizeof(target) - 1);
+		target[n > 0 ? n : 0] = '\0';
+		const char *number = strchr(target, '[');
+		m->namespaces[i] = number ? strtoull(number + 1, NULL, 10) : 0;
+	}
+}
+
 void machine_look(struct machine *m)
 {
 	*m = (struct machine){ .has_userns = true, .is_root = machine_box_uid() != geteuid() };
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* VERSION */);
 	m->landlock_abi = abi > 0 ? (int)abi : 0;
+	look_at_namespaces(m);
 	look_at_cgroups(m);
 }
 
@@ -203,6 +220,17 @@ void machine_probe(struct machine *m)
 	close(pair[0]);
 }
 
+/* Whether a namespace of this kind could be told from ours. */
+static bool can_tell(const struct machine *m, uint32_t layer)
+{
+	if (layer == LAYER_OWN_NETNS)
+		layer = LAYER_NETNS;
+	for (int i = 0; i < MACHINE_NAMESPACES; i++)
+		if (layer == 1U << i)
+			return m->namespaces[i] != 0;
+	return true;
+}
+
 const char *machine_missing(const struct machine *m, uint32_t layer, const char **ret_remedy)
 {
 	switch (layer) {
@@ -219,6 +247,11 @@ const char *machine_missing(const struct machine *m, uint32_t layer, const char 
 		*ret_remedy = "";
 		return NULL;
 	default:
+		if (m->has_userns && !can_tell(m, layer)) {
+			*ret_remedy = "mount /proc";
+			return "our own namespaces cannot be read in /proc/self/ns, so that a new "
+			       "one could not be proven";
+		}
 		*ret_remedy =
 			"allow unprivileged user namespaces: sysctl user.max_user_namespaces, "
 			"kernel.unprivileged_userns_clone=1, "

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 
-enum { MACHINE_CONTROLLERS = 3 };
+enum { MACHINE_CONTROLLERS = 3, MACHINE_NAMESPACES = 7 };
 enum { CONTROLLER_MEMORY, CONTROLLER_PIDS, CONTROLLER_CPU };
 
 struct machine {
@@ -17,6 +17,9 @@ struct machine {
 	int userns_errno;        /* why not */
 	const char *userns_step; /* which step failed */
 	bool has_seccomp_notify;
+	/* Our own namespaces, in the order of the plan: what a sandbox has counts as its own only
+	 * against them. 0: cannot be read. */
+	uint64_t namespaces[MACHINE_NAMESPACES];
 	/* Where cgroups may be made; "" where a controller is not ours to use. */
 	char cgroup_dir[MACHINE_CONTROLLERS][256];
 	bool cgroup_v2;       /* one directory with all controllers: cgroup_dir[0] */

@@ -1,13 +1,12 @@
 #!/usr/bin/python3
 """After a run, however it ended, no process, control group, mount or file of it remains."""
-import glob
 import os
 import signal
 import subprocess
 import tempfile
-import time
 
 from oneshot import CORDON, become, main
+from remains import gone, groups, mounts, new_mark, processes
 
 NAME = "import ctypes; ctypes.CDLL(None).prctl(15, b'{mark}', 0, 0, 0)\n"
 SPIN = "import os\nfor _ in range(60):\n  if os.fork() == 0:\n    while True: pass\n"
@@ -35,46 +34,10 @@ ENDINGS = [
 ]
 
 
-def processes(mark):
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as f:
-                if f.read().strip() == mark:
-                    found.append(int(pid))
-        except OSError:
-            pass
-    return found
-
-
-def groups(pid):
-    """Control groups are named after the process that made them."""
-    return [d for top in ("/sys/fs/cgroup",) for d in glob.glob(f"{top}/**/cordon/{pid}-*", recursive=True)]
-
-
-def mounts():
-    with open("/proc/self/mountinfo", encoding="utf-8") as f:
-        return {line.split(" ", 4)[4] for line in f if " - tmpfs root " in line or " - tmpfs workspace " in line}
-
-
-def gone(mark, pid, seconds):
-    """What is left after that long at most."""
-    end = time.monotonic() + seconds
-    while True:
-        left = processes(mark) + groups(pid)
-        if not left or time.monotonic() > end:
-            return left
-        time.sleep(0.05)
-
-
 def start(words, uid, folder, **more):
     return subprocess.Popen([CORDON, "run", *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/",
                             stdout=subprocess.PIPE, env={"PATH": "/usr/bin:/bin", "TMPDIR": folder},
                             preexec_fn=become(uid), **more)
-
-
-def new_mark():
-    return "c" + os.urandom(6).hex()
 
 
 def endings(tap, who, uid):

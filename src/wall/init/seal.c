@@ -44,8 +44,11 @@ int seal_capabilities(struct job *j)
 	/* EINVAL: past the last capability of this kernel. EPERM: not ours to drop, and then none
 	 * is held either (the no-namespace rung of an ordinary user). */
 	for (unsigned long cap = 0; cap < 64; cap++)
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0) {
+			if (errno != EINVAL && errno != EPERM)
+				return plan_fail(j, STAGE_CAPABILITIES, 2, errno);
 			break;
+		}
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	(void)prctl(PR_SET_SECUREBITS,
 		    SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
