@@ -43,6 +43,7 @@ int audit_open(const struct audit_options *opts, struct audit **ret, struct cord
 			return r;
 		}
 		a->journal.rotate_bytes = opts->rotate_bytes;
+		a->journal.keep_files = opts->keep_files;
 		a->journal.is_synced = opts->sync == AUDIT_SYNC_ALWAYS;
 	}
 	pthread_mutex_init(&a->lock, NULL);

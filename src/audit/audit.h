@@ -41,6 +41,7 @@ struct audit_options {
 	enum audit_sync sync;
 	uint64_t rotate_bytes; /* the file becomes PATH.1 (.2, ...) when it would exceed this; 0:
 				  never */
+	uint64_t keep_files;   /* that many of them stay, the oldest go; 0: all stay */
 	cordon_audit_fn fn;    /* NULL: none; called for every event with the line, in order */
 	void *arg;
 };

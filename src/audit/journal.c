@@ -1,10 +1,12 @@
 /* audit/journal.c - appending to a chained file that others append to as well. */
 #include "audit/journal.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -155,7 +157,7 @@ static int is_current(struct journal *j, struct stat *ret, struct cordon_error *
 	if (ret->st_nlink > 0 && !deadline_is_over(j->look_again))
 		return 1;
 	if (fstatat(AT_FDCWD, j->path, &named, AT_SYMLINK_NOFOLLOW) < 0)
-		return err_errno(reterr, errno, "the audit log '%s' has vanished", j->path);
+		return err_set(reterr, CORDON_STATE, "the audit log '%s' has vanished", j->path);
 	j->look_again = deadline_after_ms(LOOK_AGAIN_MS);
 	return named.st_ino == ret->st_ino && named.st_dev == ret->st_dev;
 }
@@ -291,18 +293,51 @@ static int mend(struct journal *j, off_t torn, off_t *size, struct cordon_error 
 	return 0;
 }
 
-/* The name that the full file gets: PATH.N with the first free N. */
-static char *free_name(const char *path)
+/* The N of a name BASE.N; 0: it is none. */
+static long number_of(const char *name, const char *base, size_t base_len)
 {
-	for (int n = 1; n < LAST_NUMBER; n++) {
-		cleanup_free char *name = str_printf("%s.%d", path, n);
-		struct stat st;
-		if (!name)
-			return NULL;
-		if (lstat(name, &st) < 0 && errno == ENOENT)
-			return TAKE_PTR(name);
+	char *end = NULL;
+
+	if (strncmp(name, base, base_len) != 0 || name[base_len] != '.' ||
+	    name[base_len + 1] < '1' || name[base_len + 1] > '9')
+		return 0;
+	long n = strtol(name + base_len + 1, &end, 10);
+	return *end == '\0' && n < LAST_NUMBER ? n : 0;
+}
+
+/* Walks over the full files PATH.N. Removes those up to number `upto`; *ret_last: the largest N. */
+static int survey(const char *path, long upto, long *ret_last)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	cleanup_free char *folder =
+		slash ? str_ndup(path, (size_t)(slash - path) + 1) : str_dup(".");
+	DIR *d = folder ? opendir(folder) : NULL;
+	long last = 0;
+
+	if (!d)
+		return -errno;
+	for (struct dirent *e; (e = readdir(d));) {
+		long n = number_of(e->d_name, base, strlen(base));
+		if (n > last)
+			last = n;
+		if (n > 0 && n <= upto)
+			(void)unlinkat(dirfd(d), e->d_name, 0);
 	}
-	return NULL;
+	closedir(d);
+	*ret_last = last;
+	return 0;
+}
+
+/* The name that the full file gets: PATH.N, one more than the last, so that their order is told
+ * by their numbers also when the first are gone. */
+static char *next_number(const char *path, long *ret)
+{
+	long last = 0;
+
+	if (survey(path, 0, &last) < 0 || last + 1 >= LAST_NUMBER)
+		return NULL;
+	*ret = last + 1;
+	return str_printf("%s.%ld", path, last + 1);
 }
 
 /* Writes the next file's first line, which carries the chain on. */
@@ -326,7 +361,8 @@ static int start_next(struct journal *j, int fd, const char *old_name, struct co
  * begun and locked, takes its place in one step. */
 static int rotate(struct journal *j, off_t *size, struct cordon_error **reterr)
 {
-	cleanup_free char *old_name = free_name(j->path);
+	long number = 0, last;
+	cleanup_free char *old_name = next_number(j->path, &number);
 	cleanup_free char *next_name = str_printf("%s.next", j->path);
 	char head[CHAIN_HEX + 1];
 	int fd = -1;
@@ -358,6 +394,8 @@ static int rotate(struct journal *j, off_t *size, struct cordon_error **reterr)
 	if (j->is_synced)
 		(void)fsync(j->fd);
 	(void)fchmod(j->fd, 0400); /* tells those who have it open */
+	if (j->keep_files && (uint64_t)number > j->keep_files)
+		(void)survey(j->path, number - (long)j->keep_files, &last);
 	*size = j->size;
 	adopt(j, fd);
 	j->size = *size;

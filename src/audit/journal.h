@@ -15,6 +15,7 @@ struct journal {
 	int fd;
 	char *path;
 	uint64_t rotate_bytes; /* 0: never */
+	uint64_t keep_files;   /* full files that stay; 0: all */
 	bool is_synced;        /* fdatasync after every line */
 	/* As they were when this process last wrote. */
 	off_t size;

@@ -138,3 +138,8 @@ bool name_is_below(const char *path, const char *root)
 		return false;
 	return path[len] == '\0' || path[len] == '/' || str_eq(root, "/");
 }
+
+bool name_is_sync(const char *s)
+{
+	return str_eq(s, "never") || str_eq(s, "close") || str_eq(s, "always");
+}

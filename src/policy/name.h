@@ -16,6 +16,7 @@ bool name_is_path(const char *s);     /* absolute, no "..", no control character
 bool name_is_file(const char *s);     /* not empty, no control characters, not below /dev */
 bool name_is_header(const char *s);   /* an HTTP header's name */
 bool name_is_method(const char *s);   /* an HTTP method, upper case */
+bool name_is_sync(const char *s);     /* when the audit log is forced to the disk */
 
 /* Is path the same as root or below it? Both normalised. */
 bool name_is_below(const char *path, const char *root);

@@ -109,6 +109,9 @@ struct policy {
 	char *result_name;               /* variable that wins over the last expression: "result" */
 	char *audit;                     /* path of the audit log or NULL */
 	bool audit_required;
+	char *audit_sync;            /* "never", "close" or "always"; NULL: never */
+	uint64_t audit_rotate_bytes; /* a fuller log is set aside; POLICY_UNLIMITED: never */
+	uint64_t audit_keep;         /* full logs that stay; POLICY_UNLIMITED: all */
 	bool sanitize_errors;
 	bool validate; /* syntax is checked before anything runs */
 };

@@ -99,9 +99,11 @@ static void take_output(struct execution *x, const struct wire_message *m)
 	json_array_append_new(a, o);
 }
 
-static void break_off(struct execution *x, struct cordon_error *e)
+/* The guest broke the protocol, or the host cannot do its part. */
+static void break_off(struct execution *x, bool is_own, struct cordon_error *e)
 {
-	x->evidence.protocol = str_dup(cordon_error_message(e));
+	*(is_own ? &x->evidence.internal : &x->evidence.protocol) =
+		str_dup(cordon_error_message(e));
 	x->is_over = x->is_dead = true;
 	cordon_error_free(e);
 }
@@ -120,7 +122,7 @@ static void send_answer(struct execution *x, int r, const struct desk_answer *a,
 		r = wire_send_tool_error(w, x->id, a->call, "result too large", &e);
 	}
 	if (r < 0)
-		break_off(x, e);
+		break_off(x, true, e);
 }
 
 static void call_tool(struct execution *x, const struct wire_message *m)
@@ -175,7 +177,7 @@ static void serve_wire(struct execution *x, short revents)
 	while (r >= 0 && !x->is_over && (r = wire_next(w, &m, &e)) > 0)
 		take_message(x, &m);
 	if (r < 0)
-		break_off(x, e);
+		break_off(x, false, e);
 	else if (!x->is_over && wire_is_closed(w))
 		x->is_over = x->is_dead = true;
 }
@@ -359,7 +361,8 @@ static void finish(struct execution *x)
 
 	r->time_ms = (double)(clock_now_ns() - x->started_ns) / 1e6;
 	if (x->is_dead && !x->evidence.has_result && !x->evidence.protocol &&
-	    !x->evidence.timed_out && !x->evidence.cancelled && !x->evidence.over_cpu)
+	    !x->evidence.internal && !x->evidence.timed_out && !x->evidence.cancelled &&
+	    !x->evidence.over_cpu)
 		(void)box_wait_gone(x->engine->box,
 				    deadline_after_ms(5000)); /* it died by itself */
 	uint64_t cpu_now = cputime_of(x->engine->box);

@@ -9,9 +9,18 @@
 int journal_begin(struct cordon_session *s, const struct cordon_session_options *o,
 		  struct cordon_error **reterr)
 {
-	struct audit_options opts = { .path = s->policy.audit,
-				      .fn = o->audit,
-				      .arg = o->audit_arg };
+	const struct policy *p = &s->policy;
+	struct audit_options opts = {
+		.path = p->audit,
+		.sync = str_eq(p->audit_sync, "always")  ? AUDIT_SYNC_ALWAYS
+			: str_eq(p->audit_sync, "close") ? AUDIT_SYNC_CLOSE
+							 : AUDIT_SYNC_NONE,
+		.rotate_bytes =
+			p->audit_rotate_bytes == POLICY_UNLIMITED ? 0 : p->audit_rotate_bytes,
+		.keep_files = p->audit_keep == POLICY_UNLIMITED ? 0 : p->audit_keep,
+		.fn = o->audit,
+		.arg = o->audit_arg,
+	};
 
 	if (!opts.path && !opts.fn)
 		return s->policy.audit_required
@@ -36,9 +45,17 @@ static int settle(const struct cordon_session *s, int r, struct cordon_error *e,
 	return 0;
 }
 
+static int commit(const struct cordon_session *s, struct audit_event *event,
+		  struct cordon_error **reterr)
+{
+	struct cordon_error *e = NULL;
+	int r = audit_commit(event, &e);
+
+	return settle(s, r, e, reterr);
+}
+
 int journal_session(struct cordon_session *s, const char *event, struct cordon_error **reterr)
 {
-	struct cordon_error *err = NULL;
 	struct audit_event *e = audit_begin(s->audit, event, s->id);
 
 	if (!e)
@@ -56,20 +73,19 @@ int journal_session(struct cordon_session *s, const char *event, struct cordon_e
 		if (assurance)
 			audit_add_json(e, "assurance", assurance, strlen(assurance));
 	}
-	return settle(s, audit_commit(e, &err), err, reterr);
+	return commit(s, e, reterr);
 }
 
 int journal_code(struct cordon_session *s, const struct cordon_execute_options *o,
 		 struct cordon_error **reterr)
 {
-	struct cordon_error *err = NULL;
 	struct audit_event *e = audit_begin(s->audit, "execute_start", s->id);
 
 	if (!e)
 		return 0;
 	audit_add_text_cut(e, "code", o->code, o->code_len ? o->code_len : strlen(o->code),
 			   AUDIT_CODE_CHARS);
-	return settle(s, audit_commit(e, &err), err, reterr);
+	return commit(s, e, reterr);
 }
 
 static int denials(struct cordon_session *s, const struct cordon_result *r,
@@ -83,13 +99,12 @@ static int denials(struct cordon_session *s, const struct cordon_result *r,
 		/* Of tools they are recorded where the decision is made. */
 		if (str_eq(json_string_value(json_object_get(d, "layer")), "tools"))
 			continue;
-		struct cordon_error *err = NULL;
 		struct audit_event *e = audit_begin(s->audit, "capability.denied", s->id);
 		cleanup_free char *text = json_text(d, NULL);
 
 		if (text)
 			audit_add_json(e, "denial", text, strlen(text));
-		int done = settle(s, audit_commit(e, &err), err, reterr);
+		int done = commit(s, e, reterr);
 		if (done < 0)
 			return done;
 	}
@@ -126,8 +141,6 @@ static bool is_limit(const char *kind)
 int journal_result(struct cordon_session *s, const struct cordon_execute_options *o,
 		   const struct cordon_result *r, struct cordon_error **reterr)
 {
-	struct cordon_error *err = NULL;
-
 	if (!s->audit)
 		return 0;
 	int done = denials(s, r, reterr);
@@ -149,5 +162,5 @@ int journal_result(struct cordon_session *s, const struct cordon_execute_options
 	if (str_eq(r->kind, "timeout"))
 		audit_add_text_cut(e, "command", o->code,
 				   o->code_len ? o->code_len : strlen(o->code), AUDIT_RESULT_CHARS);
-	return settle(s, audit_commit(e, &err), err, reterr);
+	return commit(s, e, reterr);
 }

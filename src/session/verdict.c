@@ -23,6 +23,7 @@ void evidence_begin(struct evidence *v, struct engine *e)
 void evidence_done(struct evidence *v)
 {
 	free(v->protocol);
+	free(v->internal);
 	free(v->kind);
 	free(v->name);
 	free(v->message);
@@ -257,13 +258,29 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 		r->success = true;
 }
 
+/* The code ended with a status of its own. */
+static void exited(const struct evidence *v, struct cordon_result *r)
+{
+	r->exit_code = v->exit_code;
+	r->success = v->exit_code == 0;
+	if (v->exit_code != 0 && str_eq(v->kind, "syntax"))
+		(void)result_fail(r, "syntax", "%s: %s", v->name ? v->name : "SyntaxError",
+				  v->message ? v->message : "the code is broken");
+	else if (v->exit_code != 0)
+		(void)result_fail(r, v->exit_code == 126 && r->denials ? "denied" : "exception",
+				  "exited with status %d", v->exit_code);
+}
+
 void verdict_reach(const struct evidence *v, struct engine *e, const struct policy *p,
 		   struct cordon_result *r)
 {
 	char text[64];
 
 	denials(v, e, r);
-	if (v->protocol) {
+	if (v->internal) {
+		(void)result_fail(r, "internal", "%s", v->internal);
+		r->exit_code = 125;
+	} else if (v->protocol) {
 		(void)result_fail(r, "protocol", "%s", v->protocol);
 		r->exit_code = 125;
 	} else if (v->cancelled) {
@@ -281,15 +298,7 @@ void verdict_reach(const struct evidence *v, struct engine *e, const struct poli
 	} else if (!v->has_result) {
 		death(v, e, p, r);
 	} else if (v->has_exit_code) {
-		r->exit_code = v->exit_code;
-		r->success = v->exit_code == 0;
-		if (v->exit_code != 0 && str_eq(v->kind, "syntax"))
-			(void)result_fail(r, "syntax", "%s: %s", v->name ? v->name : "SyntaxError",
-					  v->message ? v->message : "the code is broken");
-		else if (v->exit_code != 0)
-			(void)result_fail(
-				r, v->exit_code == 126 && r->denials ? "denied" : "exception",
-				"exited with status %d", v->exit_code);
+		exited(v, r);
 	} else if (v->ok) {
 		r->success = true;
 	} else {

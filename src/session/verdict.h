@@ -12,6 +12,7 @@ struct evidence {
 	bool timed_out, cancelled, over_cpu;
 	uint64_t timeout_ms;
 	char *protocol;  /* what the guest broke, or NULL */
+	char *internal;  /* what the host could not do, or NULL */
 	bool has_result; /* the guest sent one; the fields below are its word */
 	bool ok, has_exit_code;
 	int exit_code;

@@ -51,4 +51,53 @@ check "tail refuses nonsense" status_is 2 audit tail -n x $corpus/good
 printf '{"timestamp":"t","event":"e","session_id":"s","x":"\\u001b[2J\\u009b\302\233"}\n' >"$dir/evil"
 check "a guest cannot steer the terminal" status_is 1 says "$(printf '\033')" audit show "$dir/evil"
 check "nor by other control characters" status_is 1 says "$(printf '\302\233')" audit show "$dir/evil"
+
+# From here on with a sandbox.
+ran() { # option... -- code
+	"$CORDON" run -g sh "$@" </dev/null 2>&1
+}
+fails_with() { # text command...
+	text=$1
+	shift
+	output=$("$@")
+	status=$?
+	case $status:$output in 125:*"$text"*) return 0 ;; esac
+	echo "$status $output"
+	return 1
+}
+if needs "a wall that can start a shell" ran -e true; then
+	log=$dir/rotated
+	for _ in 1 2 3 4 5 6 7 8; do
+		ran --audit "$log" --set audit_rotate_bytes=4096 --set audit_keep=2 --set audit_sync=always -e 'echo hi' >/dev/null
+	done
+	check "the oldest of the full logs are gone" test ! -e "$log.1"
+	check "two stay" test "$(find "$dir" -name 'rotated.*' | wc -l)" = 2
+	# shellcheck disable=SC2046
+	check "the chain goes through all of them" audit verify $(find "$dir" -name 'rotated.*' | sort -t. -k2n) "$log"
+	check "nonsense is refused" says "audit_sync must be never, close or always" ran --set audit_sync=maybe -e true
+	check "explained" says "the last 2 are kept" "$CORDON" policy explain --set audit_keep=2
+	cat >"$dir/tools.json" <<JSON
+[{"name": "lose", "command": ["rm", "-f", "$dir/lost"]}, {"name": "note", "command": ["touch", "$dir/noted"]}]
+JSON
+	check "a log that vanishes ends the run where it is required" fails_with "vanished" \
+		ran --audit "$dir/lost" --tools "$dir/tools.json" --set audit_required=true -e 'lose; note; echo still here'
+	check "and nothing ran unrecorded" test ! -e "$dir/noted"
+	check "elsewhere the code goes on" says "still here" \
+		ran --audit "$dir/lost" --tools "$dir/tools.json" -e 'lose; note; echo still here'
+	check "with its tools" test -e "$dir/noted"
+fi
+full() { # option...: a disk of one page, in a mount namespace of its own
+	# shellcheck disable=SC2016
+	unshare -m sh -c 'mount -t tmpfs -o size=4k tmpfs "$1" || exit 77; shift; "$@"; status=$?; cat "$dir/full/log" >"$dir/full.log"; exit $status' \
+		sh "$dir/full" "$CORDON" run -g sh --audit "$dir/full/log" "$@" </dev/null 2>&1
+}
+mkdir "$dir/full"
+export dir CORDON
+if needs "a mount namespace and a wall" full -e true; then
+	long="echo ran # $(printf '%04000d' 0)"
+	check "a full disk stops what must be recorded" fails_with "No space left" full --set audit_required=true -e "$long"
+	check "before it runs" status_is 1 says ran full --set audit_required=true -e "$long"
+	check "what was written is whole" audit verify "$dir/full.log"
+	check "elsewhere it runs" says ran full -e "$long"
+fi
 tap_done

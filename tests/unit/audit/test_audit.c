@@ -284,7 +284,7 @@ TEST(a_vanished_file_is_an_error)
 	cleanup_error struct cordon_error *e = NULL;
 	ASSERT_EQ(audit_write(a, "e", "s", NULL, NULL, NULL), 0);
 	ASSERT_EQ(unlink(path), 0);
-	ASSERT_EQ(audit_write(a, "e", "s", NULL, NULL, &e), -CORDON_NOT_FOUND);
+	ASSERT_EQ(audit_write(a, "e", "s", NULL, NULL, &e), -CORDON_STATE);
 	ASSERT(strstr(cordon_error_message(e), "has vanished"));
 	audit_close(a);
 }
@@ -350,6 +350,38 @@ TEST(rotation_keeps_the_chain)
 	ASSERT(files > 3);
 	ASSERT_EQ(lines, 30 + files - 1);
 	ASSERT(!verify(path, chain_genesis).is_whole);
+}
+
+TEST(only_the_last_full_files_stay)
+{
+	setup();
+	struct audit *a = NULL;
+	struct audit_options opts = { .path = path, .rotate_bytes = 2000, .keep_files = 2 };
+	ASSERT_EQ(audit_open(&opts, &a, NULL), 0);
+	char name[100], other[100];
+	snprintf(other, sizeof(other), "%s.x1", path); /* not one of ours */
+	close(open(other, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	for (int i = 0; i < 60; i++)
+		ASSERT_EQ(audit_write(a, "e", "s", "k", "v", NULL), 0);
+	audit_close(a);
+	int first = 0, last = 0;
+	for (int i = 1; i < 100; i++) {
+		snprintf(name, sizeof(name), "%s.%d", path, i);
+		if (access(name, F_OK) == 0) {
+			first = first ? first : i;
+			last = i;
+		}
+	}
+	ASSERT(first > 2);
+	ASSERT_EQ(last, first + 1);
+	ASSERT_EQ(access(other, F_OK), 0);
+	snprintf(name, sizeof(name), "%s.%d", path, first);
+	struct cordon_audit_report r = verify(name, NULL);
+	ASSERT(r.is_whole && r.is_continued);
+	snprintf(name, sizeof(name), "%s.%d", path, last);
+	r = verify(name, r.head);
+	ASSERT(r.is_whole);
+	ASSERT(verify(path, r.head).is_whole);
 }
 
 static void *write_many(void *arg)
