@@ -28,13 +28,16 @@ def _bundle():
 
 def _load(name):
     """A module of the runtime, which is on no path of the code's."""
-    file = _HERE + "/" + name + ".py"
     code = _compiled.get(name)
-    if code is None or code.co_filename != file:
-        with open(file, "rb") as f:
-            code = compile(f.read(), file, "exec", dont_inherit=True)
+    if code is None:
+        file = _HERE + "/" + name + ".py"
+        try:
+            with open(file, "rb") as f:
+                code = compile(f.read(), file, "exec", dont_inherit=True)
+        except FileNotFoundError:
+            sys.exit("this build's runtime is compiled for another Python; build Cordon again")
     module = sys.modules[name] = type(sys)(name)
-    module.__file__ = file
+    module.__file__ = code.co_filename
     exec(code, module.__dict__)
     return module
 

@@ -1,8 +1,9 @@
 # cordon_session.py - one session: runs the code in a module __main__ of its own and answers on the wire.
+import _ast
 import builtins
 import os
-import signal
 import sys
+from _signal import SIGINT, signal  # the module of that name would load enum
 from _thread import get_ident
 
 import cordon_rich as rich
@@ -121,7 +122,7 @@ class Session:
         try:
             try:
                 wire.pending, wire.active = False, True
-                signal.signal(signal.SIGINT, wire.on_sigint)
+                signal(SIGINT, wire.on_sigint)
                 self._mend_streams()
                 wire.armed = True
                 result = self.evaluate(m)
@@ -211,8 +212,7 @@ class Session:
             self.flags |= body.co_flags & 0x1ff0000  # __future__ features stay on, as in a prompt
             flags |= self.flags
         if last is not None:
-            import ast
-            last = compile(ast.Expression(last.value), name, "eval", flags, True)
+            last = compile(_ast.Expression(last.value), name, "eval", flags, True)
         return body, last, stores
 
     def is_watched(self, code):
@@ -242,12 +242,9 @@ class Session:
 
     def remember(self, code, name):
         """The lines of the code, for tracebacks."""
-        cache = sys.modules.get("linecache")
-        if cache is None:
-            import linecache as cache
-        cache.cache[name] = (len(code), None, code.splitlines(True), name)
+        tools.lines.add(name, code)
         if self.count > 1000:
-            cache.cache.pop("<execution %d>" % (self.count - 1000), None)
+            tools.lines.drop("<execution %d>" % (self.count - 1000))
 
     def go(self, code, g):
         if code.co_flags & 0x80:  # CO_COROUTINE: there is a top-level await
@@ -483,9 +480,16 @@ def _change_env(changes):
 
 def _stores(tree, name):
     """Whether any statement assigns the name (a name in Store context)."""
-    import ast
-    return any(type(n) is ast.Name and n.id == name and type(n.ctx) is ast.Store
-               for n in ast.walk(tree))
+    todo = [tree]
+    while todo:
+        n = todo.pop()
+        if type(n) is list:
+            todo += n
+        elif isinstance(n, _ast.AST):
+            if type(n) is _ast.Name and n.id == name and type(n.ctx) is _ast.Store:
+                return True
+            todo += [getattr(n, f, None) for f in n._fields]
+    return False
 
 
 _type_name = type.__dict__["__name__"].__get__
@@ -516,12 +520,12 @@ def _bounded(text):
 
 # ---- starting
 
-def _take_token():
-    """The token, which then is in no environment that the code can read: neither os.environ nor
-    the block of memory behind /proc/self/environ."""
+def _take_token(wire):
+    """The token: the wire's first line, or the environment's, which then is in none that the code
+    can read: neither os.environ nor the block of memory behind /proc/self/environ."""
     token = os.environ.pop("CORDON_TOKEN", None)
     if token is None:
-        return ""
+        return (wire.next() or {}).get("token") or ""
     try:
         import _ctypes
     except ImportError:
@@ -559,10 +563,10 @@ def main(argv, load):
     """load(name) gives a module of the runtime."""
     global _load
     _load = load
-    token = _take_token()
     os.set_inheritable(WIRE, False)
     wire = Wire()
-    signal.signal(signal.SIGINT, wire.on_sigint)
+    token = _take_token(wire)
+    signal(SIGINT, wire.on_sigint)
     _ready_streams()
     sys.argv = [""]
     sys.path.insert(0, "")

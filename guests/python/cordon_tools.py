@@ -280,6 +280,60 @@ class _Memory:
 memory = _Memory()
 
 
+class _Lines:
+    """The text of each execution for linecache, and so for every traceback. linecache itself loads
+    the tokenizer and regular expressions, which few runs need: until somebody imports it, the text
+    waits here."""
+
+    def __init__(self):
+        self.waiting = {}
+        self.real = None  # linecache's own loader while it is being imported
+
+    def add(self, name, code):
+        cache = sys.modules.get("linecache")
+        if cache is not None:
+            cache.cache[name] = _line_entry(name, code)
+            return
+        self.waiting[name] = code
+        if self not in sys.meta_path:
+            rules = [i for i, f in enumerate(sys.meta_path) if isinstance(f, ImportRule)]
+            sys.meta_path.insert(rules[-1] + 1 if rules else 0, self)
+
+    def drop(self, name):
+        self.waiting.pop(name, None)
+        cache = sys.modules.get("linecache")
+        if cache is not None:
+            cache.cache.pop(name, None)
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "linecache":
+            return None
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1:]:
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                self.real, spec.loader = spec.loader, self
+                return spec
+        return None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        module.__loader__ = module.__spec__.loader = self.real
+        self.real.exec_module(module)
+        for name, code in self.waiting.items():
+            module.cache[name] = _line_entry(name, code)
+        self.waiting.clear()
+        sys.meta_path.remove(self)
+
+
+def _line_entry(name, code):
+    return (len(code), None, (code + "\n").splitlines(True), name)
+
+
+lines = _Lines()
+
+
 # ---- the policy's list of modules
 
 _ALWAYS = frozenset(("cordon", "__future__", "__main__"))

@@ -63,6 +63,12 @@ bool guest_can_fork(enum guest_kind kind)
 	return false;
 }
 
+/* Hiding what an environment once held costs an interpreter a foreign function library. */
+bool guest_reads_token(enum guest_kind kind)
+{
+	return kind == GUEST_KIND_PYTHON;
+}
+
 int guest_launch(const struct guest_options *o, struct launch *ret, struct cordon_error **reterr)
 {
 	cleanup_launch struct launch l = { 0 };

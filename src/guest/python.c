@@ -141,6 +141,21 @@ static int bind_library(struct launch *l, const char *path)
 	return launch_bind(l, "/usr/share/matplotlib", NULL, BIND_OPTIONAL);
 }
 
+/* The runtime: compiled, and as sources too for an interpreter that it was not compiled for. */
+static int add_runtime(struct launch *l, const char *path)
+{
+	int r = runtime_add(l, "python");
+#ifdef PYTHON_BUNDLE
+	char real[PATH_MAX];
+
+	if (realpath(path, real) && str_ends(real, "/" PYTHON_BUNDLE))
+		return r;
+#else
+	(void)path;
+#endif
+	return r < 0 ? r : runtime_add(l, "python-source");
+}
+
 int python_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)
 {
 	const char *path = o->policy->python ? o->policy->python : "/usr/bin/python3";
@@ -155,7 +170,7 @@ int python_launch(const struct guest_options *o, struct launch *l, struct cordon
 	if (r < 0)
 		return r;
 	if (view_libraries(l) < 0 || view_data(l) < 0 || bind_library(l, path) < 0 ||
-	    launch_env(l, "PYTHONDONTWRITEBYTECODE", "1") < 0 || runtime_add(l, "python") < 0 ||
+	    launch_env(l, "PYTHONDONTWRITEBYTECODE", "1") < 0 || add_runtime(l, path) < 0 ||
 	    language_command(l, path, argv) < 0)
 		return err_errno(reterr, ENOMEM, "the launch of Python");
 	if (o->mode == GUEST_TEMPLATE && runtime_add(l, "lib") < 0)

@@ -54,7 +54,6 @@ int view_data(struct launch *l)
 					     "/usr/share/fontconfig",
 					     "/etc/fonts",
 					     "/etc/localtime",
-					     "/etc/matplotlibrc",
 					     "/usr/lib/ssl/openssl.cnf",
 					     NULL };
 

@@ -88,16 +88,28 @@ int engine_adopt(struct engine *e, struct engine_ends *ends, const struct policy
 	return 0;
 }
 
+static int send_token(const struct engine_ends *ends, const char *token,
+		      struct cordon_error **reterr)
+{
+	char line[128];
+	int len = snprintf(line, sizeof(line), "{\"type\":\"token\",\"token\":\"%s\"}\n", token);
+
+	if (write(ends->host_wire, line, (size_t)len) != len)
+		return err_errno(reterr, errno, "give the guest its token");
+	return 0;
+}
+
 static int start_cold(struct engine *e, const struct engine_options *o,
 		      struct cordon_error **reterr)
 {
 	char token[TOKEN_DIGITS + 1];
 	struct engine_ends ends = ENGINE_ENDS_NONE;
 	cleanup_launch struct launch launch = { 0 };
+	bool reads_token = !o->script && guest_reads_token(o->kind);
 	struct guest_options guest = { .kind = o->kind,
 				       .mode = o->script ? GUEST_SCRIPT : GUEST_SESSION,
 				       .policy = o->policy,
-				       .token = o->script ? NULL : token,
+				       .token = o->script || reads_token ? NULL : token,
 				       .code = o->script,
 				       .code_len = o->script_len,
 				       .args = o->args,
@@ -111,8 +123,12 @@ static int start_cold(struct engine *e, const struct engine_options *o,
 	r = network_prepare(o->network, &launch, reterr);
 	if (r == 0)
 		r = engine_ends_open(&ends, !o->script, reterr);
-	if (r < 0)
+	if (r == 0 && reads_token)
+		r = send_token(&ends, token, reterr);
+	if (r < 0) {
+		engine_ends_done(&ends);
 		return r;
+	}
 	struct box_options box = { .policy = o->policy,
 				   .launch = &launch,
 				   .stdin_fd = ends.in,

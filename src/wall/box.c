@@ -171,7 +171,7 @@ int box_start(const struct box_options *o, struct box **ret, struct cordon_error
 	int r = check_required(&b->machine, o->policy, reterr);
 	if (r < 0)
 		return r;
-	b->uid = machine_box_uid();
+	b->uid = b->machine.box_uid;
 	b->filter = o->launch->filter;
 	b->has_network = o->launch->has_network;
 	struct cgroup_options group = { .owner_uid = b->uid };
@@ -348,12 +348,10 @@ void box_kill(struct box *b)
 	b->is_gone = true;
 }
 
-/* The keeper leaves, and removes what is left, when our end of the control socket is closed. */
 static void bury_keeper(struct box *b)
 {
 	siginfo_t info;
 
-	close_fdp(&b->control);
 	while (b->keeper > 0 && waitid(P_PID, (id_t)b->keeper, &info, WEXITED | __WALL) < 0 &&
 	       errno == EINTR)
 		;
@@ -365,12 +363,15 @@ struct box *box_free(struct box *b)
 	if (!b)
 		return NULL;
 	box_kill(b);
-	bury_keeper(b);
-	cgroup_done(&b->cgroup);
+	/* The keeper leaves, and removes what is left, when our end of the control socket is
+	 * closed. */
+	close_fdp(&b->control);
 	close_fdp(&b->pidfd);
 	close_fdp(&b->workspace);
 	if (b->status)
 		munmap(b->status, sizeof(struct status));
+	bury_keeper(b);
+	cgroup_done(&b->cgroup);
 	free(b);
 	return NULL;
 }

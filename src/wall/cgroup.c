@@ -16,15 +16,23 @@
 /* The keeper and pid 1 are counted besides the guest's own processes. */
 enum { OWN_PROCESSES = 2 };
 
-static int write_at(int dir, const char *file, uint64_t value)
+/* ret_is, when not NULL: what the kernel says it will enforce, not what we wrote; UINT64_MAX: no
+ * number. */
+static int write_at(int dir, const char *file, uint64_t value, uint64_t *ret_is)
 {
 	char text[32];
-	int fd = openat(dir, file, O_WRONLY | O_CLOEXEC);
+	int fd = openat(dir, file, O_RDWR | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
 	int n = snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
 	int r = write(fd, text, (size_t)n) < 0 ? -errno : 0;
+	if (r == 0 && ret_is) {
+		ssize_t got = pread(fd, text, sizeof(text) - 1, 0);
+
+		text[got > 0 ? got : 0] = '\0';
+		*ret_is = text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
+	}
 	close(fd);
 	return r;
 }
@@ -45,14 +53,17 @@ static int open_parent(const char *dir, uid_t owner, bool is_v2)
 {
 	char path[300];
 
+	struct stat st;
+
 	snprintf(path, sizeof(path), "%s/cordon", dir);
-	if (mkdir(path, 0755) != 0 && errno != EEXIST)
-		return -errno;
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT && (mkdir(path, 0755) == 0 || errno == EEXIST))
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	/* So that the keeper may remove our directories when the host is gone. */
-	bool good = geteuid() == owner || fchown(fd, owner, (gid_t)-1) == 0;
+	bool theirs = fstat(fd, &st) == 0 && st.st_uid == owner;
+	bool good = theirs || geteuid() == owner || fchown(fd, owner, (gid_t)-1) == 0;
 	if (good && is_v2) {
 		/* And, in v2, move its sessions in. */
 		(void)write_text_at(fd, "cgroup.subtree_control", "+memory +pids");
@@ -65,57 +76,6 @@ static int open_parent(const char *dir, uid_t owner, bool is_v2)
 		return -e;
 	}
 	return fd;
-}
-
-static int limit_v1(struct cgroup *c, const struct policy *p)
-{
-	int r = write_at(c->dir_fds[CONTROLLER_MEMORY], "memory.limit_in_bytes", p->memory_bytes);
-
-	if (r < 0)
-		return r;
-	/* With swap accounting, no swap on top; without it the file is missing. */
-	r = write_at(c->dir_fds[CONTROLLER_MEMORY], "memory.memsw.limit_in_bytes", p->memory_bytes);
-	if (r < 0 && r != -ENOENT && r != -EOPNOTSUPP)
-		return r;
-	r = write_at(c->dir_fds[CONTROLLER_PIDS], "pids.max", p->processes + OWN_PROCESSES);
-	if (r < 0 || !c->has_cpu || p->cpu_percent == POLICY_UNLIMITED)
-		return r;
-	return write_at(c->dir_fds[CONTROLLER_CPU], "cpu.cfs_quota_us", p->cpu_percent * 1000);
-}
-
-static int limit_v2(struct cgroup *c, const struct policy *p)
-{
-	char quota[64];
-	int r = write_at(c->dir_fds[0], "memory.max", p->memory_bytes);
-
-	if (r < 0)
-		return r;
-	r = write_at(c->dir_fds[0], "memory.swap.max", 0);
-	if (r < 0 && r != -ENOENT)
-		return r;
-	r = write_at(c->dir_fds[0], "pids.max", p->processes + OWN_PROCESSES);
-	if (r < 0 || p->cpu_percent == POLICY_UNLIMITED)
-		return r;
-	snprintf(quota, sizeof(quota), "%llu 100000", (unsigned long long)p->cpu_percent * 1000);
-	r = write_text_at(c->dir_fds[0], "cpu.max", quota);
-	c->has_cpu = r == 0;
-	return r == -ENOENT ? 0 : r; /* the cpu controller may not be delegated */
-}
-
-static int make_one(struct cgroup *c, const char *dir, uint32_t i, uid_t owner)
-{
-	c->parent_fds[i] = open_parent(dir, owner, c->is_v2);
-	if (c->parent_fds[i] < 0)
-		return c->parent_fds[i];
-	c->count = i + 1; /* from here on cgroup_done() closes and removes what there is */
-	if (mkdirat(c->parent_fds[i], c->name, 0755) != 0)
-		return -errno;
-	c->dir_fds[i] = openat(c->parent_fds[i], c->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (c->dir_fds[i] < 0)
-		return -errno;
-	c->join_fds[i] = c->is_v2 ? fcntl(c->dir_fds[i], F_DUPFD_CLOEXEC, 3)
-				  : openat(c->dir_fds[i], "tasks", O_WRONLY | O_CLOEXEC);
-	return c->join_fds[i] < 0 ? -errno : 0;
 }
 
 /* The number after a word at the start of a line, or alone when word is NULL. */
@@ -143,26 +103,75 @@ static uint64_t number_in(int dir, const char *file, const char *word)
 	return *p >= '0' && *p <= '9' ? strtoull(p, NULL, 10) : UINT64_MAX;
 }
 
-/* What the kernel says it will enforce, not what we wrote; a limit that cannot be read back is
- * none. */
+static int limit_v1(struct cgroup *c, const struct policy *p)
+{
+	int r = write_at(c->dir_fds[CONTROLLER_MEMORY], "memory.limit_in_bytes", p->memory_bytes,
+			 &c->memory_bytes);
+
+	if (r < 0)
+		return r;
+	/* With swap accounting, no swap on top; without it the file is missing. */
+	r = write_at(c->dir_fds[CONTROLLER_MEMORY], "memory.memsw.limit_in_bytes", p->memory_bytes,
+		     NULL);
+	if (r < 0 && r != -ENOENT && r != -EOPNOTSUPP)
+		return r;
+	r = write_at(c->dir_fds[CONTROLLER_PIDS], "pids.max", p->processes + OWN_PROCESSES,
+		     &c->processes);
+	if (r < 0 || !c->has_cpu || p->cpu_percent == POLICY_UNLIMITED)
+		return r;
+	return write_at(c->dir_fds[CONTROLLER_CPU], "cpu.cfs_quota_us", p->cpu_percent * 1000,
+			&c->cpu_percent);
+}
+
+static int limit_v2(struct cgroup *c, const struct policy *p)
+{
+	char quota[64];
+	int r = write_at(c->dir_fds[0], "memory.max", p->memory_bytes, &c->memory_bytes);
+
+	if (r < 0)
+		return r;
+	r = write_at(c->dir_fds[0], "memory.swap.max", 0, NULL);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	r = write_at(c->dir_fds[0], "pids.max", p->processes + OWN_PROCESSES, &c->processes);
+	if (r < 0 || p->cpu_percent == POLICY_UNLIMITED)
+		return r;
+	snprintf(quota, sizeof(quota), "%llu 100000", (unsigned long long)p->cpu_percent * 1000);
+	r = write_text_at(c->dir_fds[0], "cpu.max", quota);
+	c->has_cpu = r == 0;
+	if (r == 0)
+		c->cpu_percent = number_in(c->dir_fds[0], "cpu.max", NULL);
+	return r == -ENOENT ? 0 : r; /* the cpu controller may not be delegated */
+}
+
+static int make_one(struct cgroup *c, const char *dir, uint32_t i, uid_t owner)
+{
+	c->parent_fds[i] = open_parent(dir, owner, c->is_v2);
+	if (c->parent_fds[i] < 0)
+		return c->parent_fds[i];
+	c->count = i + 1; /* from here on cgroup_done() closes and removes what there is */
+	if (mkdirat(c->parent_fds[i], c->name, 0755) != 0)
+		return -errno;
+	c->dir_fds[i] = openat(c->parent_fds[i], c->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (c->dir_fds[i] < 0)
+		return -errno;
+	c->join_fds[i] = c->is_v2 ? fcntl(c->dir_fds[i], F_DUPFD_CLOEXEC, 3)
+				  : openat(c->dir_fds[i], "tasks", O_WRONLY | O_CLOEXEC);
+	return c->join_fds[i] < 0 ? -errno : 0;
+}
+
+/* From what the kernel counts to what the policy says; a limit that could not be read back is none.
+ */
 static int read_back(struct cgroup *c, const struct policy *p)
 {
-	int memory = c->dir_fds[0], pids = c->is_v2 ? c->dir_fds[0] : c->dir_fds[CONTROLLER_PIDS];
-
-	c->memory_bytes =
-		number_in(memory, c->is_v2 ? "memory.max" : "memory.limit_in_bytes", NULL);
-	c->processes = number_in(pids, "pids.max", NULL);
 	if (c->memory_bytes == UINT64_MAX || c->processes == UINT64_MAX)
 		return -EIO;
 	c->processes -= OWN_PROCESSES;
-	c->cpu_percent = UINT64_MAX;
 	if (!c->has_cpu || p->cpu_percent == POLICY_UNLIMITED)
 		return 0;
-	uint64_t quota = c->is_v2 ? number_in(c->dir_fds[0], "cpu.max", NULL)
-				  : number_in(c->dir_fds[CONTROLLER_CPU], "cpu.cfs_quota_us", NULL);
-	if (quota == UINT64_MAX)
+	if (c->cpu_percent == UINT64_MAX)
 		return -EIO;
-	c->cpu_percent = quota / 1000;
+	c->cpu_percent /= 1000;
 	return 0;
 }
 
@@ -198,7 +207,11 @@ static int make_all(const struct machine *m, const struct policy *p,
 int cgroup_make(const struct machine *m, const struct policy *p, const struct cgroup_options *opts,
 		struct cgroup *ret, struct cordon_error **reterr)
 {
-	struct cgroup c = { .is_v2 = m->cgroup_v2, .has_cpu = m->cgroup_dir[CONTROLLER_CPU][0] };
+	struct cgroup c = { .is_v2 = m->cgroup_v2,
+			    .has_cpu = m->cgroup_dir[CONTROLLER_CPU][0],
+			    .memory_bytes = UINT64_MAX,
+			    .processes = UINT64_MAX,
+			    .cpu_percent = UINT64_MAX };
 	bool is_required = p->require & LAYER_CGROUPS;
 
 	for (int i = 0; i < MACHINE_CONTROLLERS; i++)

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "policy/policy.h"
 #include "wall/init/kernel.h"
+#include "wall/namespaces.h"
 
 static const char *const controller_names[MACHINE_CONTROLLERS] = { "memory", "pids", "cpu" };
 
@@ -71,21 +72,18 @@ static bool find_v2(struct machine *m, const char *mount, const char *own)
 	}
 }
 
-/* One line of /proc/self/cgroup: "4:memory:/path" or "0::/path". */
-static void look_at_hierarchy(struct machine *m, char *line, bool v1[MACHINE_CONTROLLERS])
+/* One line of /proc/self/cgroup: "4:memory:/path" or "0::/path"; the path of the latter. */
+static char *look_at_hierarchy(struct machine *m, char *line, bool v1[MACHINE_CONTROLLERS])
 {
 	char *names = strchr(line, ':');
 	char *own = names ? strchr(names + 1, ':') : NULL;
 
 	if (!own)
-		return;
+		return NULL;
 	*names++ = '\0';
 	*own++ = '\0';
-	if (*names == '\0') {
-		if (!find_v2(m, "/sys/fs/cgroup", own))
-			(void)find_v2(m, "/sys/fs/cgroup/unified", own);
-		return;
-	}
+	if (*names == '\0')
+		return own;
 	for (int i = 0; i < MACHINE_CONTROLLERS; i++) {
 		char dir[256];
 
@@ -98,23 +96,28 @@ static void look_at_hierarchy(struct machine *m, char *line, bool v1[MACHINE_CON
 			v1[i] = true;
 		}
 	}
+	return NULL;
 }
 
 static void look_at_cgroups(struct machine *m)
 {
-	char text[4096], *save = NULL;
+	char text[4096], *save = NULL, *v2 = NULL;
 	bool v1[MACHINE_CONTROLLERS] = { false };
 
 	if (!read_line("/proc/self/cgroup", text, sizeof(text))) {
 		str_copy(m->cgroup_why, sizeof(m->cgroup_why), "/proc/self/cgroup cannot be read");
 		return;
 	}
-	for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
-		look_at_hierarchy(m, l, v1);
-	if (v1[CONTROLLER_MEMORY] && v1[CONTROLLER_PIDS])
-		m->cgroup_v2 = false; /* hybrid: the controllers are in v1 */
-	else if (!m->cgroup_v2)
+	for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
+		char *own = look_at_hierarchy(m, l, v1);
+		v2 = own ? own : v2;
+	}
+	/* Hybrid: a controller that is in v1 is not in v2. */
+	if (!v1[CONTROLLER_MEMORY] || !v1[CONTROLLER_PIDS]) {
 		memset(m->cgroup_dir, 0, sizeof(m->cgroup_dir));
+		if (v2 && !find_v2(m, "/sys/fs/cgroup", v2))
+			(void)find_v2(m, "/sys/fs/cgroup/unified", v2);
+	}
 	if (!m->cgroup_dir[0][0])
 		str_copy(m->cgroup_why, sizeof(m->cgroup_why),
 			 "no cgroup with memory and pids controllers is delegated to this user");
@@ -145,28 +148,13 @@ uid_t machine_box_uid(void)
 	return geteuid() == 0 && has_uid(MACHINE_BOX_UID) ? MACHINE_BOX_UID : geteuid();
 }
 
-static void look_at_namespaces(struct machine *m)
-{
-	static const char *const files[MACHINE_NAMESPACES] = { "user", "pid", "mnt",   "net",
-							       "ipc",  "uts", "cgroup" };
-
-	for (int i = 0; i < MACHINE_NAMESPACES; i++) {
-		char path[64], target[64];
-
-		snprintf(path, sizeof(path), "/proc/self/ns/%s", files[i]);
-		ssize_t n = readlink(path, target, sizeof(target) - 1);
-		target[n > 0 ? n : 0] = '\0';
-		const char *number = strchr(target, '[');
-		m->namespaces[i] = number ? strtoull(number + 1, NULL, 10) : 0;
-	}
-}
-
 void machine_look(struct machine *m)
 {
-	*m = (struct machine){ .has_userns = true, .is_root = machine_box_uid() != geteuid() };
+	*m = (struct machine){ .has_userns = true, .box_uid = machine_box_uid() };
+	m->is_root = m->box_uid != geteuid();
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* VERSION */);
 	m->landlock_abi = abi > 0 ? (int)abi : 0;
-	look_at_namespaces(m);
+	namespaces_read(m->namespaces);
 	look_at_cgroups(m);
 }
 

@@ -24,6 +24,7 @@ struct machine {
 	char cgroup_dir[MACHINE_CONTROLLERS][256];
 	bool cgroup_v2;       /* one directory with all controllers: cgroup_dir[0] */
 	char cgroup_why[160]; /* why there are none */
+	uid_t box_uid;        /* machine_box_uid() */
 	bool is_root;         /* of this machine: it can become the sandboxes' own uid */
 };
 

@@ -22,7 +22,8 @@ NEVER = {"execve", "exit_group", "exit", "arch_prctl", "set_tid_address", "set_r
 # The calls that make the wall; each tracee counts its own, so that the n-th of one process fails alone.
 WALL = ["mount", "mount_setattr", "pivot_root", "umount2", "unshare", "sethostname", "capset", "prctl", "prlimit64", "seccomp",
         "setresuid", "setresgid", "setgroups", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self",
-        "mkdir", "symlink", "chmod", "socketpair", "sendmsg", "recvmsg", "fork", "dup3", "close_range", "execveat"]
+        "mkdir", "mknod", "setns", "pidfd_open", "symlink", "chmod", "socketpair", "sendmsg", "recvmsg", "fork", "dup3",
+        "close_range", "execveat"]
 ERRORS = {"clone3": "EAGAIN", "fork": "EAGAIN", "openat": "EMFILE", "open": "EMFILE", "mkdir": "ENOSPC", "mkdirat": "ENOSPC",
           "write": "ENOSPC", "pipe2": "EMFILE", "socketpair": "EMFILE", "memfd_create": "EMFILE"}
 SECONDS = 60

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "wall/init/identity.h"
 #include "wall/init/kernel.h"
 #include "wall/init/reaper.h"
 #include "wall/init/seal.h"
@@ -74,69 +75,139 @@ static void hide_descriptors(bool template)
 	syscall(SYS_close_range, INIT_FD_CGROUP, ~0U, 4);
 }
 
+/* The namespaces that the guest's process makes and pid 1 enters. */
+static int own_namespaces(const struct job *j)
+{
+	bool net = !(j->plan->flags & (PLANF_NO_NETNS | PLANF_LOOPBACK));
+
+	return CLONE_NEWCGROUP | (net ? CLONE_NEWNET : 0);
+}
+
+static int join_cgroups(struct job *j)
+{
+	static const int fds[] = { INIT_FD_CGROUP, INIT_FD_CGROUP + 1, INIT_FD_CGROUP + 2 };
+
+	return j->plan->cgroup_v2 ? 0 : identity_join_cgroups(j, fds, j->plan->cgroup_count);
+}
+
+/* What can be done before the root stands. */
+static int prepare(struct job *j, int report)
+{
+	if ((own_namespaces(j) & CLONE_NEWNET) && unshare(CLONE_NEWNET) != 0)
+		return plan_fail(j, STAGE_NAMESPACES, 2, errno);
+	/* Joined before, so that the new cgroup namespace is rooted there; and as late as can be,
+	 * because what is made outside is not counted piece by piece in a group that is new. */
+	if (join_cgroups(j) < 0)
+		return -1;
+	if (unshare(CLONE_NEWCGROUP) != 0)
+		return plan_fail(j, STAGE_NAMESPACES, 1, errno);
+	if (reaper_send(report, 'N', NULL, 0) < 0)
+		return plan_fail(j, STAGE_FORK, 2, errno);
+	setsid();
+	default_signals();
+	if (j->plan->flags & PLANF_ONE_CORE)
+		bind_to_one_core();
+	hide_descriptors(j->plan->flags & PLANF_TEMPLATE);
+	return 0;
+}
+
 static int seal_one_shot(struct job *j, int report)
 {
 	int listener = -1;
 
-	if (seal_capabilities(j) < 0 || seal_landlock(j) < 0 ||
+	if (seal_rlimits(j) < 0 || seal_privileges(j) < 0 || seal_landlock(j) < 0 ||
 	    seal_seccomp(j, FILTER_WHOLE, &listener) < 0)
 		return -1;
 	if (reaper_send(report, 'L', &listener, listener >= 0 ? 1 : 0) < 0)
 		return plan_fail(j, STAGE_SECCOMP, 9, errno);
-	return seal_prove(j);
+	return seal_prove_process(j);
+}
+
+/* A template runs no foreign code and must still make namespaces: its filter is the wide one, and
+ * each session seals itself. */
+static int seal_template(struct job *j, int report)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return plan_fail(j, STAGE_CAPABILITIES, 2, errno);
+	if (seal_seccomp(j, FILTER_TEMPLATE, NULL) < 0)
+		return -1;
+	return reaper_send(report, 'L', NULL, 0) < 0 ? plan_fail(j, STAGE_SECCOMP, 9, errno) : 0;
+}
+
+/* Waits for pid 1's next word: that the root stands, that we may go. */
+static bool is_told(int report)
+{
+	char byte;
+	ssize_t n;
+
+	while ((n = recv(report, &byte, 1, 0)) < 0 && errno == EINTR)
+		;
+	return n == 1;
 }
 
 _Noreturn static void guest_main(struct job *j, int report)
 {
 	char *argv[ARGS_MAX], *env[ARGS_MAX];
 	const struct plan *p = j->plan;
-	bool template = p->flags & PLANF_TEMPLATE;
 
-	setsid();
-	default_signals();
+	if (prepare(j, report) < 0 || !is_told(report))
+		_exit(1);
 	if (vector(j, p->argv, p->argc, argv) < 0 || vector(j, p->env, p->envc, env) < 0) {
 		plan_fail(j, STAGE_PLAN, 3, E2BIG);
 		_exit(1);
 	}
+	/* Leaves the last directory of the host that we could still name. */
 	if (chdir(plan_text(j, p->cwd)) != 0) {
 		plan_fail(j, STAGE_EXEC, 1, errno);
 		_exit(1);
 	}
-	if (p->flags & PLANF_ONE_CORE)
-		bind_to_one_core();
-	hide_descriptors(template);
-	/* A template runs no foreign code and must still make namespaces: its filter is the wide
-	 * one, and each session seals itself. */
-	if (template) {
-		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-		    seal_seccomp(j, FILTER_TEMPLATE, NULL) < 0)
-			_exit(1);
-		(void)reaper_send(report, 'L', NULL, 0);
-	} else if (seal_one_shot(j, report) < 0) {
+	int r = p->flags & PLANF_TEMPLATE ? seal_template(j, report) : seal_one_shot(j, report);
+	if (r < 0 || !is_told(report))
 		_exit(1);
-	}
 	j->status->state = STATE_RUNNING;
 	execve(plan_text(j, p->executable), argv, env);
 	plan_fail(j, STAGE_EXEC, 0, errno);
 	_exit(1);
 }
 
-pid_t guest_start(struct job *j, int *ret_listener)
+int guest_fork(struct job *j, struct guest *ret)
 {
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		return plan_fail(j, STAGE_FORK, 0, errno);
 	pid_t pid = fork();
-	if (pid == 0)
+	if (pid == 0) {
+		close(pair[0]);
 		guest_main(j, pair[1]);
+	}
 	close(pair[1]);
 	if (pid < 0) {
 		close(pair[0]);
 		return plan_fail(j, STAGE_FORK, 1, errno);
 	}
 	j->status->guest_pid = pid;
-	*ret_listener = reaper_receive_fd(pair[0]);
-	close(pair[0]);
-	return pid;
+	*ret = (struct guest){ .pid = pid, .report = pair[0] };
+	return 0;
+}
+
+int guest_admit(struct job *j, struct guest *g)
+{
+	if (!is_told(g->report)) /* it has said why */
+		return -1;
+	int fd = (int)syscall(SYS_pidfd_open, g->pid, 0);
+	if (fd < 0 || setns(fd, own_namespaces(j)) != 0)
+		return plan_fail(j, STAGE_NAMESPACES, 3, errno);
+	close(fd);
+	if (join_cgroups(j) < 0)
+		return -1;
+	return reaper_send(g->report, 'R', NULL, 0) < 0 ? plan_fail(j, STAGE_FORK, 3, EPIPE) : 0;
+}
+
+int guest_release(struct guest *g)
+{
+	(void)reaper_send(g->report, 'G', NULL, 0);
+	int listener = reaper_receive_fd(g->report);
+	close(g->report);
+	return listener;
 }

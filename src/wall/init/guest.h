@@ -5,6 +5,15 @@
 
 #include "wall/init/plan.h"
 
-/* Forks, seals and execs. Returns its pid, or -1 with the failure recorded. *ret_listener: its
- * notification descriptor or -1. */
-pid_t guest_start(struct job *j, int *ret_listener);
+struct guest {
+	pid_t pid;
+	int report; /* socket to it, until it runs */
+};
+
+/* Forks the process that becomes the guest; it makes its network namespace and waits. 0, or -1 with
+ * the failure recorded, as below. */
+int guest_fork(struct job *j, struct guest *ret);
+/* The root stands: enters the guest's network namespace and lets it seal itself. */
+int guest_admit(struct job *j, struct guest *g);
+/* Lets the sealed process become the interpreter. Returns its notification descriptor or -1. */
+int guest_release(struct guest *g);

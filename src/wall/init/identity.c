@@ -7,11 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "wall/init/kernel.h"
 #include "wall/relay.h"
 
 static int write_file(const char *path, const char *text)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int fd = kernel_open(path, O_WRONLY | O_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;

@@ -27,6 +27,12 @@
 #define SYS_clone3 435
 #endif
 
+/* open(2) without the second system call by which musl makes sure of O_CLOEXEC on old kernels. */
+static inline int kernel_open(const char *path, int flags, unsigned mode)
+{
+	return (int)syscall(SYS_openat, -100 /* AT_FDCWD */, path, flags, mode);
+}
+
 #define LL_FS_EXECUTE (1ULL << 0)
 #define LL_FS_WRITE_FILE (1ULL << 1)
 #define LL_FS_READ_FILE (1ULL << 2)

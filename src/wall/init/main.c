@@ -26,19 +26,21 @@
 #include "wall/init/root.h"
 #include "wall/init/seal.h"
 
+static void be_ordinary(void)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* A host's real-time priority is not the guest's, and no cpu group would take it. */
+	long policy = syscall(SYS_sched_getscheduler, 0);
+	if (policy == SCHED_FIFO || policy == SCHED_RR)
+		(void)syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &(struct sched_param){ 0 });
+}
+
 static int build(struct job *j, uid_t uid, gid_t gid)
 {
-	const int cgroups[] = { INIT_FD_CGROUP, INIT_FD_CGROUP + 1, INIT_FD_CGROUP + 2 };
 	const struct plan *p = j->plan;
 	bool template = p->flags & PLANF_TEMPLATE;
 	int workspace = -1;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (!p->cgroup_v2 && identity_join_cgroups(j, cgroups, p->cgroup_count) < 0)
-		return -1;
-	/* Joined first, so that the new cgroup namespace is rooted there. */
-	if (unshare(CLONE_NEWCGROUP) != 0)
-		return plan_fail(j, STAGE_NAMESPACES, 1, errno);
 	if (identity_map(j, uid, gid) < 0 || identity_hostname(j) < 0 ||
 	    identity_forbid_nesting(j, template ? 1000 : 0) < 0)
 		return -1;
@@ -69,22 +71,28 @@ static int let_go(int fd)
 /* pid 1 of the new namespaces. */
 _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 {
-	int listener = -1;
+	bool template = j->plan->flags & PLANF_TEMPLATE;
+	struct guest g;
 
-	if (build(j, uid, gid) < 0)
+	be_ordinary();
+	/* Once for both of us; what we hold is not affected. */
+	if (!template && seal_bounding(j) < 0)
 		_exit(1);
-	pid_t guest = guest_start(j, &listener);
-	if (guest < 0)
+	/* The guest's process makes what needs no root while the root is built here, and seals
+	 * itself while we leave the host's; it is released when there is no way back. */
+	if (guest_fork(j, &g) < 0 || build(j, uid, gid) < 0 || guest_admit(j, &g) < 0 ||
+	    root_leave(j) < 0 || seal_prove_namespaces(j) < 0)
 		_exit(1);
-	if (!(j->plan->flags & PLANF_TEMPLATE) && seal_capabilities(j) < 0)
+	if (!template && seal_privileges(j) < 0)
 		_exit(1);
-	listener = let_go(listener);
 	/* Of the guest's own uid: not to be traced or looked into, whatever else should fail. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
-	reaper_run(j, guest, INIT_FD_CONTROL, listener);
+	int listener = let_go(guest_release(&g));
+	reaper_run(j, g.pid, INIT_FD_CONTROL, listener);
 }
 
-enum { STALE_SECONDS = 10 };
+/* What others left behind is looked for now and then: it costs more than our own. */
+enum { STALE_SECONDS = 10, SWEEP_EVERY = 16 };
 
 static bool remove_patiently(int parent, const char *name)
 {
@@ -113,12 +121,14 @@ static bool is_stale(int parent, const char *name)
  * dead: the host may be gone by then. */
 static void remove_cgroups(const struct job *j)
 {
+	bool template = j->plan->flags & PLANF_TEMPLATE;
+	bool sweeps = template || getpid() % SWEEP_EVERY == 0;
+
 	for (uint32_t i = 0; i < j->plan->cgroup_count; i++) {
 		int parent = INIT_FD_PARENT + (int)i;
 		const char *name = plan_text(j, j->plan->cgroup_names[i]);
 		size_t len = strlen(name);
-		bool template = j->plan->flags & PLANF_TEMPLATE;
-		DIR *d = fdopendir(dup(parent));
+		DIR *d = sweeps ? fdopendir(dup(parent)) : NULL;
 
 		for (struct dirent *e; d && (e = readdir(d));) {
 			if (template && strncmp(e->d_name, name, len) == 0 && e->d_name[len] == '.')
@@ -206,7 +216,9 @@ static int keeper_main(struct job *j)
 		.exit_signal = SIGCHLD,
 	};
 
-	if (!(j->plan->flags & PLANF_NO_NETNS))
+	/* A network of its own takes longest to make: the guest's process does that on the side,
+	 * unless the gateway's sockets are to be opened in it. */
+	if (!(j->plan->flags & PLANF_NO_NETNS) && (j->plan->flags & PLANF_LOOPBACK))
 		args.flags |= CLONE_NEWNET;
 	listen_to_host();
 	/* Changing uid made us undumpable, and then /proc/self/uid_map is not ours to write. */

@@ -12,11 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "wall/init/kernel.h"
+
 enum { TREE_MAX = 4096, SOON_MS = 20, LATER_MS = 100 };
 
 static bool read_text(const char *path, char *ret, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = kernel_open(path, O_RDONLY | O_CLOEXEC, 0);
 
 	if (fd < 0)
 		return false;

@@ -43,7 +43,8 @@ static bool reap(struct job *j, pid_t guest)
 			continue;
 		j->status->wait_status = status;
 		sample(j);
-		j->status->state = STATE_EXITED;
+		if (j->status->state != STATE_FAILED)
+			j->status->state = STATE_EXITED;
 		return true;
 	}
 }

@@ -30,8 +30,7 @@ static int make_parents(char *path)
 	return 0;
 }
 
-/* The place for a mount: a directory or an empty file, like the source. */
-static int make_place(const char *dst, bool is_dir)
+static int make_parents_of(const char *dst)
 {
 	char path[4096];
 	size_t len = strlen(dst);
@@ -39,18 +38,26 @@ static int make_place(const char *dst, bool is_dir)
 	if (len >= sizeof(path))
 		return -ENAMETOOLONG;
 	memcpy(path, dst, len + 1);
-	int r = make_parents(path);
-	if (r < 0)
+	return make_parents(path);
+}
+
+/* An empty file or directory; it may be there already, below an earlier, read-only bind. */
+static int make_empty(const char *dst, bool is_dir)
+{
+	int r = is_dir ? mkdir(dst, 0755) : mknod(dst, S_IFREG | 0444, 0);
+
+	return r == 0 || errno == EEXIST ? 0 : -errno;
+}
+
+/* The place for a mount, like the source. */
+static int make_place(const char *dst, bool is_dir)
+{
+	int r = make_empty(dst, is_dir);
+
+	if (r != -ENOENT)
 		return r;
-	if (is_dir)
-		return mkdir(path, 0755) != 0 && errno != EEXIST ? -errno : 0;
-	if (access(path, F_OK) == 0) /* below an earlier, read-only bind */
-		return 0;
-	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
-	if (fd < 0)
-		return -errno;
-	close(fd);
-	return 0;
+	r = make_parents_of(dst);
+	return r < 0 ? r : make_empty(dst, is_dir);
 }
 
 static int restrict_mount(const char *dst, uint32_t flags)
@@ -101,15 +108,15 @@ static int apply_bind(const struct job *j, const struct plan_op *op)
 static int apply_file(const struct job *j, const struct plan_op *op)
 {
 	const char *dst = plan_text(j, op->dst), *bytes = plan_at(j, op->src);
-	char path[4096];
+	const int how = O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC;
+	int r = 0, fd = kernel_open(dst, how, op->mode);
 
-	if (strlen(dst) >= sizeof(path))
-		return -ENAMETOOLONG;
-	memcpy(path, dst, strlen(dst) + 1);
-	int r = make_parents(path);
-	if (r < 0)
-		return r;
-	int fd = open(dst, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, op->mode);
+	if (fd < 0 && errno == ENOENT) {
+		r = make_parents_of(dst);
+		if (r < 0)
+			return r;
+		fd = kernel_open(dst, how, op->mode);
+	}
 	if (fd < 0)
 		return -errno;
 	for (size_t done = 0; done < op->size;) {
@@ -156,7 +163,7 @@ int root_workspace(struct job *j, const char *data, int *ret_fd)
 
 	if (mount("workspace", "/home", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, data) != 0)
 		return plan_fail(j, STAGE_WORKSPACE, 0, errno);
-	int root = open("/home", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int root = kernel_open("/home", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	if (root < 0)
 		return plan_fail(j, STAGE_WORKSPACE, 1, errno);
 	for (uint32_t i = 0; i < 3; i++)
@@ -183,6 +190,11 @@ static int pivot(struct job *j)
 		return plan_fail(j, STAGE_PIVOT, 0, errno);
 	if (syscall(SYS_pivot_root, ".", ".") != 0)
 		return plan_fail(j, STAGE_PIVOT, 1, errno);
+	return 0;
+}
+
+int root_leave(struct job *j)
+{
 	if (umount2(".", MNT_DETACH) != 0)
 		return plan_fail(j, STAGE_PIVOT, 2, errno);
 	if (chdir("/") != 0)
@@ -196,7 +208,7 @@ int root_build(struct job *j)
 
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 1, errno);
-	int under = open(SCRATCH, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int under = kernel_open(SCRATCH, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	if (under < 0 || dup3(under, SCRATCH_FD, O_CLOEXEC) < 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 4, errno);
 	close(under);

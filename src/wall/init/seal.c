@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "wall/init/kernel.h"
+#include "wall/namespaces.h"
 
 int seal_rlimits(struct job *j)
 {
@@ -36,11 +37,8 @@ int seal_rlimits(struct job *j)
 	return 0;
 }
 
-int seal_capabilities(struct job *j)
+int seal_bounding(struct job *j)
 {
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { { 0 } };
-
 	/* EINVAL: past the last capability of this kernel. EPERM: not ours to drop, and then none
 	 * is held either (the no-namespace rung of an ordinary user). */
 	for (unsigned long cap = 0; cap < 64; cap++)
@@ -49,6 +47,14 @@ int seal_capabilities(struct job *j)
 				return plan_fail(j, STAGE_CAPABILITIES, 2, errno);
 			break;
 		}
+	return 0;
+}
+
+int seal_privileges(struct job *j)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { { 0 } };
+
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	(void)prctl(PR_SET_SECUREBITS,
 		    SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
@@ -62,10 +68,15 @@ int seal_capabilities(struct job *j)
 	return 0;
 }
 
+int seal_capabilities(struct job *j)
+{
+	return seal_bounding(j) < 0 ? -1 : seal_privileges(j);
+}
+
 static int add_rule(struct job *j, int ruleset, const struct plan_rule *rule)
 {
 	struct stat st;
-	int fd = open(plan_text(j, rule->path), O_PATH | O_CLOEXEC);
+	int fd = kernel_open(plan_text(j, rule->path), O_PATH | O_CLOEXEC, 0);
 
 	if (fd < 0)
 		return rule->optional ? 0 : -errno;
@@ -167,7 +178,7 @@ static int prove_status_file(struct job *j)
 {
 	struct status *s = j->status;
 	char text[4096];
-	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	int fd = kernel_open("/proc/self/status", O_RDONLY | O_CLOEXEC, 0);
 
 	if (fd < 0)
 		return plan_fail(j, STAGE_PROOF, 0, errno);
@@ -185,21 +196,16 @@ static int prove_status_file(struct job *j)
 	return 0;
 }
 
-int seal_prove(struct job *j)
+int seal_prove_namespaces(struct job *j)
 {
-	static const char *const names[PLAN_NAMESPACES] = { "user", "pid", "mnt",   "net",
-							    "ipc",  "uts", "cgroup" };
+	namespaces_read(j->status->namespaces);
+	return 0;
+}
+
+int seal_prove_process(struct job *j)
+{
 	struct status *s = j->status;
-	struct stat st;
 
-	for (int i = 0; i < PLAN_NAMESPACES; i++) {
-		static const char dir[] = "/proc/self/ns/";
-		char path[sizeof(dir) + 8];
-
-		memcpy(path, dir, sizeof(dir));
-		memcpy(path + sizeof(dir) - 1, names[i], strlen(names[i]) + 1);
-		s->namespaces[i] = stat(path, &st) == 0 ? (uint64_t)st.st_ino : 0;
-	}
 	s->rlimit_count = j->plan->rlimit_count;
 	for (uint32_t i = 0; i < s->rlimit_count; i++) {
 		struct rlimit r = { 0 };
@@ -211,9 +217,14 @@ int seal_prove(struct job *j)
 						      .hard = r.rlim_max };
 	}
 	/* No rule names this file: only Landlock can say EACCES to its owner. */
-	int fd = open("/run/.landlock", O_RDONLY | O_CLOEXEC);
+	int fd = kernel_open("/run/.landlock", O_RDONLY | O_CLOEXEC, 0);
 	s->landlock_proven = fd < 0 && errno == EACCES;
 	if (fd >= 0)
 		close(fd);
 	return prove_status_file(j);
+}
+
+int seal_prove(struct job *j)
+{
+	return seal_prove_namespaces(j) < 0 ? -1 : seal_prove_process(j);
 }

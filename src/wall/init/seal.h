@@ -7,6 +7,9 @@
 int seal_rlimits(struct job *j);
 /* Empties every capability set and locks it; no_new_privs. */
 int seal_capabilities(struct job *j);
+/* The same in two steps: the bounding set, which takes longest and needs nothing else; the rest. */
+int seal_bounding(struct job *j);
+int seal_privileges(struct job *j);
 /* A rule counts for the mounted file or directory itself and for its parents, never for a directory
  * that is hidden under a mount: this must come after all mounts. */
 int seal_landlock(struct job *j);
@@ -14,3 +17,7 @@ int seal_landlock(struct job *j);
 int seal_seccomp(struct job *j, enum plan_filter which, int *ret_listener);
 /* Reads the layers back from inside into the status page. Must be last. */
 int seal_prove(struct job *j);
+/* The same in two steps: pid 1 and the guest are in the same namespaces, the rest is a process's
+ * own. */
+int seal_prove_namespaces(struct job *j);
+int seal_prove_process(struct job *j);
