@@ -95,7 +95,7 @@ static void add(struct w2c_sys *p, int dir, const char *name)
 	} else if (module_map(fd, &object, &why)) {
 		leave_out(name, why);
 	} else {
-		snprintf(m->name, sizeof m->name, "%s", name);
+		snprintf(m->name, sizeof m->name, "%.*s", MODULE_NAME, name);
 		m->program = (struct program){ .name = m->name, .enter = enter };
 		m->command = (struct command){ m->name, &m->program };
 		m->head = object.head;

@@ -1,6 +1,8 @@
 /* tests/pod/door_fixture.c - a pod process without a module: memory, a root, and the door. */
 #include "door_fixture.h"
 
+#include <ftw.h>
+
 struct w2c_sys fixture;
 wasm_rt_memory_t fixture_memory;
 static char root[] = "/tmp/pod-door-XXXXXX";
@@ -15,6 +17,35 @@ static void enter(struct w2c_sys *process, wasm_rt_memory_t **ret_memory)
 static const struct program program = { "true", enter, NULL, 0 };
 const struct command pod_commands[] = { { "denied", &program }, { "true", &program }, { 0 } };
 const size_t pod_command_count = 2;
+
+static pid_t owner;
+
+static int open_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)at;
+	if (type == FTW_D)
+		chmod(path, 0700);
+	return 0;
+}
+
+static int unlink_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	remove(path);
+	return 0;
+}
+
+/* Whatever modes the calls have left. */
+static void remove_root(void)
+{
+	if (getpid() != owner)
+		return;
+	nftw(root, open_one, 8, FTW_PHYS);
+	nftw(root, unlink_one, 8, FTW_PHYS | FTW_DEPTH);
+}
 
 static void fail(const char *what)
 {
@@ -41,6 +72,8 @@ static void make_root(void)
 
 	if (!mkdtemp(root))
 		fail("mkdtemp");
+	owner = getpid();
+	atexit(remove_root);
 	for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
 		snprintf(path, sizeof path, "%s/%s", root, dirs[i]);
 		if (mkdir(path, 0755))

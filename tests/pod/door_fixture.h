@@ -2,7 +2,9 @@
 #ifndef DOOR_FIXTURE_H
 #define DOOR_FIXTURE_H
 
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>

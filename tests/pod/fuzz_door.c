@@ -3,7 +3,6 @@
 #include "door_fixture.h"
 
 #include <signal.h>
-#include <sys/time.h>
 #include <time.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -44,6 +43,26 @@ static bool is_left_out(int number)
 	return false;
 }
 
+static void on_tick(int sig)
+{
+	(void)sig;
+}
+
+/* What blocks comes back: a full pipe, a FIFO without another end. Not by SIGALRM, which is the
+ * deadline of whoever runs this. */
+static void start_ticks(void)
+{
+	struct sigaction sa = { .sa_handler = on_tick };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2 };
+	struct itimerspec every = { { 0, 5000000 }, { 0, 5000000 } };
+	timer_t timer;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigaction(SIGUSR2, &sa, NULL);
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &every, NULL))
+		abort();
+}
+
 /* A byte chooses the call, then six of kind and value: small, an address, or anything. */
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
 {
@@ -54,6 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
 	if (!open) {
 		fixture_open();
 		fixture_private_stdio();
+		start_ticks();
 		open = true;
 	}
 	if (_setjmp(fixture.exec))
@@ -81,21 +101,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
 }
 
 #ifndef WITH_LIBFUZZER
-static void on_tick(int sig)
-{
-	(void)sig;
-}
-
-/* What blocks comes back: a full pipe, a FIFO without another end. */
-static void start_ticks(void)
-{
-	struct sigaction sa = { .sa_handler = on_tick };
-	struct itimerval every = { { 0, 5000 }, { 0, 5000 } };
-
-	sigaction(SIGALRM, &sa, NULL);
-	setitimer(ITIMER_REAL, &every, NULL);
-}
-
 int main(int argc, char **argv)
 {
 	unsigned seconds = argc > 1 ? (unsigned)atoi(argv[1]) : 5;
@@ -104,8 +109,6 @@ int main(int argc, char **argv)
 	uint8_t data[31 * 8];
 	int out = fcntl(1, F_DUPFD, 100); /* out of the guest's reach */
 
-	signal(SIGPIPE, SIG_IGN);
-	start_ticks();
 	srandom(argc > 2 ? (unsigned)atoi(argv[2]) : (unsigned)time(NULL));
 	while (time(NULL) < end) {
 		for (int k = 0; k < 1000; k++, runs++) {
