@@ -195,8 +195,28 @@ function changeEnv(env) {
 const assignsResult = (code) =>
   code.includes(resultName) && new RegExp(`(^|[^.\\w$])${resultName}\\s*(=(?![=>])|[-+*/%&|^?]{1,3}=)`).test(code);
 
+/** Where the host believes the code to be. */
+let knownCwd = '/home/user';
+
+function where() {
+  try { return process.cwd(); } catch { return '/'; } // it was removed
+}
+
+function goTo(directory) {
+  try { process.chdir(directory); } catch { /* it is not there any more: stay */ }
+  knownCwd = where();
+}
+
+function movedField() {
+  const now = where();
+  if (now === knownCwd) return '';
+  knownCwd = now;
+  return `,"cwd":${quote(now)}`;
+}
+
 async function run(m) {
   changeEnv(m.env);
+  if (typeof m.directory === 'string') goTo(m.directory);
   const context = Object.entries(m.context ?? {});
   for (const [k, v] of context) { // an assignment, so that it reaches a let of the code's own, too
     if (!/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(k)) throw new Error(`'${k}' is no name of a variable`);
@@ -256,7 +276,7 @@ function finish() {
   process.exitCode = undefined;
   let line = `{"type":"result","id":${id},${fields}` +
     (code !== undefined && !fields.includes('"exit_code"') ? `,"exit_code":${Number(code) & 255}` : '') +
-    (warnings?.length ? `,"warnings":[${warnings.map(quote)}]` : '') + '}';
+    (warnings?.length ? `,"warnings":[${warnings.map(quote)}]` : '') + movedField() + '}';
   if (Buffer.byteLength(line) >= rpcBytes)
     line = `{"type":"result","id":${id},"ok":false,` + errorFields('value', 'ValueError',
       `The result is too large (${Buffer.byteLength(line)} bytes, max ${rpcBytes})`) + '}';

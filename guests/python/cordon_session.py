@@ -28,6 +28,7 @@ class Session:
         self.calls = 0
         self.count = 0
         self.result_name = "result"
+        self.cwd = "/home/user"  # as the host knows it
         self.message_bytes, self.rpc_bytes = 1 << 20, 8 << 20
         self.flags = 0  # __future__ features that earlier code switched on
         self.loop = None
@@ -145,6 +146,9 @@ class Session:
         message.update(result)
         if self.warnings:
             message["warnings"] = self.warnings
+        cwd = _where()
+        if cwd and cwd != self.cwd:
+            self.cwd = message["cwd"] = cwd
         data = to_bytes(dumps(message)) + b"\n"
         if len(data) > self.rpc_bytes:
             message = {"type": "result", "id": self.ident, "ok": False, "error": {
@@ -159,6 +163,8 @@ class Session:
         """Runs the code; the result message's fields. Raises what the code raises."""
         code, g = m.get("code") or "", self.globals
         _change_env(m.get("env"))
+        if m.get("directory"):
+            self.cwd = _go_to(m["directory"])
         context = m.get("context")
         if context:
             for k, v in context.items():
@@ -468,6 +474,24 @@ class Session:
 
 def _open_stream(fd, errors):
     return open(fd, "w", encoding="utf-8", errors=errors, buffering=1, closefd=False)
+
+
+def _where(getcwd=os.getcwd):
+    """None: it was removed, or its name is no text."""
+    try:
+        cwd = getcwd()
+        cwd.encode()
+        return cwd
+    except (OSError, UnicodeError):
+        return None
+
+
+def _go_to(directory, chdir=os.chdir):
+    try:
+        chdir(directory)
+    except (OSError, ValueError):  # it is not there any more: stay
+        pass
+    return _where()
 
 
 def _change_env(changes):

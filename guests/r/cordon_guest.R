@@ -426,6 +426,18 @@ got <- NULL
 has <- FALSE
 warned <- character()
 
+# NULL where it was removed.
+where <- function() tryCatch(getwd(), error = function(e) NULL)
+known_wd <- "/home/user" # as the host knows it
+
+# What changed since the host was told, as a field of a result.
+moved_field <- function() {
+	now <- where()
+	if (is.null(now) || identical(now, known_wd)) return(NULL)
+	known_wd <<- now
+	paste0(',"cwd":', .Call(wire_quote, now))
+}
+
 evaluate <- function(m) {
 	stage <<- "parse"
 	code <<- m$code
@@ -434,6 +446,10 @@ evaluate <- function(m) {
 	at <<- 0L
 	warned <<- character()
 	if (!is.null(m$env)) change_env(m$env)
+	if (is.character(m$directory)) {
+		try(setwd(m$directory), silent = TRUE) # where it is not there any more: stay
+		known_wd <<- where()
+	}
 	if (isTRUE(m$context)) {
 		stage <<- "context" # what is wrong with a value is an error of this execution
 		list2env(.Call(wire_context), envir = main)
@@ -526,7 +542,7 @@ execute <- function(m) {
 	.Call(wire_flush)
 	advised <- if (length(warned)) paste0(',"warnings":[', paste(vapply(utils::head(warned, 64L), function(w)
 		.Call(wire_quote, w), ""), collapse = ","), "]")
-	line <- paste0('{"type":"result","id":', id, ",", fields, advised, "}")
+	line <- paste0('{"type":"result","id":', id, ",", fields, advised, moved_field(), "}")
 	if (nchar(line, "bytes") >= rpc_bytes)
 		line <- paste0('{"type":"result","id":', id, ',"ok":false', error_fields("value", "ValueError",
 			sprintf("The result is too large (%.0f bytes, max %.0f)", nchar(line, "bytes"), rpc_bytes)), "}")

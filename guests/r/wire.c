@@ -184,11 +184,12 @@ SEXP wire_context(void)
 	return decode_value(json_get((struct json){ line.data, line.len }, "context"));
 }
 
-/* type, id (as JSON text), code, context (whether there is one), env, guest_options, validate. */
+/* type, id (as JSON text), code, context (whether there is one), env, guest_options, validate,
+ * directory. */
 static SEXP message(struct json m)
 {
 	struct json id = json_get(m, "id"), code = json_get(m, "code");
-	SEXP out = PROTECT(Rf_allocVector(VECSXP, 7)), names = PROTECT(Rf_allocVector(STRSXP, 7));
+	SEXP out = PROTECT(Rf_allocVector(VECSXP, 8)), names = PROTECT(Rf_allocVector(STRSXP, 8));
 	put(out, names, 0, "type", decode_value(json_get(m, "type")));
 	put(out, names, 1, "id",
 	    Rf_ScalarString(
@@ -198,6 +199,7 @@ static SEXP message(struct json m)
 	put(out, names, 4, "env", decode_value(json_get(m, "env")));
 	put(out, names, 5, "options", decode_value(json_get(m, "guest_options")));
 	put(out, names, 6, "validate", Rf_ScalarLogical(json_kind(json_get(m, "validate")) == 't'));
+	put(out, names, 7, "directory", decode_value(json_get(m, "directory")));
 	Rf_setAttrib(out, R_NamesSymbol, names);
 	UNPROTECT(2);
 	return out;

@@ -38,6 +38,7 @@ struct agent {
 	bool greeted, welcomed;
 	long interrupted_ms; /* when; 0: not */
 	char self[4096];
+	char known_cwd[4096]; /* as the host knows it */
 };
 
 static volatile sig_atomic_t got_int;
@@ -98,6 +99,11 @@ static void say_result(struct agent *a, struct bytes *b)
 		bytes_text(b, ",\"warnings\":[");
 		bytes_add(b, a->advice.data, a->advice.len);
 		bytes_char(b, ']');
+	}
+	if (a->shell.cwd[0] && strcmp(a->shell.cwd, a->known_cwd) != 0) {
+		snprintf(a->known_cwd, sizeof(a->known_cwd), "%s", a->shell.cwd);
+		bytes_text(b, ",\"cwd\":");
+		json_quote(b, a->known_cwd, strlen(a->known_cwd));
 	}
 	bytes_text(b, "}\n");
 	tools_end(&a->tools);
@@ -200,6 +206,11 @@ static bool prelude(struct json m, struct bytes *ret)
 {
 	const char *const fields[] = { "env", "context" };
 	bool ok = true;
+	if (json_kind(json_get(m, "directory")) == '"') {
+		bytes_text(ret, "cd -- ");
+		word(json_get(m, "directory"), ret);
+		bytes_text(ret, " 2> /dev/null || :\n");
+	}
 	for (int i = 0; i < 2; i++) {
 		const char *at = NULL;
 		struct json key, v;

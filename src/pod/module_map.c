@@ -247,13 +247,14 @@ static int read_dynamic(struct object *o)
 
 static int relocate(struct object *o)
 {
-	const Elf64_Rela *rela = (const Elf64_Rela *)(o->base + o->rela);
+	const Elf64_Rela *rela;
 
 	if (!o->rela_bytes)
 		return 0;
 	if (o->rela % 8 || o->rela_bytes % sizeof *rela ||
 	    !holder(o, o->rela, o->rela_bytes, PROT_READ, true))
 		return refuse(o, "its relocations lie outside of it");
+	rela = (const Elf64_Rela *)(o->base + o->rela);
 	for (size_t i = 0; i < o->rela_bytes / sizeof *rela; i++) {
 		Elf64_Rela r = rela[i];
 		uint64_t value = (uint64_t)(uintptr_t)o->base + (uint64_t)r.r_addend;

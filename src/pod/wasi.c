@@ -143,7 +143,8 @@ static uint32_t put_vector(struct w2c_sys *p, const struct vector *v, uint64_t l
 
 		memcpy(pointers + 4 * i, &at, sizeof at);
 	}
-	memcpy(strings, v->strings, v->bytes);
+	if (v->bytes)
+		memcpy(strings, v->strings, v->bytes);
 	return WASI_OK;
 }
 

@@ -71,6 +71,8 @@ static void take_result(struct execution *x, const struct wire_message *m)
 	r->value_json = copy_text(m->value);
 	r->text = copy_text(m->text);
 	take_warnings(r, m->warnings);
+	if (m->cwd.data)
+		session_note_cwd(x->session, m->cwd.data, m->cwd.len);
 	if (m->has_error) {
 		v->kind = copy_text(m->error.kind);
 		v->name = copy_text(m->error.name);
@@ -333,6 +335,14 @@ static void begin(struct execution *x)
 	x->in_fd = o->stdin_fd > 0 ? o->stdin_fd : -1;
 }
 
+/* NULL: it is where it should be. */
+static const char *where_to(const struct cordon_session *s)
+{
+	if (!s->is_moved)
+		return NULL;
+	return s->cwd ? s->cwd : s->directory ? s->directory : "/home/user";
+}
+
 static int send_code(struct execution *x, struct cordon_error **reterr)
 {
 	const struct cordon_execute_options *o = x->options;
@@ -342,6 +352,7 @@ static int send_code(struct execution *x, struct cordon_error **reterr)
 					.code_len = o->code_len ? o->code_len : strlen(o->code),
 					.context_json = o->context_json,
 					.env_json = env,
+					.directory = where_to(x->session),
 					.is_validated = x->session->policy.validate &&
 							!o->skip_validation };
 
@@ -350,6 +361,8 @@ static int send_code(struct execution *x, struct cordon_error **reterr)
 	desk_begin(x->session->desk, calls);
 	wire_begin(x->engine->wire, x->id, calls);
 	int r = wire_send_execute(x->engine->wire, &message, reterr);
+	if (r >= 0)
+		x->session->is_moved = false;
 	return r < 0 ? r : 0;
 }
 

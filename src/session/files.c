@@ -1,6 +1,7 @@
 /* session/files.c - the public files API: a session's workspace from the host's side. It works
  * while the guest runs, is stuck or is gone; snapshots and restores hold the session. */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -11,6 +12,7 @@
 #include "files/review.h"
 #include "files/unpack.h"
 #include "policy/public.h"
+#include "session/persist.h"
 #include "session/session.h"
 
 #define BUSY_TEXT "the session is executing; wait for the current execution to complete."
@@ -110,7 +112,30 @@ char *session_state_text(const struct cordon_session *s)
 	cleanup_json json_t *o = json_object();
 
 	json_object_set_new(o, "env", s->env ? json_incref(s->env) : json_object());
+	if (s->cwd)
+		json_object_set_new(o, "cwd", json_string(s->cwd));
 	return json_text(o, NULL);
+}
+
+void session_note_cwd(struct cordon_session *s, const char *path, size_t len)
+{
+	if (len == 0 || len >= PATH_MAX || path[0] != '/' || memchr(path, 0, len))
+		return;
+	char *copy = str_ndup(path, len);
+	persist_lock(s->persist); /* a save may be reading it */
+	free(s->cwd);
+	s->cwd = copy;
+	persist_unlock(s->persist);
+}
+
+/* NULL: where sessions start. */
+static void move_to(struct cordon_session *s, const char *path)
+{
+	if (str_eq(path, s->cwd))
+		return;
+	free(s->cwd);
+	s->cwd = str_dup(path);
+	s->is_moved = true;
 }
 
 /* Variables that were set since then must go: null unsets them in the guest. */
@@ -128,8 +153,12 @@ void session_take_state(struct cordon_session *s, const char *text)
 	json_t *next = json_deep_copy(env);
 	json_object_foreach(s->env, name, value) if (!json_object_get(next, name))
 		json_object_set_new(next, name, json_null());
+	persist_lock(s->persist);
 	json_decref(s->env);
 	s->env = next;
+	const char *cwd = json_string_value(json_object_get(o, "cwd"));
+	move_to(s, cwd && cwd[0] == '/' && strlen(cwd) < PATH_MAX ? cwd : NULL);
+	persist_unlock(s->persist);
 }
 
 static int hold_workspace(struct cordon_session *s, struct workspace **ret,
@@ -216,6 +245,8 @@ int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,
 		r = snapshot_fork(ws, child->workspace, reterr);
 	if (r == 0 && s->env)
 		child->env = json_deep_copy(s->env);
+	if (r == 0)
+		move_to(child, s->cwd);
 	session_let_go(s);
 	if (r < 0) {
 		cordon_session_close(child);

@@ -106,6 +106,10 @@ static int replace_engine(struct cordon_session *s, struct cordon_error **reterr
 	struct workspace *old = TAKE_PTR(s->workspace);
 
 	session_drop_engine(s);
+	if (!s->is_moved) { /* the new one is where sessions start */
+		free(s->cwd);
+		s->cwd = NULL;
+	}
 	int r = session_start_engine(s, reterr);
 	if (r == 0 && old)
 		r = snapshot_fork(old, s->workspace, reterr);
@@ -176,6 +180,7 @@ static struct cordon_session *destroy(struct cordon_session *s)
 	close_fdp(&s->cancel_fd);
 	json_decref(s->env);
 	free(s->directory);
+	free(s->cwd);
 	audit_close(s->audit);
 	policy_done(&s->policy);
 	pthread_cond_destroy(&s->idle);
@@ -453,10 +458,13 @@ int cordon_session_setenv(struct cordon_session *s, const char *name, const char
 	if (!good)
 		return err_set(reterr, CORDON_INVALID, "Invalid environment variable name: '%s'",
 			       name);
+	persist_lock(s->persist); /* a save may be reading it */
 	if (!s->env)
 		s->env = json_object();
-	if (json_object_set_new(s->env, name,
-				value ? json_string_lossy(value, strlen(value)) : json_null()) != 0)
+	int r = json_object_set_new(s->env, name,
+				    value ? json_string_lossy(value, strlen(value)) : json_null());
+	persist_unlock(s->persist);
+	if (r != 0)
 		return err_errno(reterr, ENOMEM, "set an environment variable");
 	return 0;
 }

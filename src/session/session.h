@@ -31,6 +31,8 @@ struct cordon_session {
 	struct network *network; /* its gateway; NULL: the policy opens nothing */
 	bool is_cold, is_ahead;
 	char *directory; /* where the code starts; NULL: /home/user */
+	char *cwd;       /* where it is now, by its own word; NULL: where it started */
+	bool is_moved;   /* the guest is to go there before it executes again */
 
 	pthread_mutex_t lock; /* of the fields below */
 	pthread_cond_t idle;  /* signalled when an execution has ended */
@@ -51,9 +53,11 @@ int session_open(const struct cordon_session_options *opts, bool ahead, struct c
 int session_start_engine(struct cordon_session *s, struct cordon_error **reterr);
 void session_drop_engine(struct cordon_session *s);
 
-/* What goes along with the files besides them: {"env": {...}}; to be freed. */
+/* What goes along with the files besides them: {"env": {...}, "cwd": "..."}; to be freed. */
 char *session_state_text(const struct cordon_session *s);
 void session_take_state(struct cordon_session *s, const char *text);
+/* The guest says where it is. What is no directory's name is not taken. */
+void session_note_cwd(struct cordon_session *s, const char *path, size_t len);
 
 /* Holds the session for one piece of work, or says that it is closed or busy (with these words). */
 int session_hold(struct cordon_session *s, const char *busy_text, struct cordon_error **reterr);

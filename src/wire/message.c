@@ -27,6 +27,7 @@ enum field {
 	FIELD_GUEST,
 	FIELD_LANGUAGE,
 	FIELD_TEMPLATE,
+	FIELD_CWD,
 	FIELD_COUNT
 };
 
@@ -41,6 +42,7 @@ static const char *const field_names[FIELD_COUNT] = {
 	[FIELD_VERSION] = "version",   [FIELD_TOKEN] = "token",
 	[FIELD_GUEST] = "guest",       [FIELD_LANGUAGE] = "language",
 	[FIELD_TEMPLATE] = "template", [FIELD_WARNINGS] = "warnings",
+	[FIELD_CWD] = "cwd",
 };
 
 #define MALFORMED "Malformed IPC message: "
@@ -232,6 +234,8 @@ static int parse_result(const struct scan_member *m, struct wire_message *ret,
 	r = parse_exit_code(m, ret, reterr);
 	if (r >= 0)
 		r = take_optional(m, FIELD_TEXT, &ret->text, reterr);
+	if (r >= 0)
+		r = take_optional(m, FIELD_CWD, &ret->cwd, reterr);
 	if (r < 0)
 		return r;
 	if (error.data && !scan_is_null(error)) {

@@ -390,6 +390,10 @@ int wire_send_execute(struct wire *w, const struct wire_execute *x, struct cordo
 		queue_add_text(q, ",\"env\":");
 		queue_add_json(q, x->env_json, strlen(x->env_json));
 	}
+	if (x->directory) {
+		queue_add_text(q, ",\"directory\":");
+		queue_add_string(q, x->directory, strlen(x->directory));
+	}
 	if (x->is_validated)
 		queue_add_text(q, ",\"validate\":true");
 	queue_add_text(q, "}");

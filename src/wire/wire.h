@@ -39,7 +39,7 @@ enum wire_type {
 	WIRE_HELLO,     /* only the first message, only with the right token */
 	WIRE_TOOL_CALL, /* id, call, tool, args */
 	WIRE_OUTPUT,    /* id, mime, encoding, data, name */
-	WIRE_RESULT,    /* id, ok, value, text, error, exit_code, warnings */
+	WIRE_RESULT,    /* id, ok, value, text, error, exit_code, warnings, cwd */
 	WIRE_UNKNOWN,   /* name: to be logged as "Unknown IPC message type: 'name'" and ignored */
 };
 
@@ -64,6 +64,7 @@ struct wire_message {
 	struct wire_text value;    /* checked JSON as the guest wrote it; absent: none */
 	struct wire_text text;     /* as the language prints it */
 	struct wire_text warnings; /* checked JSON of any kind; absent: none */
+	struct wire_text cwd;      /* where the code is now; absent: where it was */
 	struct wire_text mime, data, name;
 	bool is_base64; /* data is strict base64; otherwise it is plain text */
 	bool ok, has_error, has_exit_code;
@@ -125,6 +126,7 @@ struct wire_execute {
 	const char *context_json; /* a JSON object in one line; NULL: none */
 	size_t context_len;       /* 0: strlen */
 	const char *env_json;     /* the same */
+	const char *directory;    /* go there first; NULL: stay */
 	bool is_validated;        /* asks for advice about the code */
 };
 int wire_send_execute(struct wire *w, const struct wire_execute *x, struct cordon_error **reterr);

@@ -44,13 +44,14 @@ static uint64_t argument(const uint8_t *data)
 /* A byte chooses the call, then nine arguments of a byte and four. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static char *const words[] = { "program", "argument", "", NULL };
 	static bool is_open;
 
 	if (!is_open) {
 		fixture_open();
 		fixture_private_stdio();
 		is_open = true;
-		if (wasi_start(&fixture))
+		if (image_arguments(&fixture, words, words + 1) || wasi_start(&fixture))
 			abort();
 	}
 	fill();
