@@ -23,6 +23,12 @@ typedef bool (*cordon_pre_execute_fn)(const char *code, size_t len, void *arg);
 /* One audit event as a JSON line without newline. */
 typedef void (*cordon_audit_fn)(const char *line, size_t len, void *arg);
 
+/* One line of what happens, for somebody who watches: a JSON object without newline, with
+ * timestamp, event and session_id first. It is the audit event of that name without what the code
+ * or its caller may want to keep to themselves: no code, arguments, values, error texts or policy.
+ */
+typedef void (*cordon_log_fn)(const char *line, size_t len, void *arg);
+
 struct cordon_session_options {
 	const char *guest;                  /* "python", "r", "node", "sh", "pod"; NULL: "python" */
 	const struct cordon_policy *policy; /* NULL: standard */
@@ -35,6 +41,8 @@ struct cordon_session_options {
 	void *approval_arg;
 	cordon_audit_fn audit;
 	void *audit_arg;
+	cordon_log_fn log; /* NULL: silent. No record in the sense of audit_required */
+	void *log_arg;
 	const char *directory; /* where the code starts; NULL: /home/user. Implies cold */
 	bool cold; /* start an interpreter of its own instead of forking a warm template */
 };

@@ -11,12 +11,13 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-enum { EVENT_MAX_BYTES = 64 << 20, EVENT_KEEP_BYTES = 65536 };
+enum { EVENT_MAX_BYTES = 64 << 20, EVENT_KEEP_BYTES = 65536, LOG_MAX_BYTES = 16384 };
 
 struct audit_event {
 	struct audit *audit;
-	struct buf line;
-	int failed; /* the first negative code of a field that could not be added */
+	struct buf line, log; /* log: what may be shown of it */
+	size_t field;         /* where the last one begins in line */
+	int failed;           /* the first negative code of a field that could not be added */
 };
 
 struct audit {
@@ -26,6 +27,8 @@ struct audit {
 	enum audit_sync sync;
 	cordon_audit_fn fn;
 	void *arg;
+	cordon_log_fn log;
+	void *log_arg;
 	char head[CHAIN_HEX + 1]; /* of the callback's chain when there is no file */
 };
 
@@ -52,6 +55,9 @@ int audit_open(const struct audit_options *opts, struct audit **ret, struct cord
 	a->sync = opts->sync;
 	a->fn = opts->fn;
 	a->arg = opts->arg;
+	a->log = opts->log;
+	a->log_arg = opts->log_arg;
+	buf_init(&a->event.log, LOG_MAX_BYTES);
 	memcpy(a->head, chain_genesis, sizeof(a->head));
 	*ret = a;
 	return 0;
@@ -63,6 +69,7 @@ struct audit *audit_close(struct audit *a)
 		return NULL;
 	journal_close(&a->journal, a->sync != AUDIT_SYNC_NONE);
 	buf_done(&a->event.line);
+	buf_done(&a->event.log);
 	pthread_mutex_destroy(&a->lock);
 	free(a);
 	return NULL;
@@ -81,9 +88,23 @@ static void add(struct audit_event *e, const char *bytes, size_t len)
 
 static void add_key(struct audit_event *e, const char *key)
 {
+	e->field = e->line.len;
 	add(e, ",\"", 2);
 	add(e, key, strlen(key));
 	add(e, "\":", 2);
+}
+
+/* The field that was just added, for those who watch: only what gives nothing away. */
+static void show(struct audit_event *e, const char *key)
+{
+	static const char *const shown[] = { "guest",    "pid",          "tool",      "call",
+					     "elapsed",  "elapsed_secs", "exit_code", "error_kind",
+					     "decision", "cause",        "subtype" };
+	if (!e->audit->log || e->failed < 0)
+		return;
+	for (size_t i = 0; i < sizeof(shown) / sizeof(*shown); i++)
+		if (str_eq(key, shown[i]))
+			(void)buf_add(&e->log, e->line.data + e->field, e->line.len - e->field);
 }
 
 /* One character that does not stand for itself in a JSON string. */
@@ -141,6 +162,9 @@ struct audit_event *audit_begin(struct audit *a, const char *event, const char *
 	add(e, "\",\"session_id\":\"", 16);
 	add_escaped(e, session_id, strlen(session_id));
 	add(e, "\"", 1);
+	buf_clear(&e->log);
+	if (a->log && e->failed == 0)
+		(void)buf_add(&e->log, e->line.data, e->line.len);
 	return e;
 }
 
@@ -175,6 +199,7 @@ void audit_add_text_cut(struct audit_event *e, const char *key, const char *text
 	if (kept < len)
 		add(e, "... [truncated]", 15);
 	add(e, "\"", 1);
+	show(e, key);
 }
 
 void audit_add_json(struct audit_event *e, const char *key, const char *json, size_t len)
@@ -195,6 +220,7 @@ void audit_add_uint(struct audit_event *e, const char *key, uint64_t n)
 		return;
 	add_key(e, key);
 	keep(e, buf_printf(&e->line, "%" PRIu64, n));
+	show(e, key);
 }
 
 void audit_add_bool(struct audit_event *e, const char *key, bool b)
@@ -213,6 +239,7 @@ void audit_add_seconds(struct audit_event *e, const char *key, uint64_t ns)
 		return;
 	add_key(e, key);
 	keep(e, buf_printf(&e->line, "%" PRIu64 ".%03u", ms / 1000, (unsigned)(ms % 1000)));
+	show(e, key);
 }
 
 /* For the callback alone: the same chain, without a file. */
@@ -241,9 +268,11 @@ int audit_commit(struct audit_event *e, struct cordon_error **reterr)
 	else if (a->journal.fd >= 0)
 		r = journal_append(&a->journal, &e->line, reterr);
 	else
-		r = seal_alone(a, reterr);
+		r = a->fn ? seal_alone(a, reterr) : 0;
 	if (r >= 0 && a->fn)
 		a->fn(e->line.data, e->line.len, a->arg);
+	if (a->log && buf_add_char(&e->log, '}') >= 0)
+		a->log(buf_text(&e->log), e->log.len, a->log_arg);
 	if (e->line.cap > EVENT_KEEP_BYTES) {
 		buf_done(&e->line);
 		buf_init(&e->line, EVENT_MAX_BYTES);

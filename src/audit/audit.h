@@ -44,6 +44,8 @@ struct audit_options {
 	uint64_t keep_files;   /* that many of them stay, the oldest go; 0: all stay */
 	cordon_audit_fn fn;    /* NULL: none; called for every event with the line, in order */
 	void *arg;
+	cordon_log_fn log; /* NULL: none; called for every event, also one that was not written */
+	void *log_arg;
 };
 
 /* Creates the file (0600) and its parent directories. Refuses an empty path, devices, links and

@@ -13,6 +13,7 @@
 #include "cli/project.h"
 #include "cli/transfer.h"
 #include "cli/verb.h"
+#include "cli/verbose.h"
 
 enum { MAX_CODE = 64 << 20 };
 
@@ -200,6 +201,11 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 						  .directory = cli_has(c, "project") ? "/workspace"
 										     : NULL,
 						  .workspace = cli_value(c, "workspace") };
+	struct verbose verbose = { .as_json = json };
+	if (cli_has(c, "verbose")) {
+		session.log = verbose_print;
+		session.log_arg = &verbose;
+	}
 	struct cordon_execute_options options = {
 		.code = buf_text(code),
 		.code_len = code->len,
@@ -256,6 +262,8 @@ static const struct cli_option options[] = {
 	{ "apply-path", 0, "PATH", "with --project: write back what changed at PATH", true },
 	{ "validate", 0, NULL,
 	  "check all of the syntax first, and name calls that may be restricted", false },
+	{ "verbose", 'v', NULL, "tell on standard error what happens; with --json as lines of JSON",
+	  false },
 	{ "json", 'j', NULL, "print the whole result as one line of JSON", false },
 	{ 0 },
 };

@@ -20,13 +20,15 @@ int journal_begin(struct cordon_session *s, const struct cordon_session_options 
 		.keep_files = p->audit_keep == POLICY_UNLIMITED ? 0 : p->audit_keep,
 		.fn = o->audit,
 		.arg = o->audit_arg,
+		.log = o->log,
+		.log_arg = o->log_arg,
 	};
 
-	if (!opts.path && !opts.fn)
-		return s->policy.audit_required
-			       ? err_set(reterr, CORDON_INVALID,
-					 "audit_required: the policy names no audit log")
-			       : 0;
+	if (!opts.path && !opts.fn && s->policy.audit_required)
+		return err_set(reterr, CORDON_INVALID,
+			       "audit_required: the policy names no audit log");
+	if (!opts.path && !opts.fn && !opts.log)
+		return 0;
 	return audit_open(&opts, &s->audit, reterr);
 }
 
@@ -66,7 +68,8 @@ int journal_session(struct cordon_session *s, const char *event, struct cordon_e
 		cleanup_free char *text = json_text(policy, NULL);
 		const char *assurance = engine_assurance(s->engine, &s->policy);
 
-		audit_add_uint(e, "pid", (uint64_t)box_pid(s->engine->box));
+		if (box_pid(s->engine->box) > 0) /* a script may not have started yet */
+			audit_add_uint(e, "pid", (uint64_t)box_pid(s->engine->box));
 		audit_add_bool(e, "sandbox", true);
 		if (text)
 			audit_add_json(e, "policy", text, strlen(text));

@@ -65,6 +65,15 @@ fails_with() { # text command...
 	echo "$status $output"
 	return 1
 }
+fails_with_2() { # text command...
+	text=$1
+	shift
+	output=$("$@")
+	status=$?
+	case $status:$output in 2:*"$text"*) return 0 ;; esac
+	echo "$status $output"
+	return 1
+}
 if needs "a wall that can start a shell" ran -e true; then
 	log=$dir/rotated
 	for _ in 1 2 3 4 5 6 7 8; do
@@ -85,6 +94,24 @@ JSON
 	check "elsewhere the code goes on" says "still here" \
 		ran --audit "$dir/lost" --tools "$dir/tools.json" -e 'lose; note; echo still here'
 	check "with its tools" test -e "$dir/noted"
+fi
+if needs "a wall that can start Python" "$CORDON" run -e 1; then
+	cat >"$dir/watched.json" <<'JSON'
+[{"name": "add", "args": {"key": "string"}, "command": ["echo", "\"value-secret\""]}]
+JSON
+	watched() { # option...
+		"$CORDON" run --tools "$dir/watched.json" "$@" -e 'x = "code-secret"; add("arg-secret")' </dev/null 2>&1 >"$dir/out"
+	}
+	watched -v >"$dir/err"
+	check "verbose: a line for each event, with a prefix" test "$(sed 's/^\[cordon\] sess_[0-9a-f]* \([a-z_]*\).*/\1/' "$dir/err" | tr '\n' ' ')" = \
+		"session_start execute_start tool_call tool_result execute_complete session_close "
+	check "verbose: who is called" says "tool_call tool=add call=1" cat "$dir/err"
+	check "verbose: no secrets" status_is 1 says -secret cat "$dir/err"
+	check "verbose: nothing of it on standard output" test "$(cat "$dir/out")" = "'value-secret'"
+	check "silent without it" test -z "$(watched)"
+	watched -v --json >"$dir/err"
+	check "verbose: lines of JSON" test "$(grep -c '^{"timestamp":".*"session_id":"sess_.*}$' "$dir/err")" = 6
+	check "verbose is no record" fails_with_2 "audit_required" watched -v --set audit_required=true
 fi
 full() { # option...: a disk of one page, in a mount namespace of its own
 	# shellcheck disable=SC2016

@@ -197,6 +197,23 @@ tests <- list(
     s$execute("eval(1)", validate = FALSE)
     stopifnot(length(s$last_result()$warnings) == 0)
   },
+  "verbose" = function() { # LOG-01
+    add <- securer_tool("add", "Adds.", function(a, b) a + b, args = list(a = "numeric", b = "numeric"))
+    said <- function(verbose) {
+      lines <- character()
+      withCallingHandlers({
+        s <- SecureSession$new(tools = list(add), verbose = verbose)
+        s$execute("add(2, 3)")
+        s$close()
+      }, message = function(m) {
+        lines <<- c(lines, conditionMessage(m))
+        invokeRestart("muffleMessage")
+      })
+      sub("\n$", "", lines)
+    }
+    stopifnot(identical(said(TRUE), paste("[cordon]", c("session started", "execute", "tool call: add", "tool result: add",
+      "execution complete", "session closed"))), length(said(FALSE)) == 0)
+  },
   "error texts" = function() {
     stopifnot(grepl("[path]", sanitize_error_message("cannot open file '/Users/john/d/s.csv': No such file"), fixed = TRUE),
               identical(sanitize_error_message(7), "Unknown error"), nchar(sanitize_error_message(strrep("x", 1200), 100)) <= 100)

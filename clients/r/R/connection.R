@@ -113,6 +113,8 @@ serve <- function(c, m, id, on_output) {
 }
 
 answer_tool <- function(c, m, owner) {
+  say <- function(...) if (isTRUE(owner$verbose)) message("[cordon] ", ...)
+  say("tool call: ", m$params$tool)
   reply <- tryCatch({
     fn <- owner$tools[[m$params$tool]]$fn
     if (is.null(fn)) stop("no such tool here")
@@ -121,6 +123,7 @@ answer_tool <- function(c, m, owner) {
   }, error = function(e) {
     list(jsonrpc = "2.0", id = m$id, error = list(code = 1, message = conditionMessage(e)))
   })
+  say("tool result: ", m$params$tool, if (is.null(reply$error)) "" else " (error)")
   send(c, to_json(reply))
 }
 

@@ -172,6 +172,7 @@ new_session <- function(tools = list(), sandbox = FALSE, limits = NULL, verbose 
   owner$on_audit <- on_audit
   c <- if (is.null(connection)) shared_connection() else connection
   say <- function(...) if (verbose) message("[cordon] ", ...)
+  owner$verbose <- isTRUE(verbose) # no function of this frame: the connection keeps owners, and a session must be collectable
   state <- new.env(parent = emptyenv())
   state$executions <- 0
   state$busy <- FALSE

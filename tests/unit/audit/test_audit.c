@@ -352,6 +352,41 @@ TEST(rotation_keeps_the_chain)
 	ASSERT(!verify(path, chain_genesis).is_whole);
 }
 
+static char shown[2000];
+
+static void keep_shown(const char *line, size_t len, void *arg)
+{
+	(void)arg;
+	size_t at = strlen(shown);
+	ASSERT(at + len + 2 < sizeof(shown));
+	memcpy(shown + at, line, len);
+	memcpy(shown + at + len, "\n", 2);
+}
+
+TEST(who_watches_sees_no_secrets)
+{
+	setup();
+	struct audit *a = NULL;
+	struct audit_options opts = { .log = keep_shown };
+	ASSERT_EQ(audit_open(&opts, &a, NULL), 0);
+	struct audit_event *e = audit_begin(a, "tool_call", "sess_1");
+	audit_add_text(e, "tool", "add\n", 4);
+	audit_add_uint(e, "call", 7);
+	audit_add_json(e, "args", "{\"key\":\"s3cret\"}", 16);
+	audit_add_text(e, "code", "s3cret", 6);
+	audit_add_text(e, "error", "s3cret", 6);
+	audit_add_text_cut(e, "result_summary", "s3cret", 6, 3);
+	audit_add_seconds(e, "elapsed_secs", 220000000);
+	ASSERT_EQ(audit_commit(e, NULL), 0);
+	audit_close(a);
+	ASSERT(str_starts(shown, "{\"timestamp\":\""));
+	ASSERT(strstr(shown,
+		      "\",\"event\":\"tool_call\",\"session_id\":\"sess_1\",\"tool\":\"add\\n\","
+		      "\"call\":7,\"elapsed_secs\":0.220}\n"));
+	ASSERT(!strstr(shown, "s3c"));
+	ASSERT(!strstr(shown, "hash"));
+}
+
 TEST(only_the_last_full_files_stay)
 {
 	setup();
