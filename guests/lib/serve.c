@@ -3,9 +3,11 @@
  * shares with its sessions. */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -128,14 +130,32 @@ static void say_hello(const char *head, const char *token, const char *tail)
 		_exit(0);
 }
 
-/* Returns in each session, with its descriptors in place and its hello sent (head, token, tail);
- * never in the template. */
-__attribute__((visibility("default"))) void cordon_guest_serve(const char *head, const char *tail);
+static void fill_state(char *state, size_t size)
+{
+	while (size > 0) {
+		ssize_t n = getrandom(state, size, 0);
 
-void cordon_guest_serve(const char *head, const char *tail)
+		if (n < 0 && errno != EINTR)
+			_exit(1);
+		if (n > 0) {
+			state += n;
+			size -= (size_t)n;
+		}
+	}
+}
+
+/* Returns in each session, with its descriptors in place, its hello sent (head, token, tail) and
+ * size bytes at state (a generator's; NULL: none) from the kernel's randomness; never in the
+ * template. */
+__attribute__((visibility("default"))) void cordon_guest_serve(const char *head, const char *tail,
+							       void *state, size_t size);
+
+void cordon_guest_serve(const char *head, const char *tail, void *state, size_t size)
 {
 	char token[TOKEN];
 
+	/* What is free need be neither mapped nor copied in every session. */
+	(void)malloc_trim(0);
 	while (next_request(token)) {
 		int fds[FDS];
 
@@ -143,6 +163,7 @@ void cordon_guest_serve(const char *head, const char *tail)
 		if (cordon_guest_fork(fds) == 0) {
 			move_in();
 			say_hello(head, token, tail);
+			fill_state(state, size);
 			explicit_bzero(token, sizeof(token));
 			explicit_bzero(in.text, sizeof(in.text));
 			return;

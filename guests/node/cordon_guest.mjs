@@ -30,8 +30,11 @@ let rest = EMPTY;
 let parts = []; // of a line whose end has not come
 const chunk = Buffer.allocUnsafe(65536);
 
+let rehearsals = 0; // executions that touch what every execution touches; what they say goes nowhere
+
 function send(line) {
   let data = Buffer.from(line + '\n');
+  if (rehearsals) return;
   while (data.length) data = data.subarray(fs.writeSync(WIRE, data));
 }
 
@@ -286,6 +289,14 @@ function finish() {
 
 /** Waits for the next execution. One turn of the loop before it starts lets old signals pass by. */
 function idle() {
+  if (rehearsals) {
+    count = 0;
+    rehearsals -= 1;
+    if (rehearsals) {
+      setImmediate(() => start({ id: 0, code: '1+1', validate: true }));
+      return;
+    }
+  }
   for (;;) {
     const m = receive();
     if (m === null || m.type === 'exit') reallyExit(0);
@@ -515,5 +526,6 @@ if (process.argv.includes('--validate')) {
   if (m?.type !== 'welcome') reallyExit(0);
   options = m.guest_options ?? {};
   prepare();
+  if (options.ahead) rehearsals = 6; // made before anyone waits: V8 compiles when a function is first called
   setImmediate(idle);
 }

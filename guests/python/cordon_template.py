@@ -19,22 +19,25 @@ def serve(session, session_type, wire_type):
         _import(name)
     for name in session.options.get("preload") or ():
         _import(name)
-    warm(session_type(session.wire, ""))
     # The session itself is made here, once for all: what it does before its first execution is
     # little, because all that it touches is copied, page by page.
     made = session_type(wire_type(), "")
     made.options = session.options
     made.prepare()
     lib = _Library(made)
+    # The interpreter writes into byte code until it has run often enough to be specialised.
+    for _ in range(20):
+        rehearse(made, "1+1", _WARM_CODE)
+    rehearse(made, "exec('')", "1/0", "1/0")
     gc.collect()
     gc.freeze()
-    lib.serve()
+    renewed = lib.serve()
     made.wire.pid = os.getpid()
-    renew()
+    renew(renewed)
     made.welcome(made.wire.next())
     made.adapt()
     if made.options.get("ahead") and made.wire.idle(3):
-        warm(session_type(made.wire, ""))  # take the page faults before anyone waits
+        rehearse(made, "1+1", _WARM_CODE)  # take the page faults before anyone waits
     return made
 
 
@@ -61,51 +64,90 @@ def _import(name):
         sys.stderr.write("cordon: preload of %s failed: %s: %s\n" % (name, type(e).__name__, e))
 
 
-def warm(session):
-    """One execution that touches what every execution touches; its output goes nowhere."""
+def rehearse(session, *codes):
+    """Executions that touch what every execution touches; what they say goes nowhere."""
+    import _socket
     null = open(os.devnull, "w")
-    keep, sys.stdout = sys.stdout, null
+    ours, theirs = _socket.socketpair()
+    wire, names, keep = session.wire, list(session.globals), sys.stdout
+    wire.fd, sys.stdout = ours.fileno(), null
     try:
-        session.evaluate({"code": _WARM_CODE, "validate": True})
-        session.evaluate({"code": "exec('')", "validate": True})
-        try:
-            session.evaluate({"code": "1/0"})
-        except ZeroDivisionError as e:
-            session.describe(e)
-        session.result_name = "result"
+        for code in codes:
+            theirs.send(b'{"type":"execute","id":1,"validate":true,"code":"%s"}\n'
+                        % code.replace("\n", "\\n").encode())
+            session.execute(wire.next())
     finally:
-        sys.stdout = keep
-        null.close()
+        wire.fd, sys.stdout = 3, keep
+        for f in (null, ours, theirs):
+            f.close()
+    for name in [n for n in session.globals if n not in names]:
+        del session.globals[name]
+    session.count = 0
     sys.modules["linecache"].cache.clear()
 
 
 class _Library:
     """cordon_guest_serve() of libguest, called with the interpreter's lock held and its own at-fork
-    hooks around it (they renew `random` and forget other threads). A template stays before the fork
-    for ever."""
+    hooks around it (they renew `random`, and whatever else was imported may have some). A template
+    stays before the fork for ever."""
 
     def __init__(self, session):
         import ctypes
         path = os.environ.get("CORDON_LIBGUEST") or "/run/cordon/libguest.so"
         self.wait = ctypes.PyDLL(path).cordon_guest_serve
-        self.wait.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+        self.wait.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]
         self.wait.restype = None
         self.before = ctypes.pythonapi.PyOS_BeforeFork
         self.after = ctypes.pythonapi.PyOS_AfterFork_Child
         self.before.restype = self.after.restype = None
         self.hello = session.hello_line("@").split(b"@")
+        self.string_at = ctypes.string_at
 
     def serve(self):
+        """Returns in each session: whether numpy's generator was renewed by the library."""
         head, tail = self.hello
+        state, size = self.generator()
+        hook = getattr(sys.modules.get("threading"), "_after_fork", None)
+        code = getattr(hook, "__code__", None)
         self.before()
-        self.wait(head, tail)
+        if code is not None:
+            # It forgets threads; a template has but one, which the session goes on with under the
+            # same number. It would touch a hundred pages.
+            hook.__code__ = _nothing.__code__
+        self.wait(head, tail, state, size)
         self.after()
+        if code is not None:
+            hook.__code__ = code
+        return size > 0
+
+    def generator(self):
+        """Where numpy's global generator has its state, freshly seeded, and how many bytes of it may
+        be any; (None, 0) where it is not what is expected."""
+        if "numpy.random" not in sys.modules:
+            return None, 0
+        try:
+            random = sys.modules["numpy.random"]
+            random.seed()
+            generator = random.mtrand._rand._bit_generator
+            state = generator.state["state"]
+            key = state["key"].tobytes()
+            address = generator.ctypes.state_address
+            if generator.state["bit_generator"] == "MT19937" and state["pos"] == 624 and \
+                    len(key) == 2496 and self.string_at(address, 2496) == key:
+                return address, 2496
+        except Exception:
+            pass
+        return None, 0
 
 
-def renew():
+def _nothing():
+    pass
+
+
+def renew(numpy_done):
     """Randomness of this session's own; `random` itself was renewed by its at-fork hook."""
     mods = sys.modules
-    if "numpy.random" in mods:
+    if not numpy_done and "numpy.random" in mods:
         mods["numpy.random"].seed()
     if "tempfile" in mods:
         mods["tempfile"]._name_sequence = None

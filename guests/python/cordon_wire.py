@@ -50,10 +50,11 @@ def to_bytes(text):
 # cannot cut a message in two: `armed` says where. Elsewhere it is noted and raised afterwards.
 
 class Wire:
-    __slots__ = ("rest", "lines", "armed", "active", "pending", "lock", "writing", "poll", "pid",
+    __slots__ = ("fd", "rest", "lines", "armed", "active", "pending", "lock", "writing", "poll", "pid",
                  "main")
 
     def __init__(self):
+        self.fd = WIRE
         self.rest = b""
         self.lines = []  # whole lines not yet taken
         self.armed = self.active = self.pending = False
@@ -80,23 +81,23 @@ class Wire:
             self.armed = False
         try:
             with self.writing:
-                n = os.write(WIRE, data)
+                n = os.write(self.fd, data)
                 while n < len(data):
                     data = memoryview(data)[n:]
-                    n = os.write(WIRE, data)
+                    n = os.write(self.fd, data)
         finally:
             if main:
                 self.armed = armed
 
     def _fill(self):
         """Reads once; False at the end of the stream."""
-        data = os.read(WIRE, 65536)
+        data = os.read(self.fd, 65536)
         if not data:
             return False
         if data.find(b"\n") < 0:
             parts = [self.rest, data]
             while True:
-                data = os.read(WIRE, 1 << 20)
+                data = os.read(self.fd, 1 << 20)
                 if not data:
                     return False
                 parts.append(data)

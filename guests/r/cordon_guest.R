@@ -135,7 +135,8 @@ validate <- function() {
 
 dll <- dyn.load(library_path("CORDON_R_LIB", "cordon_r.so"))
 for (routine in c("wire_token", "wire_send", "wire_next", "wire_call", "wire_encode", "wire_output",
-	"wire_flush", "wire_quote", "wire_text", "wire_context", "wire_random", "wire_address", "wire_interrupts", "wire_idle", "fork_serve"))
+	"wire_flush", "wire_quote", "wire_text", "wire_context", "wire_random", "wire_address", "wire_interrupts", "wire_idle",
+	"wire_mute", "fork_serve"))
 	assign(routine, getNativeSymbolInfo(routine, dll))
 
 if ("--validate" %in% commandArgs(TRUE)) {
@@ -586,14 +587,12 @@ prepare_language <- function() {
 	install_tools(NULL)
 }
 
-# One execution that touches what every execution touches; its result goes nowhere.
-warm <- function(codes = c("1+1", "x <- c(a=1,b=2); mean(x)", "f <- function() stop('x'); f()",
-	"data.frame(a=1:2)$a", "list(a='b')", "for (i in 1:2) x <- i")) {
+# Executions that touch what every execution touches; what they say goes nowhere.
+rehearse <- function(codes) {
+	.Call(wire_mute, TRUE)
 	for (code in codes)
-		tryCatch(evaluate(list(code = code, context = NULL, env = NULL)), error = failed,
-			interrupt = interrupted, cordon_quit = quitted)
-	running <<- FALSE
-	text_of(list(1))
+		execute(list(type = "execute", id = "0", code = code, context = NULL, env = NULL, validate = TRUE))
+	.Call(wire_mute, FALSE)
 	rm(list = intersect(c("x", "f", "i"), ls(main)), envir = main)
 }
 
@@ -614,16 +613,14 @@ template <- function() {
 		f <- get(name, envir = runtime)
 		if (is.function(f)) assign(name, compiler::cmpfun(f), envir = runtime)
 	}
-	emit_kept <- emit
-	emit <<- function(...) NULL
-	warm()
-	emit <<- emit_kept
-	gc()
+	rehearse(c("1+1", "x <- c(a=1,b=2); mean(x)", "f <- function() stop('x'); f()", "data.frame(a=1:2)$a",
+		"data.frame(a=1:2)", "list(a='b')", "for (i in 1:2) x <- i"))
+	for (i in 1:6) gc() # pages go back a few at a time
 	parts <- hello_parts()
 	.Call(fork_serve, library_path("CORDON_LIBGUEST", "libguest.so"), parts[1], paste0(parts[2], "\n"))
 	seed()
 	welcome()
-	if (isTRUE(options$ahead) && .Call(wire_idle, 3L)) warm("1+1") # take the page faults before anyone waits
+	if (isTRUE(options$ahead) && .Call(wire_idle, 3L)) rehearse(rep("1+1", 8)) # take the page faults before anyone waits
 }
 
 serve <- function() {

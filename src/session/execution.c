@@ -33,8 +33,8 @@ struct execution {
 	/* stdin still to be fed. */
 	const char *in;
 	size_t in_left;
-	int in_fd; /* source to be pumped; -1: none */
-	char chunk[STDIN_CHUNK];
+	int in_fd;   /* source to be pumped; -1: none */
+	char *chunk; /* of it; NULL before the first */
 };
 
 static char *copy_text(struct wire_text t)
@@ -187,7 +187,9 @@ static void serve_wire(struct execution *x, short revents)
 /* Feeds the guest's stdin as fast as it reads. */
 static void read_source(struct execution *x)
 {
-	ssize_t n = read(x->in_fd, x->chunk, sizeof(x->chunk));
+	if (!x->chunk)
+		x->chunk = mem_alloc(STDIN_CHUNK);
+	ssize_t n = x->chunk ? read(x->in_fd, x->chunk, STDIN_CHUNK) : 0;
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		x->in_fd = -1;
@@ -429,6 +431,7 @@ int execution_run(struct cordon_session *s, const struct cordon_execute_options 
 	if (x->engine->wire)
 		wire_end(x->engine->wire);
 	finish(x);
+	free(x->chunk);
 	evidence_done(&x->evidence);
 	*ret_alive = !x->is_dead && x->engine->wire;
 	*ret = TAKE_PTR(result);

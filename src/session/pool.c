@@ -9,7 +9,7 @@
 #include "policy/public.h"
 #include "session/session.h"
 
-enum { POOL_DEFAULT = 4, POOL_MAX = 100, RETRY_MS = 200 };
+enum { POOL_DEFAULT = 4, POOL_MAX = 100, RETRY_MS = 200, REST_MS = 2 };
 
 struct cordon_pool {
 	struct cordon_session_options options;
@@ -25,7 +25,8 @@ struct cordon_pool {
 	pthread_t thread;
 	bool has_thread, is_closed;
 	struct cordon_session *idle[POOL_MAX], *buried[POOL_MAX * 2];
-	uint32_t idle_count, busy_count, buried_count;
+	uint32_t idle_count, busy_count, buried_count, waiting;
+	uint64_t used_ns; /* when one was last taken or given back */
 	bool is_making;
 	struct cordon_error *last_error; /* why the last one could not be made */
 };
@@ -77,18 +78,32 @@ static void wait_until(struct cordon_pool *p, uint64_t ms)
 	(void)pthread_cond_timedwait(&p->changed, &p->lock, &t);
 }
 
+/* Making and burying take a processor from whoever has just taken a session to use it: as long as
+ * there is another for the next, they can wait a moment. */
+static uint64_t rest_ms(const struct cordon_pool *p)
+{
+	uint64_t since_ms = (clock_now_ns() - p->used_ns) / 1000000;
+
+	if (p->is_closed || p->waiting || p->idle_count == 0 || p->buried_count > p->size)
+		return 0;
+	return since_ms >= REST_MS ? 0 : REST_MS - since_ms;
+}
+
 static void *keep_filled(void *arg)
 {
 	struct cordon_pool *p = arg;
+	uint64_t rest;
 
 	pthread_mutex_lock(&p->lock);
 	while (!p->is_closed || p->buried_count > 0) {
-		if (wants_more(p))
-			make_one(p);
-		else if (p->buried_count > 0)
-			bury_one(p);
-		else
+		if (!wants_more(p) && p->buried_count == 0)
 			pthread_cond_wait(&p->changed, &p->lock);
+		else if ((rest = rest_ms(p)) > 0)
+			wait_until(p, rest);
+		else if (wants_more(p))
+			make_one(p);
+		else
+			bury_one(p);
 		if (p->last_error && wants_more(p))
 			wait_until(p, RETRY_MS);
 	}
@@ -194,6 +209,7 @@ static struct cordon_session *take_idle(struct cordon_pool *p)
 		memmove(&p->idle[0], &p->idle[1], p->idle_count * sizeof(p->idle[0]));
 		if (cordon_session_is_alive(s)) {
 			p->busy_count++;
+			p->used_ns = clock_now_ns();
 			pthread_cond_broadcast(&p->changed);
 			return s;
 		}
@@ -234,7 +250,10 @@ int cordon_pool_acquire(struct cordon_pool *p, uint64_t wait_ms, struct cordon_s
 				    cordon_error_message(p->last_error));
 			break;
 		}
+		p->waiting++;
+		pthread_cond_broadcast(&p->changed);
 		wait_until(p, comes ? 50 : 10);
+		p->waiting--;
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (r == 0)
@@ -248,6 +267,7 @@ void cordon_pool_release(struct cordon_pool *p, struct cordon_session *s)
 		return;
 	pthread_mutex_lock(&p->lock);
 	p->busy_count--;
+	p->used_ns = clock_now_ns();
 	if (p->reuse && !p->is_closed && cordon_session_is_alive(s) && p->idle_count < POOL_MAX)
 		p->idle[p->idle_count++] = s;
 	else

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "wall/blueprint.h"
 #include "wall/init/kernel.h"
+#include "wall/slots.h"
 #include "wall/spawn.h"
 
 #ifndef MFD_EXEC
@@ -44,7 +45,9 @@ struct box {
 	pid_t guest_pid; /* looked up once */
 	bool is_ready;   /* its root stands */
 	bool is_gone;
-	bool is_forked; /* from a template */
+	bool is_forked;       /* from a template */
+	struct slots slots;   /* a template's: control groups of sessions that are over */
+	struct box *template; /* outlives this box; NULL: none */
 };
 
 static struct box *new_box(void)
@@ -54,6 +57,7 @@ static struct box *new_box(void)
 	if (!b)
 		return NULL;
 	b->pidfd = b->control = b->workspace = -1;
+	slots_init(&b->slots);
 	return b;
 }
 
@@ -184,7 +188,16 @@ int box_start(const struct box_options *o, struct box **ret, struct cordon_error
 	return 0;
 }
 
-int box_prepare(const struct policy *p, const struct box *template, struct box **ret,
+static int take_cgroup(struct box *b, const struct policy *p, struct cordon_error **reterr)
+{
+	struct cgroup_options group = { .owner_uid = b->uid, .below = b->template->cgroup.name };
+
+	if (slots_take(&b->template->slots, &b->cgroup))
+		return 0;
+	return cgroup_make(&b->machine, p, &group, &b->cgroup, reterr);
+}
+
+int box_prepare(const struct policy *p, struct box *template, struct box **ret,
 		struct box_seat *ret_seat, struct cordon_error **reterr)
 {
 	cleanup_box struct box *b = new_box();
@@ -198,8 +211,8 @@ int box_prepare(const struct policy *p, const struct box *template, struct box *
 	b->uid = template->uid;
 	b->filter = template->filter;
 	b->has_network = template->has_network;
-	struct cgroup_options group = { .owner_uid = b->uid, .below = template->cgroup.name };
-	int r = cgroup_make(&b->machine, p, &group, &b->cgroup, reterr);
+	b->template = template;
+	int r = take_cgroup(b, p, reterr);
 	if (r == 0)
 		r = make_status(b, &seat.status_fd, reterr);
 	if (r < 0)
@@ -371,7 +384,11 @@ struct box *box_free(struct box *b)
 	if (b->status)
 		munmap(b->status, sizeof(struct status));
 	bury_keeper(b);
-	cgroup_done(&b->cgroup);
+	if (b->template && b->cgroup.count)
+		slots_give(&b->template->slots, &b->cgroup);
+	else
+		cgroup_done(&b->cgroup);
+	slots_done(&b->slots);
 	free(b);
 	return NULL;
 }

@@ -34,8 +34,8 @@ struct box_seat {
 	int control_fd, status_fd;           /* to be passed; closed by box_seat_done */
 	int cgroup_fds[MACHINE_CONTROLLERS]; /* borrowed from the box; -1: none */
 };
-/* A box whose processes a template will fork. below: the template's box. */
-int box_prepare(const struct policy *p, const struct box *template, struct box **ret,
+/* A box whose processes a template will fork; the template's box outlives it. */
+int box_prepare(const struct policy *p, struct box *template, struct box **ret,
 		struct box_seat *ret_seat, struct cordon_error **reterr);
 void box_seat_done(struct box_seat *s);
 

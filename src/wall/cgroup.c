@@ -284,6 +284,29 @@ void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret)
 		ret->cpu_us = or_zero(number_in(c->dir_fds[0], "cpu.stat", "usage_usec "));
 }
 
+/* Memory of a former life that may stay charged: per-CPU stock and kernel objects. */
+enum { RENEW_BYTES = 4 << 20, RENEW_SHARE = 64 };
+
+int cgroup_renew(struct cgroup *c)
+{
+	struct cgroup_counts counts;
+
+	/* The peaks of v2 cannot be set back on most kernels. */
+	if (c->count == 0 || c->is_v2)
+		return -1;
+	if (number_in(c->dir_fds[CONTROLLER_PIDS], "pids.current", NULL) != 0)
+		return 0;
+	cgroup_read(c, &counts);
+	if (counts.oom_kills || counts.pids_refused || cgroup_pids_peak(c) >= c->processes)
+		return -1;
+	uint64_t used = number_in(c->dir_fds[CONTROLLER_MEMORY], "memory.usage_in_bytes", NULL);
+	if (used > RENEW_BYTES || used > c->memory_bytes / RENEW_SHARE)
+		return 0; /* its files may still be on their way out */
+	return write_at(c->dir_fds[CONTROLLER_MEMORY], "memory.max_usage_in_bytes", 0, NULL) < 0
+		       ? -1
+		       : 1;
+}
+
 static void close_one(int *fd)
 {
 	if (*fd >= 0)

@@ -41,5 +41,8 @@ int cgroup_make(const struct machine *m, const struct policy *p, const struct cg
 uint64_t cgroup_pids_peak(const struct cgroup *c);
 void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret);
 uint64_t cgroup_read_peak(const struct cgroup *c); /* bytes; 0: unknown */
+/* Makes used ones as good as new, with the same limits: 1; 0: something is still in them; -1: they
+ * bear marks that cannot be wiped off. */
+int cgroup_renew(struct cgroup *c);
 /* Removes the directories when nothing is left in them, and closes everything. */
 void cgroup_done(struct cgroup *c);

@@ -307,3 +307,9 @@ def test_warnings_of_an_execution():
     with Guest(ARGV) as g:
         g.advised([("eval('1')", ["eval"]), ("let x = 1; const f = () => process.exit(0); x", ["process.exit"])],
                   ["1+1", "'eval(1)' // eval()", "let evaluated = 2", "eval( = 1"])
+
+
+def test_rehearsals_are_silent():
+    g = guest(options={"ahead": True})
+    assert g.value("new Error('x').stack.includes('execution-1.js')") is True
+    g.close()

@@ -678,6 +678,26 @@ def test_template_survives_its_sessions():
         assert fds < 12, fds
 
 
+def test_template_rehearsals_are_silent():
+    with template() as t:
+        g = t.spawn(options={"ahead": True})
+        time.sleep(0.3)
+        r = g.run("print('first')\n[sorted(globals()), 1/0]")
+        assert r.stdout == "first\n" and "<execution 1>" in r.error["traceback"], r
+        assert "x" not in g.value("sorted(globals())")
+        g.close()
+
+
+def test_template_hooks_are_whole():
+    with template(options={"preload": ["threading"]}) as t:
+        g = t.spawn()
+        assert g.value("import os, threading\nt = threading.Timer(60, print)\nt.daemon = True\nt.start()\n"
+                       "r, w = os.pipe()\nif os.fork() == 0:\n"
+                       "    os.write(w, b'%d' % threading.active_count())\n    os._exit(0)\n"
+                       "[threading.active_count(), os.read(r, 9).decode()]") == [2, "1"]
+        g.close()
+
+
 def test_template_signal():
     with template() as t:
         g = t.spawn()

@@ -409,3 +409,12 @@ def test_warnings_of_an_execution():
                    ("f <- function(g) do.call(g, list()); 1", ["do.call"]), ("base::eval(1)", ["eval"]),
                    ("try(callr::r(1), silent = TRUE)", ["callr::r"]), ("g <- function(x = eval(1)) x; 1", ["eval"])],
                   ["mean(c(1, 2))", "x <- 'system(1)' # url()", "system <- 1", "evaluate <- 2", "if (TRUE {"])
+
+
+def test_template_rehearsals_are_silent():
+    with template() as t:
+        g = t.spawn(options={"ahead": True})
+        time.sleep(0.3)
+        r = g.run("cat('first\\n'); ls()")
+        assert r.stdout == "first\n" and not r["value"]["v"], r
+        g.close()

@@ -1,0 +1,24 @@
+/* wall/slots.h - control groups of sessions that are over, for the next ones of the same template:
+ * making and removing them costs more than looking whether they are empty. */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "wall/cgroup.h"
+
+enum { SLOTS_MAX = 8 };
+
+struct slots {
+	pthread_mutex_t lock;
+	struct cgroup groups[SLOTS_MAX]; /* the oldest first */
+	unsigned count;
+};
+
+void slots_init(struct slots *s);
+/* Removes them all. */
+void slots_done(struct slots *s);
+/* One that is empty and bears no mark of its former use; false: there is none. */
+bool slots_take(struct slots *s, struct cgroup *ret);
+/* Takes over groups whose processes are dead or dying. */
+void slots_give(struct slots *s, struct cgroup *c);
