@@ -1,35 +1,43 @@
-/* net/bulk.c - large bodies pass through a pipe in the kernel. */
+/* net/bulk.c - large bodies go through one large buffer, past the queues. */
 #include "net/bulk.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
+#include <stdlib.h>
+#include <sys/socket.h>
 
-static bool open_pipe(struct bulk *b)
+enum { ROUNDS = 8 }; /* of one call: what is still to come, epoll tells of again */
+
+bool bulk_open(struct bulk *b, struct bulk_pool *pool)
 {
-	int fds[2];
-
-	if (b->cap)
+	if (b->data)
 		return true;
-	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+	if (pool->used == BULK_MAX)
 		return false;
-	/* A larger one may be refused (pipe-user-pages-soft): the usual one does too. */
-	int size = fcntl(fds[1], F_SETPIPE_SZ, BULK_PIPE);
-	if (size < 0)
-		size = fcntl(fds[1], F_GETPIPE_SZ);
-	b->read_fd = fds[0];
-	b->write_fd = fds[1];
-	b->cap = size > 0 ? (size_t)size : 4096;
+	b->data = pool->spare ? pool->spare : malloc(BULK_SIZE);
+	pool->spare = NULL;
+	if (!b->data)
+		return false;
+	b->pool = pool;
+	pool->used++;
 	return true;
 }
 
 void bulk_close(struct bulk *b)
 {
-	if (!b->cap)
+	if (!b->data)
 		return;
-	(void)close(b->read_fd);
-	(void)close(b->write_fd);
+	b->pool->used--;
+	if (b->pool->spare)
+		free(b->data);
+	else
+		b->pool->spare = b->data;
 	*b = (struct bulk){ 0 };
+}
+
+void bulk_pool_done(struct bulk_pool *p)
+{
+	free(p->spare);
+	*p = (struct bulk_pool){ 0 };
 }
 
 bool bulk_is_ready(const struct stream *from, const struct stream *to)
@@ -39,22 +47,21 @@ bool bulk_is_ready(const struct stream *from, const struct stream *to)
 
 static size_t take(struct bulk *b, struct stream *from, uint64_t max)
 {
-	size_t want = b->cap - b->held;
+	size_t want = max < BULK_SIZE ? (size_t)max : BULK_SIZE;
 
-	if (from->is_eof || from->is_broken || !from->is_readable || max == 0 || want == 0)
+	if (b->held > 0 || from->is_eof || from->is_broken || !from->is_readable || want == 0)
 		return 0;
-	want = want < max ? want : (size_t)max;
-	ssize_t n =
-		splice(from->fd, NULL, b->write_fd, NULL, want, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	ssize_t n = recv(from->fd, b->data, want, 0);
 	if (n > 0) {
-		b->held += (size_t)n;
+		b->start = 0;
+		b->held = (size_t)n;
 		from->bytes_in += (uint64_t)n;
 		return (size_t)n;
 	}
 	if (n == 0)
 		from->is_eof = true;
-	else if (errno == EAGAIN) /* nothing there, or the pipe is full, which ends by writing */
-		from->is_readable = b->held > 0;
+	else if (errno == EAGAIN)
+		from->is_readable = false;
 	else if (errno != EINTR)
 		from->is_broken = true;
 	return 0;
@@ -62,9 +69,9 @@ static size_t take(struct bulk *b, struct stream *from, uint64_t max)
 
 static bool give(struct bulk *b, struct stream *to)
 {
-	ssize_t n = splice(b->read_fd, NULL, to->fd, NULL, b->held,
-			   SPLICE_F_MOVE | SPLICE_F_NONBLOCK | SPLICE_F_MORE);
+	ssize_t n = send(to->fd, b->data + b->start, b->held, MSG_NOSIGNAL);
 	if (n > 0) {
+		b->start += (size_t)n;
 		b->held -= (size_t)n;
 		to->bytes_out += (uint64_t)n;
 		return true;
@@ -80,19 +87,17 @@ size_t bulk_move(struct bulk *b, struct stream *from, struct stream *to, uint64_
 	bool was_eof = from->is_eof;
 	size_t taken = 0;
 
-	if (!open_pipe(b)) {
-		from->is_broken = true;
-		return 0;
-	}
-	for (;;) {
+	for (int i = 0; i < ROUNDS; i++) {
 		size_t n = take(b, from, max - taken);
 		taken += n;
-		bool gave = b->held > 0 && give(b, to);
-		if (n == 0 && !gave)
+		if (!(b->held > 0 && give(b, to)) && n == 0)
 			break;
-		*ret_progress = true;
 	}
-	*ret_progress |= from->is_eof != was_eof || from->is_broken || to->is_broken;
+	/* Whoever takes a turn later is called by epoll: no progress of which to tell here. */
+	*ret_progress |= from->is_eof != was_eof || from->is_broken || to->is_broken ||
+			 (taken == max && b->held == 0);
 	from->is_paused = to->has_bulk = b->held > 0;
+	if (b->held == 0)
+		bulk_close(b);
 	return taken;
 }

@@ -226,7 +226,10 @@ bool conn_is_bulk(struct conn *c, uint64_t left)
 		return true;
 	c->server.is_bypassed = !c->client.tls && !c->server.tls && left >= BULK_FROM &&
 				budget(c) >= BULK_FROM && !c->server.is_eof;
-	return c->server.is_bypassed && bulk_is_ready(&c->server, &c->client);
+	if (!c->server.is_bypassed || !bulk_is_ready(&c->server, &c->client))
+		return false;
+	c->server.is_bypassed = bulk_open(&c->bulk, &c->hub->bulks);
+	return c->server.is_bypassed;
 }
 
 size_t conn_bulk_step(struct conn *c, uint64_t max, bool *ret_progress)

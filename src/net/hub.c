@@ -310,6 +310,7 @@ struct hub *hub_free(struct hub *e)
 	if (e->relay_fd >= 0)
 		(void)close(e->relay_fd);
 	errand_free(e->errand);
+	bulk_pool_done(&e->bulks);
 	resolver_free(e->resolver);
 	control_close(&e->control);
 	synth_free(e->synth);

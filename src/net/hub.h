@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/loop.h"
+#include "net/bulk.h"
 #include "net/config.h"
 #include "net/confine.h"
 #include "net/control.h"
@@ -45,6 +46,7 @@ struct hub {
 	bool has_v6;                  /* the guest's side has synthetic IPv6 addresses */
 	int relay_fd;
 	struct loop_source *relay, *tick;
+	struct bulk_pool bulks;
 	struct errand *errand; /* NULL: serves a guest */
 	struct conn *conns;
 	size_t conn_count, dns_count; /* those for names are counted by themselves */

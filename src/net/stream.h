@@ -26,7 +26,7 @@ struct stream {
 	bool shut_wanted, is_shut;
 	bool is_bypassed;             /* bulk.c reads it, stream_fill() does not */
 	bool is_paused;               /* nothing is to be read for now */
-	bool has_bulk;                /* a pipe holds bytes for it */
+	bool has_bulk;                /* bulk.c holds bytes for it */
 	uint64_t bytes_in, bytes_out; /* payload since stream_open */
 };
 
