@@ -1,247 +1,498 @@
-/* guests/pod/bridge.c - the pod guest's agent: speaks docs/wire.md to the host on descriptor 3, and
- * the protocol of docs/pod.md to `cordon-pod --serve`, which owns the session's shell. Runs no
- * guest code.
- *
- *   cordon-pod-bridge PROGRAM [OPTION...]     PROGRAM is cordon-pod, options are passed on */
-#include <errno.h>
+/* guests/pod/bridge.c - see src/pod/bridge.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "pod/bridge.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <time.h>
 
-#include "../sh/bytes.h"
-#include "../sh/json.h"
+#include "../sh/check.h"
+#include "../sh/shell.h"
+#include "../sh/tools.h"
+#include "pod/agent.h"
+#include "pod/input.h"
+#include "pod/prelude.h"
+#include "pod/seal.h"
+#include "pod/syntax.h"
+#include "pod/toolbox.h"
 
-enum { WIRE = 3, PACKET_MAX = 65536, ARGS_MAX = 32 };
-
-/* The header of the agent's packets: four little-endian words (this machine's order). */
-struct packet {
-	uint32_t type, id, status, flags;
-	char payload[PACKET_MAX];
-};
+enum { GRACE_MS = 2000, DENIALS_MAX = 64, TOKEN_DIGITS = 64 };
 
 struct bridge {
-	int agent; /* seqpacket to cordon-pod --serve */
-	pid_t agent_pid;
-	struct bytes in;    /* from the host, up to whole lines */
-	unsigned long id;   /* of the running execution; 0: none */
-	uint32_t request;   /* counts our requests */
-	struct bytes setup; /* assignments that go before the next command */
+	struct agent agent;
+	struct tools tools;
+	struct bytes in;      /* from the host, up to whole lines */
+	size_t scanned;       /* of it have no newline */
+	struct bytes out;     /* to the host, unsent: one that has answers for us reads nothing */
+	struct bytes welcome; /* kept: the tools' descriptions are slices of it */
+	struct bytes code;    /* of the running execution */
+	struct bytes advice;  /* about it: JSON strings */
+	struct prelude prelude;
+	char known_cwd[PATH_MAX]; /* as the host knows it */
+	char id[24];              /* of the running execution, as JSON; "": none */
+	bool is_started;          /* its code runs; before that, what goes before it */
+	bool is_restarted;        /* the shell is a new one since the execution began */
+	int status;               /* of the last command */
+	long interrupted_ms;      /* when; 0: not */
+	struct bytes denials;
+	unsigned denial_count;
+	struct input input;
+	bool is_sealed;
+	bool is_welcome;
 };
 
-static void say(const struct bytes *line)
+static volatile sig_atomic_t got_int;
+
+static void on_interrupt(int signo)
 {
-	if (bytes_write(WIRE, line->data, line->len) < 0)
-		_exit(0);
+	(void)signo;
+	got_int = 1;
 }
 
-static void hello(void)
+static long now_ms(void)
 {
-	const char *token = getenv("CORDON_TOKEN");
-	struct bytes b = { 0 };
+	struct timespec t;
 
-	bytes_text(&b, "{\"type\":\"hello\",\"version\":1,\"guest\":\"pod\",\"language\":\"bash\","
-		       "\"token\":");
-	json_quote(&b, token ? token : "", token ? strlen(token) : 0);
-	bytes_text(&b, "}\n");
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
+}
+
+static void flush(struct bridge *g)
+{
+	while (g->out.len) {
+		ssize_t n = send(BRIDGE_WIRE, g->out.data, g->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
+			return;
+		if (n < 0)
+			_exit(0); /* the host has gone */
+		bytes_drop(&g->out, (size_t)n);
+	}
+}
+
+static void say(struct bridge *g, const struct bytes *line)
+{
+	bytes_add(&g->out, line->data, line->len);
+	flush(g);
+}
+
+const char *bridge_take_token(void)
+{
+	static char token[TOKEN_DIGITS + 1];
+	char *t = getenv("CORDON_TOKEN");
+
+	if (!t)
+		return token;
+	snprintf(token, sizeof(token), "%s", t);
+	memset(t, 'x', strlen(t)); /* also in what /proc shows of the environment */
 	unsetenv("CORDON_TOKEN");
-	say(&b);
-	bytes_done(&b);
+	return token;
 }
 
-static void send_result(struct bridge *g, uint32_t status)
+void bridge_hello(const char *token, bool is_template)
 {
 	struct bytes b = { 0 };
 
-	bytes_format(&b, "{\"type\":\"result\",\"id\":%lu,\"ok\":%s,\"exit_code\":%u}\n", g->id,
-		     status == 0 ? "true" : "false", status > 255 ? 255 : status);
-	g->id = 0;
-	say(&b);
+	bytes_format(&b,
+		     "{\"type\":\"hello\",\"version\":1,\"guest\":\"pod\","
+		     "\"language\":\"bash\",\"template\":%s,\"token\":",
+		     is_template ? "true" : "false");
+	json_quote(&b, token, strlen(token));
+	bytes_text(&b, "}\n");
+	if (bytes_write(BRIDGE_WIRE, b.data, b.len) < 0)
+		_exit(0);
 	bytes_done(&b);
 }
 
-/* Starts the agent with its end of a fresh socket; its descriptor number is its argument. */
-static void start_agent(struct bridge *g, char **argv)
-{
-	char number[16];
-	char *args[ARGS_MAX];
-	int pair[2], n = 0;
+/* ---- the end of an execution */
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		_exit(125);
-	for (; argv[n] && n < ARGS_MAX - 3; n++)
-		args[n] = argv[n];
-	snprintf(number, sizeof(number), "%d", 3);
-	args[n++] = "--serve";
-	args[n++] = number;
-	args[n] = NULL;
-	g->agent_pid = fork();
-	if (g->agent_pid == 0) {
-		dup2(pair[1], 3); /* in the place of the wire, which the pod never sees */
-		execv(args[0], args);
-		_exit(127);
+/* What the guest was refused, once each, for the result: {"operation", "target", "count"}. */
+static void on_denied(void *arg, const char *text)
+{
+	struct bridge *g = arg;
+	const char *space = strchr(text, ' ');
+	struct bytes b = { 0 };
+
+	if (!g->id[0] || !space || g->denial_count >= DENIALS_MAX)
+		return;
+	bytes_text(&b, "{\"operation\":");
+	json_quote(&b, text, (size_t)(space - text));
+	bytes_text(&b, ",\"target\":");
+	json_quote(&b, space + 1, strlen(space + 1));
+	bytes_char(&b, '}');
+	/* The same again is no news. */
+	if (!g->denials.len || !memmem(g->denials.data, g->denials.len, b.data, b.len)) {
+		if (g->denial_count++)
+			bytes_char(&g->denials, ',');
+		bytes_add(&g->denials, b.data, b.len);
 	}
-	close(pair[1]);
-	g->agent = pair[0];
+	bytes_done(&b);
 }
 
-/* One command with our own standard streams: they are this session's pipes to the host. */
-static int send_command(struct bridge *g, const char *text, size_t len)
+static void add_error(struct bytes *b, const char *kind, const char *name, const char *message)
 {
-	static struct packet p;
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(3 * sizeof(int))];
-	} u = { .room = { 0 } };
-	const int fds[3] = { 0, 1, 2 };
-
-	if (len > PACKET_MAX)
-		return -1;
-	p.type = 'R';
-	p.id = ++g->request;
-	p.status = p.flags = 0;
-	memcpy(p.payload, text, len);
-	struct iovec iov = { .iov_base = &p, .iov_len = 16 + len };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = u.room,
-			    .msg_controllen = sizeof(u.room) };
-	u.head.cmsg_level = SOL_SOCKET;
-	u.head.cmsg_type = SCM_RIGHTS;
-	u.head.cmsg_len = CMSG_LEN(sizeof(fds));
-	memcpy(CMSG_DATA(&u.head), fds, sizeof(fds));
-	return sendmsg(g->agent, &m, MSG_NOSIGNAL) < 0 ? -1 : 0;
+	bytes_format(b, ",\"error\":{\"kind\":\"%s\",\"name\":\"%s\",\"message\":", kind, name);
+	json_quote(b, message, strlen(message));
+	bytes_char(b, '}');
 }
 
-/* NAME='value' for every member of an object whose value is plain. */
-static void add_variables(struct bridge *g, struct json object, const char *how)
+/* "bash: line 1: ..." of the parser, without its name and only its first line. */
+static void add_syntax_error(struct bytes *b, struct bytes *said)
 {
-	const char *at = NULL;
-	struct json key, value;
+	char *text, *colon;
 
-	while (json_kind(object) == '{' && json_each(object, &at, &key, &value)) {
-		struct bytes name = { 0 }, text = { 0 };
+	bytes_char(said, 0);
+	text = said->data;
+	text[strcspn(text, "\n")] = 0;
+	colon = strstr(text, ": line ");
+	add_error(b, "syntax", "SyntaxError", colon ? colon + 2 : text);
+}
 
-		json_string(key, &name);
-		if (json_kind(value) == 'n') {
-			bytes_format(&g->setup, "unset %.*s\n", (int)name.len, name.data);
-		} else {
-			if (json_kind(value) == '"')
-				json_string(value, &text);
-			else
-				bytes_add(&text, value.at, value.len);
-			bytes_format(&g->setup, "%s%.*s=", how, (int)name.len, name.data);
-			bytes_shell(&g->setup, text.data, text.len);
-			bytes_char(&g->setup, '\n');
-		}
-		bytes_done(&name);
-		bytes_done(&text);
+static void explain(struct bridge *g, int status, struct bytes *b)
+{
+	struct bytes said = { 0 };
+	char message[64];
+
+	if (g->interrupted_ms)
+		add_error(b, "interrupted", "interrupted", "The execution was interrupted");
+	else if (status == 2 && shell_is_broken(g->code.data, g->code.len, &said))
+		add_syntax_error(b, &said);
+	else {
+		snprintf(message, sizeof(message), "the command ended with status %d", status);
+		add_error(b, "exception", "exit", message);
 	}
+	bytes_done(&said);
+}
+
+static void end_result(struct bridge *g, struct bytes *b)
+{
+	const char *cwd = g->agent.cwd;
+
+	if (cwd[0] && strcmp(cwd, g->known_cwd) != 0) {
+		snprintf(g->known_cwd, sizeof(g->known_cwd), "%s", cwd);
+		bytes_text(b, ",\"cwd\":");
+		json_quote(b, cwd, strlen(cwd));
+	}
+	if (g->advice.len) {
+		bytes_text(b, ",\"warnings\":[");
+		bytes_add(b, g->advice.data, g->advice.len);
+		bytes_char(b, ']');
+	}
+	bytes_text(b, "}\n");
+	tools_end(&g->tools);
+	input_close(&g->input);
+	g->id[0] = 0;
+	g->interrupted_ms = 0;
+	say(g, b);
+	bytes_done(b);
+}
+
+static void send_result(struct bridge *g, int status)
+{
+	struct bytes b = { 0 };
+
+	if (g->interrupted_ms && !status)
+		status = 130;
+	bytes_format(&b, "{\"type\":\"result\",\"id\":%s,\"ok\":%s,\"exit_code\":%d", g->id,
+		     status ? "false" : "true", status);
+	if (g->is_restarted)
+		bytes_text(&b, ",\"restarted\":true");
+	if (g->denials.len) {
+		bytes_text(&b, ",\"denials\":[");
+		bytes_add(&b, g->denials.data, g->denials.len);
+		bytes_char(&b, ']');
+	}
+	if (status)
+		explain(g, status, &b);
+	end_result(g, &b);
+}
+
+/* ---- the beginning of one */
+
+/* Code that never came to run. */
+static void refuse(struct bridge *g, const char *kind, const char *name, const char *message)
+{
+	struct bytes b = { 0 };
+
+	bytes_format(&b, "{\"type\":\"result\",\"id\":%s,\"ok\":false,\"exit_code\":2", g->id);
+	add_error(&b, kind, name, message);
+	end_result(g, &b);
+}
+
+/* The shell reads and runs line by line: what is broken further down would be found too late. */
+static bool is_broken(struct bridge *g)
+{
+	struct bytes said = { 0 }, b = { 0 };
+	const char *line = g->code.len ? memchr(g->code.data, '\n', g->code.len) : NULL;
+	bool broken = line && line + 1 < g->code.data + g->code.len &&
+		      shell_is_broken(g->code.data, g->code.len, &said);
+
+	if (broken) {
+		bytes_write(2, said.data, said.len);
+		bytes_format(&b, "{\"type\":\"result\",\"id\":%s,\"ok\":false,\"exit_code\":2",
+			     g->id);
+		add_syntax_error(&b, &said);
+		end_result(g, &b);
+	}
+	bytes_done(&said);
+	return broken;
+}
+
+/* What goes before the code, one command after the other, then the code. */
+static void next_step(struct bridge *g)
+{
+	const int null = g->agent.process->fds[PRIVATE_NULL];
+	const int nothing[3] = { null, null, null }, streams[3] = { g->input.guest, 1, 2 };
+	const char *step = prelude_next(&g->prelude);
+
+	g->is_started = !step;
+	if (step)
+		agent_run(&g->agent, step, strlen(step), nothing);
+	else if (agent_run(&g->agent, g->code.data, g->code.len, streams) < 0)
+		refuse(g, "value", "ValueError", "command too large");
+	else
+		input_given(&g->input);
+}
+
+static void on_ready(void *arg, const char *cwd)
+{
+	(void)arg;
+	(void)cwd;
+}
+
+static void on_done(void *arg, int status, bool restarted, const char *cwd)
+{
+	struct bridge *g = arg;
+
+	(void)cwd;
+	g->is_restarted = g->is_restarted || restarted;
+	if (!g->id[0])
+		return;
+	if (!g->is_started) {
+		next_step(g);
+		return;
+	}
+	g->status = status;
+	send_result(g, status);
 }
 
 static void execute(struct bridge *g, struct json m)
 {
-	struct bytes code = { 0 };
-
-	g->id = json_number(json_get(m, "id"), 0);
-	add_variables(g, json_get(m, "env"), "export ");
-	add_variables(g, json_get(m, "context"), "");
-	bytes_add(&code, g->setup.data, g->setup.len);
-	json_string(json_get(m, "code"), &code);
-	bytes_drop(&g->setup, g->setup.len);
-	if (send_command(g, code.data, code.len) < 0) {
-		static const char text[] = "command too large\n";
-
-		(void)bytes_write(2, text, sizeof(text) - 1);
-		send_result(g, 1);
+	snprintf(g->id, sizeof(g->id), "%lu", json_number(json_get(m, "id"), 0));
+	g->tools.id = g->id;
+	g->tools.count = 0;
+	g->interrupted_ms = 0;
+	g->is_restarted = false;
+	g->denials.len = g->code.len = g->advice.len = 0;
+	g->denial_count = 0;
+	prelude_clear(&g->prelude);
+	json_string(json_get(m, "code"), &g->code);
+	bool validates = json_kind(json_get(m, "validate")) == 't';
+	if (g->code.len && memchr(g->code.data, 0, g->code.len)) {
+		refuse(g, "syntax", "ValueError", "the code contains a NUL");
+	} else if (!prelude_fill(&g->prelude, m, g->status)) {
+		refuse(g, "value", "ValueError",
+		       "a name in context or env is no name of a shell variable");
+	} else if (!validates || !is_broken(g)) {
+		if (validates)
+			check_advice(g->code.data, g->code.len, &g->advice);
+		input_open(&g->input, json_get(m, "stdin"), g->agent.process->fds[PRIVATE_NULL]);
+		next_step(g);
 	}
-	bytes_done(&code);
 }
 
-static void take_line(struct bridge *g, const char *text, size_t len)
-{
-	struct json m = { text, len };
+/* ---- the session's own */
 
-	if (!json_check(text, len))
+/* PYTHONPATH with the tools' packages at its end; all has room for one more. */
+static void add_packages(char **all, size_t n)
+{
+	struct bytes b = { 0 };
+	size_t i = 0;
+
+	while (i < n && strncmp(all[i], "PYTHONPATH=", 11) != 0)
+		i++;
+	bytes_format(&b, "%s%s", i < n ? all[i] : "PYTHONPATH=",
+		     i < n && all[i][11] ? ":" TOOLBOX_PACKAGES : TOOLBOX_PACKAGES);
+	bytes_char(&b, 0);
+	all[i] = b.data;
+}
+
+/* The environment of the session's shells: what we were started with, and what the host adds. */
+static int make_environment(struct bridge *g, char **envp, struct json added)
+{
+	size_t count = 0, n = 0;
+	const char *at = NULL;
+	struct json key, value;
+	char **all;
+
+	while (envp[count])
+		count++;
+	while (json_kind(added) == '{' && json_each(added, &at, &key, &value))
+		count++;
+	all = calloc(count + 2, sizeof *all);
+	if (!all)
+		return -ENOMEM;
+	for (at = NULL; json_kind(added) == '{' && json_each(added, &at, &key, &value);) {
+		struct bytes b = { 0 };
+
+		if (json_kind(value) == 'n')
+			continue;
+		json_string(key, &b);
+		bytes_char(&b, '=');
+		prelude_text(value, &b);
+		bytes_char(&b, 0);
+		all[n++] = b.data;
+	}
+	for (char **e = envp; *e; e++) {
+		size_t len = strcspn(*e, "=") + 1, i = 0;
+
+		while (i < n && strncmp(all[i], *e, len) != 0)
+			i++;
+		if (i == n)
+			all[n++] = *e;
+	}
+	g->agent.envp = all;
+	if (g->agent.process->fds[PRIVATE_PACKAGES] >= 0)
+		add_packages(all, n);
+	return 0;
+}
+
+/* Everything is known now that this session has: its tools, its environment. From here on no guest
+ * code is far, so the filter comes first. */
+static void welcome(struct bridge *g, const char *line, size_t len, char **envp)
+{
+	bytes_add(&g->welcome, line, len);
+	struct json m = { g->welcome.data, g->welcome.len }, o = json_get(m, "guest_options");
+	int tools_fd = -1;
+
+	g->is_welcome = true;
+	g->tools.specs = json_get(o, "tools");
+	g->tools.message_bytes = json_number(json_get(o, "message_bytes"), 1u << 20);
+	g->tools.out = &g->out;
+	if (tools_open(&g->tools, &tools_fd) < 0 ||
+	    toolbox_fill(g->agent.process, g->tools.specs, tools_fd) < 0 ||
+	    make_environment(g, envp, json_get(o, "env")) < 0 || agent_open(&g->agent) < 0 ||
+	    (g->is_sealed && seal_install()) || agent_start(&g->agent) < 0)
 		_exit(125);
-	if (json_is(json_get(m, "type"), "execute"))
+}
+
+static void take_line(struct bridge *g, const char *line, size_t len, char **envp)
+{
+	struct json m = { line, len };
+
+	if (!json_check(line, len))
+		_exit(125);
+	struct json type = json_get(m, "type");
+	if (json_is(type, "execute") && g->is_welcome && !g->id[0])
 		execute(g, m);
-	else if (json_is(json_get(m, "type"), "welcome"))
-		add_variables(g, json_get(json_get(m, "guest_options"), "env"), "export ");
-	else if (json_is(json_get(m, "type"), "exit"))
+	else if (json_is(type, "welcome") && !g->is_welcome)
+		welcome(g, line, len, envp);
+	else if (json_is(type, "tool_result"))
+		tools_answer(&g->tools, m);
+	else if (json_is(type, "exit"))
 		_exit(0);
 }
 
-static void from_host(struct bridge *g)
+static void from_host(struct bridge *g, char **envp)
 {
-	char *end;
+	size_t done = 0, from = g->scanned;
 
-	if (bytes_read(&g->in, WIRE) <= 0)
-		_exit(0);
-	while (g->in.len > 0 && (end = memchr(g->in.data, '\n', g->in.len))) {
-		size_t len = (size_t)(end - g->in.data);
+	if (bytes_read(&g->in, BRIDGE_WIRE) <= 0)
+		_exit(0); /* with us the whole sandbox ends */
+	for (char *end;
+	     from < g->in.len && (end = memchr(g->in.data + from, '\n', g->in.len - from));) {
+		size_t len = (size_t)(end - g->in.data) - done;
 
-		take_line(g, g->in.data, len);
-		bytes_drop(&g->in, len + 1);
+		take_line(g, g->in.data + done, len, envp);
+		done += len + 1;
+		from = done;
 	}
+	bytes_drop(&g->in, done);
+	g->scanned = g->in.len;
 }
 
-/* True while the agent lives. */
-static void from_agent(struct bridge *g)
+static void look_after_interrupt(struct bridge *g)
 {
-	static struct packet p;
-	ssize_t n = recv(g->agent, &p, sizeof(p), 0);
-
-	if (n <= 0) /* without its agent a session is over: the host replaces it */
-		_exit(125);
-	if (n >= 16 && p.type == 'D' && p.id == g->request && g->id)
-		send_result(g, p.status);
-	else if (n >= 16 && p.type == 'E' && g->id)
-		send_result(g, 1);
+	if (got_int && g->id[0] && !g->interrupted_ms) {
+		g->interrupted_ms = now_ms();
+		agent_signal(&g->agent, SIGINT);
+	}
+	got_int = 0;
+	if (g->interrupted_ms && now_ms() - g->interrupted_ms > GRACE_MS)
+		agent_signal(&g->agent, SIGKILL);
 }
 
-/* ^C of the host: the agent kills what runs and answers. */
-static volatile sig_atomic_t is_interrupted;
+enum {
+	P_WIRE,
+	P_INPUT,
+	P_AGENT,
+	P_TOOLS = P_AGENT + AGENT_FDS,
+	P_COUNT = P_TOOLS + 1 + TOOLS_CALLS
+};
 
-static void interrupted(int signo)
+static int serve_once(struct bridge *g, char **envp)
 {
-	(void)signo;
-	is_interrupted = 1;
+	struct timespec grace = { 0, 100000000L };
+	struct pollfd fds[P_COUNT];
+	size_t tools = 0;
+	sigset_t none;
+	int r = 0;
+
+	sigemptyset(&none);
+	fds[P_WIRE] = (struct pollfd){ .fd = BRIDGE_WIRE,
+				       .events = g->out.len ? POLLIN | POLLOUT : POLLIN };
+	fds[P_INPUT] = input_poll(&g->input);
+	agent_poll(&g->agent, fds + P_AGENT);
+	if (g->is_welcome)
+		tools = tools_poll(&g->tools, fds + P_TOOLS);
+	int n = ppoll(fds, P_TOOLS + tools, g->interrupted_ms ? &grace : NULL, &none);
+	look_after_interrupt(g);
+	if (n <= 0)
+		return 0;
+	if (g->is_welcome)
+		r = agent_attend(&g->agent, fds + P_AGENT);
+	if (tools)
+		tools_serve(&g->tools, fds + P_TOOLS, tools);
+	if (fds[P_INPUT].revents)
+		input_feed(&g->input);
+	if (fds[P_WIRE].revents & ~POLLOUT)
+		from_host(g, envp);
+	flush(g);
+	return r;
 }
 
-int main(int argc, char **argv)
+int bridge_serve(struct w2c_sys *p, char **envp, const char *token, bool is_sealed)
 {
 	static struct bridge g;
-	struct sigaction sa = { .sa_handler = interrupted };
+	struct sigaction act = { .sa_handler = on_interrupt };
+	sigset_t blocked;
+	int r = 0;
 
-	if (argc < 2)
-		return 125;
-	fcntl(WIRE, F_SETFD, FD_CLOEXEC);
-	hello();
-	start_agent(&g, argv + 1);
-	sigaction(SIGINT, &sa, NULL);
-	for (;;) {
-		struct pollfd p[2] = { { .fd = WIRE, .events = POLLIN },
-				       { .fd = g.agent, .events = POLLIN } };
-		int n = poll(p, 2, -1);
-
-		if (is_interrupted && g.id) {
-			uint32_t cancel[4] = { 'C', 0, 0, 0 };
-
-			is_interrupted = 0;
-			(void)send(g.agent, cancel, sizeof(cancel), MSG_NOSIGNAL);
-		}
-		if (n <= 0)
-			continue;
-		if (p[0].revents)
-			from_host(&g);
-		if (p[1].revents)
-			from_agent(&g);
-	}
+	g = (struct bridge){ .agent = { .process = p,
+					.front = { on_ready, on_done, on_denied, &g },
+					.channel = -1,
+					.denials = -1,
+					.shell_fd = -1 },
+			     .input = INPUT_NONE,
+			     .is_sealed = is_sealed };
+	syntax_use(p);
+	strcpy(g.known_cwd, "/home/user");
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGINT);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	sigaction(SIGINT, &act, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	fcntl(BRIDGE_WIRE, F_SETFD, FD_CLOEXEC);
+	bridge_hello(token, false);
+	while (r == 0)
+		r = serve_once(&g, envp);
+	return 125; /* without its shell a session is over: the host replaces it */
 }

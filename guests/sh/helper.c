@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "helper.h"
 #include "tools.h"
 
-static int connect_agent(void)
+static int connect_agent(int agent)
 {
-	const char *text = getenv("CORDON_TOOLS_FD");
-	int agent = text ? atoi(text) : -1, pair[2];
+	int pair[2];
 	if (agent < 3 || fcntl(agent, F_GETFD) < 0 ||
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -1;
@@ -87,10 +87,10 @@ static int show_reply(struct bytes *b, int fd)
 	return status;
 }
 
-int helper_main(const char *name, int argc, char **argv)
+int helper_run(int agent, const char *name, int argc, char **argv)
 {
 	struct bytes words = { 0 }, head = { 0 }, in = { 0 };
-	int fd = connect_agent(), status = -1;
+	int fd = connect_agent(agent), status = -1;
 	if (fd >= 0) {
 		bytes_add(&words, name, strlen(name) + 1);
 		for (int i = 0; i < argc; i++)
@@ -116,4 +116,11 @@ int helper_main(const char *name, int argc, char **argv)
 		status = 1;
 	}
 	return status;
+}
+
+int helper_main(const char *name, int argc, char **argv)
+{
+	const char *text = getenv("CORDON_TOOLS_FD");
+
+	return helper_run(text ? atoi(text) : -1, name, argc, argv);
 }

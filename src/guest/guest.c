@@ -19,7 +19,7 @@ static const struct {
 	{ GUEST_KIND_R, "r", { ".R", ".r" }, true, r_launch },
 	{ GUEST_KIND_NODE, "node", { ".mjs", ".js", ".cjs" }, false, node_launch },
 	{ GUEST_KIND_SH, "sh", { ".sh", ".bash" }, false, sh_launch },
-	{ GUEST_KIND_POD, "pod", { NULL }, false, pod_launch },
+	{ GUEST_KIND_POD, "pod", { NULL }, true, pod_launch },
 };
 
 enum guest_kind guest_from_name(const char *name)

@@ -6,13 +6,30 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "guest/languages.h"
+#include "guest/pod_format.h"
 #include "guest/podimage.h"
-#include "guest/runtime.h"
 #include "guest/view.h"
 
 #define POD_PROGRAM "/run/pod/cordon-pod"
 #define POD_ADDED "/run/pod/bin"
+
+/* Whether the image's runtime and this library mean the same by a plan. */
+static int check_format(const char *image, struct cordon_error **reterr)
+{
+	char path[PATH_MAX + 16];
+	cleanup_buf struct buf text = { 0 };
+
+	snprintf(path, sizeof(path), "%s/format", image);
+	buf_init(&text, 256);
+	if (file_load(path, 256, &text, NULL) == 0 && str_starts(buf_text(&text), POD_FORMAT "\n"))
+		return 0;
+	return err_set(reterr, CORDON_UNSUPPORTED,
+		       "the pod image in '%s' was built for another version of Cordon: "
+		       "build it again with `make pod`",
+		       image);
+}
 
 /* The image's own tree in the places of the host's. */
 static int view(struct launch *l, const char *image)
@@ -49,50 +66,41 @@ static int added(struct launch *l)
 }
 
 /* The allowlist holds in the pod's own process table: exec looks only at the image. */
-static int options(struct launch *l, const struct policy *p)
+static int commands(struct launch *l, const struct policy_list *list)
 {
-	struct buf list;
+	struct buf text;
 	int r = 0;
 
-	if (strlist_add(&l->argv, "--seal") < 0 || added(l) < 0)
-		return -CORDON_NOMEM;
-	if (p->commands.all)
+	if (list->all)
 		return 0;
-	buf_init(&list, 65536);
-	for (size_t i = 0; r == 0 && i < p->commands.names.count; i++)
-		r = buf_printf(&list, "%s%s", i ? "," : "", p->commands.names.items[i]);
+	buf_init(&text, 65536);
+	for (size_t i = 0; r == 0 && i < list->names.count; i++)
+		r = buf_printf(&text, "%s%s", i ? "," : "", list->names.items[i]);
 	if (r == 0)
 		r = strlist_add(&l->argv, "--commands");
 	if (r == 0)
-		r = strlist_add(&l->argv, buf_text(&list));
-	buf_done(&list);
+		r = strlist_add(&l->argv, buf_text(&text));
+	buf_done(&text);
 	return r;
 }
 
-static int script(const struct guest_options *o, struct launch *l)
+static int command_line(const struct guest_options *o, struct launch *l)
 {
-	static const char *const program[] = { "cordon-pod", NULL };
+	char memory[40], files[40];
+	const char *const program[] = { "cordon-pod", "--seal", memory, files, NULL };
 
-	if (language_command(l, POD_PROGRAM, program) < 0 || options(l, o->policy) < 0 ||
-	    strlist_add(&l->argv, "bash") < 0 || strlist_add(&l->argv, "/run/cordon/code") < 0 ||
-	    launch_file(l, "/run/cordon/code", o->code, o->code_len, 0444) < 0)
+	snprintf(memory, sizeof(memory), "--memory=%llu",
+		 (unsigned long long)o->policy->memory_bytes);
+	snprintf(files, sizeof(files), "--files=%llu", (unsigned long long)o->policy->open_files);
+	if (language_command(l, POD_PROGRAM, program) < 0 || added(l) < 0 ||
+	    commands(l, &o->policy->commands) < 0)
 		return -CORDON_NOMEM;
-	for (const char *const *a = o->args; a && *a; a++)
-		if (strlist_add(&l->argv, *a) < 0)
-			return -CORDON_NOMEM;
-	return 0;
-}
-
-static int session(const struct guest_options *o, struct launch *l)
-{
-	static const char *const bridge[] = { "cordon-pod-bridge", POD_PROGRAM, NULL };
-
-	if (runtime_add(l, "pod") < 0 ||
-	    language_command(l, "/run/cordon/cordon-pod-bridge", bridge) < 0)
+	if (o->mode == GUEST_VALIDATE)
+		return strlist_add(&l->argv, "--validate");
+	/* A session of its own has no time to warm anything; those of a template share it. */
+	if (o->mode == GUEST_TEMPLATE && strlist_add(&l->argv, "--warm") < 0)
 		return -CORDON_NOMEM;
-	if (strlist_add(&l->exec_paths, "/run/cordon/cordon-pod-bridge") < 0)
-		return -CORDON_NOMEM;
-	return options(l, o->policy);
+	return strlist_add(&l->argv, o->mode == GUEST_TEMPLATE ? "--template" : "--wire");
 }
 
 int pod_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)
@@ -105,11 +113,11 @@ int pod_launch(const struct guest_options *o, struct launch *l, struct cordon_er
 			reterr, CORDON_UNSUPPORTED,
 			"there is no pod image on this machine: build one with `make pod`, or name "
 			"its directory in CORDON_POD");
-	if (o->mode == GUEST_VALIDATE)
-		return err_set(reterr, CORDON_UNSUPPORTED,
-			       "validate pod commands with the guest sh");
+	int r = check_format(image, reterr);
+	if (r < 0)
+		return r;
 	if (view(l, image) < 0 || launch_env(l, "PATH", "/usr/bin:/bin:" POD_ADDED) < 0 ||
-	    (o->mode == GUEST_SCRIPT ? script(o, l) : session(o, l)) < 0)
+	    command_line(o, l) < 0)
 		return err_errno(reterr, ENOMEM, "the launch of the pod");
 	return 0;
 }

@@ -5,7 +5,6 @@
 #include "agent.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,18 +16,7 @@
 #include "image.h"
 #include "run.h"
 
-struct agent {
-	struct w2c_sys *process;
-	char *const *envp;
-	int host;     /* requests and answers */
-	int channel;  /* to the shell */
-	int denials;  /* from every process of the pod */
-	int shell_fd; /* a pidfd */
-	pid_t shell;
-	bool busy, restarted;
-	uint32_t id; /* of the command that runs */
-	char cwd[PATH_MAX];
-};
+enum { MAX_DEATHS = 5 };
 
 static int private_fd(const struct w2c_sys *p, int fd)
 {
@@ -56,8 +44,12 @@ __attribute__((noreturn)) static void become_shell(struct agent *a, int channel)
 
 	p->agent = getppid();
 	setsid();
-	close(a->host);
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	syscall(SYS_close_range, 3, p->fd_limit - 1, 0); /* the agent's own: none is the guest's */
 	close(a->denials);
+	if (p->fds[PRIVATE_AGENT] >= 0)
+		close(p->fds[PRIVATE_AGENT]); /* where requests came from */
 	p->fds[PRIVATE_AGENT] = channel;
 	p->session = getpid();
 	return_to(p, a->cwd);
@@ -66,7 +58,7 @@ __attribute__((noreturn)) static void become_shell(struct agent *a, int channel)
 	run_programs(p);
 }
 
-static int start_shell(struct agent *a)
+int agent_start(struct agent *a)
 {
 	int pair[2], theirs;
 
@@ -87,15 +79,12 @@ static int start_shell(struct agent *a)
 	return a->shell_fd < 0 ? -errno : 0;
 }
 
-static int answer(struct agent *a, uint32_t type, int status, const char *text)
+static void tell_done(struct agent *a, int status)
 {
-	struct agent_message head = { type, a->id, status, a->restarted ? AGENT_RESTARTED : 0 };
+	bool restarted = a->restarted;
 
-	if (type == AGENT_DONE) {
-		a->busy = false;
-		a->restarted = false;
-	}
-	return agent_send(a->host, &head, text, strlen(text), NULL);
+	a->busy = a->restarted = false;
+	a->front.done(a->front.arg, status, restarted, a->cwd);
 }
 
 static int on_shell_death(struct agent *a);
@@ -108,18 +97,24 @@ static int on_shell_message(struct agent *a)
 	/* All its ends are closed: it is dead, and the socket would stay readable for ever. */
 	if (r < 0 || !packet.head.type)
 		return on_shell_death(a);
+	for (int i = 0; i < 3; i++)
+		if (packet.fds[i] >= 0)
+			close(packet.fds[i]); /* it has none to give */
+	a->deaths = 0;
 	snprintf(a->cwd, sizeof a->cwd, "%.*s", PATH_MAX - 1, packet.payload);
-	if (packet.head.type == AGENT_DONE)
-		return answer(a, AGENT_DONE, packet.head.status, a->cwd);
 	/* A new shell's greeting is of no interest where a command waits for it already. */
-	return a->busy ? 0 : answer(a, AGENT_READY, 0, a->cwd);
+	if (packet.head.type == AGENT_DONE && a->busy)
+		tell_done(a, packet.head.status & 255);
+	else if (packet.head.type == AGENT_READY && !a->busy)
+		a->front.ready(a->front.arg, a->cwd);
+	return 0;
 }
 
 /* exec of something that ended, a kill, a trap, or the memory limit. */
 static int on_shell_death(struct agent *a)
 {
 	siginfo_t info = { 0 };
-	int r = 0, status;
+	int status;
 
 	if (waitid(P_PID, (id_t)a->shell, &info, WEXITED) || !info.si_pid)
 		return 0;
@@ -127,49 +122,12 @@ static int on_shell_death(struct agent *a)
 	close(a->channel);
 	close(a->shell_fd);
 	a->restarted = true;
+	a->channel = a->shell_fd = -1;
+	if (++a->deaths > MAX_DEATHS)
+		return -ECHILD;
 	if (a->busy)
-		r = answer(a, AGENT_DONE, status, a->cwd);
-	return r ? r : start_shell(a);
-}
-
-static int on_request(struct agent *a)
-{
-	static struct agent_packet packet;
-	int r = agent_receive(a->host, &packet);
-
-	if (r == -EMSGSIZE)
-		return answer(a, AGENT_REFUSED, 0, "command too large");
-	if (r < 0 || !packet.head.type)
-		return -EPIPE;
-	r = 0;
-	switch (packet.head.type) {
-	case AGENT_RUN:
-		if (a->busy || packet.fds[0] < 0 || packet.fds[1] < 0 || packet.fds[2] < 0) {
-			r = answer(a, AGENT_REFUSED, 0,
-				   a->busy ? "a command is running"
-					   : "three descriptors are needed");
-			break;
-		}
-		a->busy = true;
-		a->id = packet.head.id;
-		/* A shell that has just died: its death is answered next. */
-		agent_send(a->channel, &packet.head, packet.payload, packet.bytes, packet.fds);
-		break;
-	case AGENT_CANCEL:
-		if (a->busy)
-			kill(-a->shell, SIGKILL);
-		break;
-	case AGENT_PING:
-		a->id = a->busy ? a->id : packet.head.id;
-		r = answer(a, AGENT_PING, 0, "");
-		break;
-	default:
-		r = answer(a, AGENT_REFUSED, 0, "unknown request");
-	}
-	for (int i = 0; i < 3; i++)
-		if (packet.fds[i] >= 0)
-			close(packet.fds[i]);
-	return r;
+		tell_done(a, status);
+	return agent_start(a);
 }
 
 static int on_denial(struct agent *a)
@@ -180,18 +138,18 @@ static int on_denial(struct agent *a)
 	if (n <= 0)
 		return 0;
 	text[n] = 0;
-	return answer(a, AGENT_DENIED, 0, text);
+	a->front.denied(a->front.arg, text);
+	return 0;
 }
 
-static int open_denials(struct agent *a)
+int agent_open(struct agent *a)
 {
 	struct w2c_sys *p = a->process;
 	int pair[2];
 
-	if (p->fds[PRIVATE_DENIALS] >= 0) {
-		a->denials = -1;
+	a->channel = a->shell_fd = a->denials = -1;
+	if (p->fds[PRIVATE_DENIALS] >= 0)
 		return 0;
-	}
 	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		return -errno;
 	a->denials = private_fd(p, pair[0]);
@@ -199,41 +157,39 @@ static int open_denials(struct agent *a)
 	return 0;
 }
 
-/* Denials first: they come before the answer of the command that caused them. */
-static int serve_once(struct agent *a)
+int agent_run(struct agent *a, const char *text, size_t len, const int fds[3])
 {
-	struct pollfd fds[4] = { { .fd = a->denials, .events = POLLIN },
-				 { .fd = a->channel, .events = POLLIN },
-				 { .fd = a->shell_fd, .events = POLLIN },
-				 { .fd = a->host, .events = POLLIN } };
-	int r = 0;
+	const struct agent_message head = { .type = AGENT_RUN };
 
-	if (poll(fds, 4, -1) < 0)
-		return errno == EINTR ? 0 : -errno;
-	if (fds[0].revents & POLLIN)
-		return on_denial(a);
-	if (fds[1].revents & POLLIN)
-		r = on_shell_message(a);
-	else if (fds[2].revents & POLLIN)
-		r = on_shell_death(a);
-	else if (fds[3].revents)
-		r = on_request(a);
-	return r;
+	if (a->busy)
+		return -EBUSY;
+	if (len > AGENT_COMMAND_MAX)
+		return -EMSGSIZE;
+	a->busy = true;
+	/* A shell that has just died: its death is answered next. */
+	agent_send(a->channel, &head, text, len, fds);
+	return 0;
 }
 
-int agent_serve(struct w2c_sys *p, char *const *envp)
+void agent_signal(const struct agent *a, int signo)
 {
-	static struct agent a;
-	int r;
+	if (a->shell > 0)
+		kill(-a->shell, signo);
+}
 
-	a = (struct agent){ .process = p, .envp = envp, .host = p->fds[PRIVATE_AGENT] };
-	signal(SIGPIPE, SIG_IGN);
-	r = open_denials(&a);
-	if (!r)
-		r = start_shell(&a);
-	while (!r)
-		r = serve_once(&a);
-	if (a.shell > 0)
-		kill(-a.shell, SIGKILL);
-	return r == -EPIPE ? 0 : 125;
+void agent_poll(const struct agent *a, struct pollfd ret[AGENT_FDS])
+{
+	ret[0] = (struct pollfd){ .fd = a->denials, .events = POLLIN };
+	ret[1] = (struct pollfd){ .fd = a->channel, .events = POLLIN };
+	ret[2] = (struct pollfd){ .fd = a->shell_fd, .events = POLLIN };
+}
+
+/* Denials first: they come before the answer of the command that caused them. */
+int agent_attend(struct agent *a, const struct pollfd fds[AGENT_FDS])
+{
+	if (fds[0].revents & POLLIN)
+		return on_denial(a);
+	if (fds[1].revents & (POLLIN | POLLHUP))
+		return on_shell_message(a);
+	return fds[2].revents & POLLIN ? on_shell_death(a) : 0;
 }

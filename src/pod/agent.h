@@ -2,6 +2,7 @@
 #ifndef POD_AGENT_H
 #define POD_AGENT_H
 
+#include <poll.h>
 #include <stdint.h>
 
 #include "process.h"
@@ -31,8 +32,43 @@ enum agent_flag {
 
 #define AGENT_COMMAND_MAX 65536
 
+/* Who is told what happens. */
+struct agent_front {
+	void (*ready)(void *arg, const char *cwd); /* an idle shell waits for its first command */
+	void (*done)(void *arg, int status, bool restarted, const char *cwd);
+	void (*denied)(void *arg, const char *text); /* "exec NAME": before the command is done */
+	void *arg;
+};
+
+struct agent {
+	struct w2c_sys *process;
+	char *const *envp; /* of every shell */
+	struct agent_front front;
+	int channel;  /* to the shell */
+	int denials;  /* from every process of the pod */
+	int shell_fd; /* a pidfd */
+	pid_t shell;  /* and its process group; 0: none yet */
+	bool busy, restarted;
+	unsigned deaths; /* of shells that never said a word */
+	char cwd[PATH_MAX];
+};
+
+/* Makes what processes of the pod report through; before the first shell. */
+int agent_open(struct agent *a);
+/* Starts the shell. Its process has none of the descriptors that were open here. */
+int agent_start(struct agent *a);
+/* -EBUSY, or -EMSGSIZE; else the front is told when it is done. The descriptors stay ours. */
+int agent_run(struct agent *a, const char *text, size_t len, const int fds[3]);
+/* To all that the running command started in the shell's process group, the shell too. */
+void agent_signal(const struct agent *a, int signo);
+
+enum { AGENT_FDS = 3 };
+void agent_poll(const struct agent *a, struct pollfd ret[AGENT_FDS]);
+/* Attends to one event; 0 or a negative errno: the agent cannot go on. */
+int agent_attend(struct agent *a, const struct pollfd fds[AGENT_FDS]);
+
 /* Serves requests on the agent's descriptor until it closes; returns the exit status. */
-int agent_serve(struct w2c_sys *p, char *const *envp);
+int serve_requests(struct w2c_sys *p, char *const *envp);
 
 /* A message with its descriptors, which become the caller's. */
 struct agent_packet {

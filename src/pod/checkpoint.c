@@ -18,6 +18,9 @@
 #include "run.h"
 
 #define PAGE 4096u
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U
+#endif
 #define RED_ZONE 1024u /* below the saved stack pointer, of the frame that saves */
 
 /* All processes of a pod are forks of one, so addresses in it are the same in each: memory,
@@ -126,7 +129,8 @@ __attribute__((noreturn)) static void warm_up(struct w2c_sys *p)
 void checkpoint_make(struct w2c_sys *p)
 {
 	pid_t pid;
-	int made = (int)syscall(SYS_memfd_create, "pod", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int made = (int)syscall(SYS_memfd_create, "pod",
+				MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 
 	if (made < 0 || !image_find("python3"))
 		return;

@@ -119,7 +119,12 @@ int engine_open(uint64_t max_bytes)
 
 	engine.memory = reserve(ENGINE_RESERVE, PROT_NONE);
 	engine.tables = reserve(ENGINE_TABLES, PROT_NONE);
-	engine.stack = reserve(ENGINE_STACK_GUARD + ENGINE_STACK, PROT_READ | PROT_WRITE);
+	/* As a stack it counts as one: RLIMIT_DATA is for the guest's memory. */
+	engine.stack = mmap(NULL, ENGINE_STACK_GUARD + ENGINE_STACK, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK | MAP_GROWSDOWN,
+			    -1, 0);
+	if (engine.stack == MAP_FAILED)
+		return -1;
 	if (!ss.ss_sp || !engine.memory || !engine.tables || !engine.stack)
 		return -1;
 	if (mprotect(engine.stack, ENGINE_STACK_GUARD, PROT_NONE) || sigaltstack(&ss, NULL))

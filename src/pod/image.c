@@ -15,6 +15,7 @@
 
 #include "module.h"
 #include "path.h"
+#include "toolbox.h"
 
 #define MAX_WORDS 65536
 #define MAX_BYTES (2u << 20) /* of arguments and environment, as Linux has it */
@@ -69,6 +70,7 @@ int image_allow(struct w2c_sys *p, const char *list, const char **ret_unknown)
 	p->allowed = calloc(pod_command_count + 1, sizeof *p->allowed);
 	if (!p->allowed)
 		return -ENOMEM;
+	p->allowed_names = list;
 	while (*list) {
 		size_t n = strcspn(list, ",");
 		const struct command *command;
@@ -77,14 +79,12 @@ int image_allow(struct w2c_sys *p, const char *list, const char **ret_unknown)
 		snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), list);
 		command = image_find(name);
 		module = command ? NULL : module_by_name(p, name);
-		if (command) {
+		if (command)
 			p->allowed[command - pod_commands] = true;
-		} else if (module) {
+		else if (module)
 			module->is_allowed = true;
-		} else {
+		else
 			*ret_unknown = name;
-			return -ENOENT;
-		}
 		list += n + (list[n] == ',');
 	}
 	return 0;
@@ -286,6 +286,23 @@ static int64_t resolve(const struct w2c_sys *p, char *path, const struct command
 	}
 }
 
+/* What a path starts, where the policy lets it: a tool of the host or a command of the image. */
+static int64_t find_allowed(const struct w2c_sys *p, char *path, const struct command **ret,
+			    char *before[2 * MAX_SCRIPTS + 2])
+{
+	const char *tool = toolbox_find(p, path);
+	int64_t r;
+
+	if (tool) {
+		*ret = toolbox_command(tool);
+		return toolbox_is_allowed(p, tool) ? 0 : deny(p, tool);
+	}
+	r = resolve(p, path, ret, before);
+	if (!r && *ret && !is_allowed(p, *ret))
+		r = deny(p, (*ret)->name);
+	return r;
+}
+
 int64_t image_exec(struct w2c_sys *p, uint64_t path, uint64_t argv, uint64_t envp)
 {
 	char *before[2 * MAX_SCRIPTS + 4] = { 0 }, name[PATH_MAX];
@@ -299,9 +316,7 @@ int64_t image_exec(struct w2c_sys *p, uint64_t path, uint64_t argv, uint64_t env
 	if (!*word)
 		return -ENOENT;
 	snprintf(name, sizeof name, "%s", word);
-	r = resolve(p, name, &command, before);
-	if (!r && command && !is_allowed(p, command))
-		r = deny(p, command->name);
+	r = find_allowed(p, name, &command, before);
 	if (!r)
 		r = vector_copy(p, argv, before, before[0] ? 1 : 0, &args);
 	if (!r)

@@ -6,7 +6,8 @@
 
 /* Finds the files of the commands beneath the pod's root; 0 or a negative errno. */
 int image_open(struct w2c_sys *p);
-/* Lets only the commands of a comma-separated list be executed; -ENOENT names an unknown one. */
+/* Lets only the commands of a comma-separated list be executed, which stays the caller's; names one
+ * that the image does not have (it may be a tool of the host's). */
 int image_allow(struct w2c_sys *p, const char *list, const char **ret_unknown);
 const struct command *image_find(const char *name);
 /* execve: returns only where it fails. */

@@ -9,21 +9,23 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "../../guests/sh/check.h"
 #include "agent.h"
+#include "bridge.h"
 #include "checkpoint.h"
 #include "door.h"
 #include "engine.h"
 #include "image.h"
 #include "module.h"
+#include "path.h"
 #include "run.h"
 #include "seal.h"
+#include "syntax.h"
+#include "wall/format.h"
 
-#define PROC_MAGIC 0x9fa0
 #define MAX_FDS 1024
 #define OUR_FDS 16
 
@@ -32,10 +34,14 @@ struct options {
 	const char *commands; /* allowlist; NULL: all */
 	const char *modules;  /* a directory of added commands; NULL: none */
 	uint64_t memory;      /* bytes per process; 0: 4 GiB */
+	uint64_t files;       /* descriptors per process, ours among them; 0: as the kernel says */
 	int serve;            /* the agent's descriptor, or -1 */
 	int denials;          /* where refused commands are told, or -1 */
 	bool seal;            /* install the door's own filter */
 	bool warm;            /* start Python once and resume it from a snapshot */
+	/* 'W': be a session, speak docs/wire.md on descriptor 3 · 'T': be what sessions are forked
+	 * from · 'V': check the shell code on standard input, run nothing · 0: none of these */
+	char mode;
 };
 
 static int usage(FILE *to, int status)
@@ -46,10 +52,14 @@ static int usage(FILE *to, int status)
 	      "  --commands LIST  the only commands that may be executed\n"
 	      "  --modules DIR    commands added to the image's, as cordon pod add makes them\n"
 	      "  --memory BYTES   of one process\n"
+	      "  --files COUNT    open files of one process\n"
 	      "  --denials FD     a socket on which refused commands are reported\n"
 	      "  --seal           a system call filter with the door's own list\n"
 	      "  --warm           make a snapshot of a started Python first\n"
 	      "  --serve FD       be a session's agent: see docs/pod.md\n"
+	      "  --wire           be a session of cordon's: see docs/wire.md\n"
+	      "  --template       fork such sessions\n"
+	      "  --validate       check the shell code on standard input; run nothing\n"
 	      "  --list           print the commands of the image\n"
 	      "  --door           print the system calls a program may make, and why\n",
 	      to);
@@ -86,6 +96,8 @@ static int arrange_descriptors(struct w2c_sys *p, const struct options *o)
 		return -errno;
 	if (rl.rlim_cur > MAX_FDS)
 		rl.rlim_cur = MAX_FDS;
+	if (o->files && rl.rlim_cur > o->files)
+		rl.rlim_cur = o->files;
 	if (rl.rlim_cur < (rlim_t)2 * OUR_FDS)
 		return -EMFILE;
 	p->fd_limit = p->fd_soft = (int)rl.rlim_cur - OUR_FDS;
@@ -107,16 +119,18 @@ static int arrange_descriptors(struct w2c_sys *p, const struct options *o)
 		if (p->fds[i] < 0)
 			return -errno;
 	}
-	syscall(SYS_close_range, 3, p->fd_limit - 1, 0);
+	/* A template keeps what forking a session needs (guests/lib/fork.c). */
+	syscall(SYS_close_range,
+		o->mode == 'T'   ? INIT_FD_CGROUP
+		: o->mode == 'W' ? 4
+				 : 3,
+		p->fd_limit - 1, 0);
 	syscall(SYS_close_range, p->fd_limit + PRIVATE_COUNT, ~0u, 0);
 	return setrlimit(RLIMIT_NOFILE, &rl) ? -errno : 0;
 }
 
 static int enter_root(struct w2c_sys *p, const struct options *o)
 {
-	struct statfs fs;
-	struct stat st;
-
 	if (o->root) {
 		p->rooted = true;
 		if (!realpath(o->root, p->root))
@@ -126,8 +140,7 @@ static int enter_root(struct w2c_sys *p, const struct options *o)
 		if (chdir(o->root))
 			return -errno;
 	}
-	if (!statfs("/proc", &fs) && fs.f_type == PROC_MAGIC && !stat("/proc", &st))
-		p->proc_dev = st.st_dev;
+	path_find_proc(p);
 	return 0;
 }
 
@@ -138,10 +151,14 @@ static int parse(int argc, char **argv, struct options *o)
 		{ "commands", required_argument, NULL, 'c' },
 		{ "modules", required_argument, NULL, 'M' },
 		{ "memory", required_argument, NULL, 'm' },
+		{ "files", required_argument, NULL, 'f' },
 		{ "denials", required_argument, NULL, 'd' },
 		{ "serve", required_argument, NULL, 's' },
 		{ "seal", no_argument, NULL, 'S' },
 		{ "warm", no_argument, NULL, 'w' },
+		{ "wire", no_argument, NULL, 'W' },
+		{ "template", no_argument, NULL, 'T' },
+		{ "validate", no_argument, NULL, 'V' },
 		{ "list", no_argument, NULL, 'l' },
 		{ "door", no_argument, NULL, 'D' },
 		{ "help", no_argument, NULL, 'h' },
@@ -163,6 +180,9 @@ static int parse(int argc, char **argv, struct options *o)
 		case 'm':
 			o->memory = strtoull(optarg, NULL, 10);
 			break;
+		case 'f':
+			o->files = strtoull(optarg, NULL, 10);
+			break;
 		case 'd':
 			o->denials = (int)strtol(optarg, NULL, 10);
 			break;
@@ -175,6 +195,11 @@ static int parse(int argc, char **argv, struct options *o)
 		case 'w':
 			o->warm = true;
 			break;
+		case 'W':
+		case 'T':
+		case 'V':
+			o->mode = (char)c;
+			break;
 		case 'l':
 			exit(list_commands());
 		case 'D':
@@ -185,13 +210,13 @@ static int parse(int argc, char **argv, struct options *o)
 			return -EINVAL;
 		}
 	}
-	return optind < argc || o->serve >= 0 ? 0 : -EINVAL;
+	return optind < argc || o->serve >= 0 || o->mode ? 0 : -EINVAL;
 }
 
 /* Everything that needs the machine, before any code of the guest. */
 static int prepare(struct w2c_sys *p, const struct options *o)
 {
-	const char *unknown = "";
+	const char *unknown = NULL;
 	int r;
 
 	door_init();
@@ -210,11 +235,14 @@ static int prepare(struct w2c_sys *p, const struct options *o)
 	if (r)
 		return fail(o->modules, r);
 	r = o->commands ? image_allow(p, o->commands, &unknown) : 0;
-	if (r) {
+	if (r)
+		return fail("commands", r);
+	if (unknown && o->mode != 'W' && o->mode != 'T') {
 		fprintf(stderr, "cordon-pod: --commands: no such command: %s\n", unknown);
 		return 2;
 	}
-	prctl(PR_SET_DUMPABLE, 0);
+	if (o->mode != 'T') /* its sessions write their own id maps first */
+		prctl(PR_SET_DUMPABLE, 0);
 	return 0;
 }
 
@@ -231,10 +259,19 @@ int main(int argc, char **argv, char **envp)
 		return r;
 	if (o.warm)
 		checkpoint_make(&process);
+	if (o.mode == 'T')
+		return bridge_serve(&process, envp, template_serve(&process, bridge_take_token()),
+				    o.seal);
+	if (o.mode == 'W')
+		return bridge_serve(&process, envp, bridge_take_token(), o.seal);
 	if (o.seal && (r = seal_install()))
 		return fail("seccomp", r);
+	if (o.mode == 'V') {
+		syntax_use(&process);
+		return check_main();
+	}
 	if (o.serve >= 0)
-		return agent_serve(&process, envp);
+		return serve_requests(&process, envp);
 	r = image_choose(&process, argv[optind]);
 	if (r) {
 		fprintf(stderr, "cordon-pod: %s: %s\n", argv[optind], strerror(-r));

@@ -10,9 +10,13 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "signals.h"
+#include "toolbox.h"
+
+#define PROC_MAGIC 0x9fa0
 
 static int open_beneath(const struct w2c_sys *p, const char *path, int flags, int mode)
 {
@@ -166,13 +170,19 @@ static int place_parent(const struct w2c_sys *p, char *path, struct place *ret)
 int path_place(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, enum path_last last,
 	       struct place *ret)
 {
-	char full[PATH_MAX];
+	char full[PATH_MAX], link[32] = "";
 	int named, r = guest_path(p, at, &ret->path);
 
 	if (r)
 		return r;
 	ret->owned = -1;
-	ret->followed = false;
+	ret->path = toolbox_place(p, ret->path, link, &ret->followed);
+	if (ret->followed) {
+		ret->dirfd = AT_FDCWD;
+		memcpy(ret->buf, link, sizeof link);
+		ret->path = ret->buf;
+		return 0;
+	}
 	ret->dirfd = guest_int(dirfd) == AT_FDCWD ? AT_FDCWD : guest_fd(p, dirfd);
 	named = named_descriptor(p, ret->path);
 	if (named >= 0) {
@@ -198,6 +208,15 @@ void path_done(struct place *place)
 	if (place->owned >= 0)
 		close(place->owned);
 	place->owned = -1;
+}
+
+void path_find_proc(struct w2c_sys *p)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (!statfs("/proc", &fs) && fs.f_type == PROC_MAGIC && !stat("/proc", &st))
+		p->proc_dev = st.st_dev;
 }
 
 /* Of /proc a guest may read what describes processes, and nothing that reaches into one:
@@ -255,14 +274,39 @@ static int64_t admit(struct w2c_sys *p, int fd, int flags)
 	 O_SYNC | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME | O_PATH | __O_TMPFILE |        \
 	 O_LARGEFILE | 0100000)
 
+/* A descriptor of the guest's by its name. A socket or a pipe's other end cannot be opened anew;
+ * the same one then. */
+static int open_again(int named, int flags)
+{
+	char link[32];
+	int fd;
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", named);
+	fd = (int)signals_call(SYS_openat, AT_FDCWD, (long)link, flags & ~O_NOFOLLOW, 0, 0, 0);
+	if (fd != -ENXIO && fd != -ENOENT && fd != -EACCES)
+		return fd;
+	fd = fcntl(named, F_DUPFD, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_packages(const char *link, int flags)
+{
+	if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC))
+		return -EROFS;
+	return (int)signals_call(SYS_openat, AT_FDCWD, (long)link, flags & ~(O_NOFOLLOW | O_CREAT),
+				 0, 0, 0);
+}
+
 int64_t path_open(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int mode)
 {
-	char full[PATH_MAX];
+	char full[PATH_MAX], link[32];
 	const char *path;
+	bool is_link;
 	int base, fd, r = guest_path(p, at, &path);
 
 	if (r)
 		return r;
+	path = toolbox_place(p, path, link, &is_link);
 	if (flags & ~OPEN_FLAGS)
 		return -EINVAL;
 	/* O_PATH descriptors skip read permission but lead nowhere new; O_DIRECT and O_ASYNC are
@@ -273,15 +317,10 @@ int64_t path_open(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int
 		flags |= O_NOCTTY;
 	base = guest_int(dirfd) == AT_FDCWD ? AT_FDCWD : guest_fd(p, dirfd);
 	fd = named_descriptor(p, path);
-	if (fd >= 0) {
-		snprintf(full, sizeof full, "/proc/self/fd/%d", fd);
-		fd = (int)signals_call(SYS_openat, AT_FDCWD, (long)full, flags & ~O_NOFOLLOW, 0, 0,
-				       0);
-		/* A socket or a pipe's other end cannot be opened anew; the same one then. */
-		if (fd == -ENXIO || fd == -ENOENT || fd == -EACCES) {
-			fd = fcntl(named_descriptor(p, path), F_DUPFD, 0);
-			fd = fd < 0 ? -errno : fd;
-		}
+	if (is_link) {
+		fd = open_packages(path, flags);
+	} else if (fd >= 0) {
+		fd = open_again(fd, flags);
 	} else if (p->rooted && !is_device(p, path)) {
 		r = path[0] ? absolute(p, base, path, full) : -ENOENT;
 		if (r)

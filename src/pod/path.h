@@ -42,4 +42,7 @@ int path_open_read(const struct w2c_sys *p, const char *path);
 /* The current directory as the guest sees it; its length or a negative errno. */
 int path_cwd(const struct w2c_sys *p, char buf[PATH_MAX]);
 
+/* Looks where /proc is now: its files are the kernel's doors into processes. */
+void path_find_proc(struct w2c_sys *p);
+
 #endif

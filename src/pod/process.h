@@ -14,7 +14,15 @@
 #include "program.h"
 
 /* Descriptors of ours live above what the guest may name. */
-enum private_fd { PRIVATE_ROOT, PRIVATE_DENIALS, PRIVATE_AGENT, PRIVATE_NULL, PRIVATE_COUNT };
+enum private_fd {
+	PRIVATE_ROOT,
+	PRIVATE_DENIALS,
+	PRIVATE_AGENT,
+	PRIVATE_NULL,
+	PRIVATE_TOOLS,    /* to the session's agent, for calls of the host's tools */
+	PRIVATE_PACKAGES, /* what /usr/lib/python is */
+	PRIVATE_COUNT
+};
 
 struct vector { /* argv or envp: pointers into one block of strings */
 	char **at;
@@ -27,14 +35,16 @@ struct w2c_sys {
 	wasm_rt_memory_t *memory;
 	const struct command *command; /* what runs */
 	struct vector argv, envp;
-	int fd_limit;           /* guest descriptors are below */
-	int fd_soft;            /* new ones are below: the guest's own limit */
-	int fd_high;            /* the highest it has had: exec looks no further */
-	int fds[PRIVATE_COUNT]; /* ours, or -1 */
-	bool rooted;            /* paths resolve beneath fds[PRIVATE_ROOT], there is no wall */
-	char root[PATH_MAX];    /* its path, for taking it off again */
-	pid_t agent;            /* never signalled; 0: none */
-	bool *allowed;          /* per entry of pod_commands; NULL: all */
+	int fd_limit;              /* guest descriptors are below */
+	int fd_soft;               /* new ones are below: the guest's own limit */
+	int fd_high;               /* the highest it has had: exec looks no further */
+	int fds[PRIVATE_COUNT];    /* ours, or -1 */
+	bool rooted;               /* paths resolve beneath fds[PRIVATE_ROOT], there is no wall */
+	char root[PATH_MAX];       /* its path, for taking it off again */
+	pid_t agent;               /* never signalled; 0: none */
+	bool *allowed;             /* per entry of pod_commands; NULL: all */
+	const char *allowed_names; /* the list itself, for tools */
+	const char *tools;         /* names of the host's, each with its end, then an empty one */
 	uint64_t image_dev; /* the directory of commands: its device, and a file number per command
 			     */
 	uint64_t *image_ino;

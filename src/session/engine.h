@@ -20,6 +20,7 @@ struct engine {
 	struct box *box;
 	struct wire *wire; /* NULL: a script that speaks no wire */
 	int stdin_fd;      /* write end, non-blocking; -1: closed */
+	uint64_t stdin_written;
 	int stdout_fd, stderr_fd;
 	bool is_ready;
 	/* It lives in the template's namespaces and dies with it: a reference; NULL: cold. */

@@ -35,6 +35,8 @@ struct execution {
 	size_t in_left;
 	int in_fd;   /* source to be pumped; -1: none */
 	char *chunk; /* of it; NULL before the first */
+	/* The guest was told which bytes are this execution's: the pipe stays for the next. */
+	bool is_stdin_kept;
 };
 
 static char *copy_text(struct wire_text t)
@@ -73,6 +75,8 @@ static void take_result(struct execution *x, const struct wire_message *m)
 	take_warnings(r, m->warnings);
 	if (m->cwd.data)
 		session_note_cwd(x->session, m->cwd.data, m->cwd.len);
+	r->restarted = m->is_restarted;
+	v->told = copy_text(m->denials);
 	if (m->has_error) {
 		v->kind = copy_text(m->error.kind);
 		v->name = copy_text(m->error.name);
@@ -216,8 +220,9 @@ static void feed(struct execution *x, bool source_ready)
 		}
 		x->in += n;
 		x->in_left -= (size_t)n;
+		x->engine->stdin_written += (uint64_t)n;
 	}
-	if (x->in_left == 0 && x->in_fd < 0)
+	if (x->in_left == 0 && x->in_fd < 0 && !x->is_stdin_kept)
 		close_fdp(to);
 }
 
@@ -335,6 +340,17 @@ static void begin(struct execution *x)
 	x->in = o->stdin_bytes;
 	x->in_left = o->stdin_bytes ? o->stdin_len : 0;
 	x->in_fd = o->stdin_fd > 0 ? o->stdin_fd : -1;
+	x->is_stdin_kept = x->engine->kind == GUEST_KIND_POD && x->in_fd < 0;
+}
+
+/* The arguments of a script as a JSON array; NULL: none. */
+static char *args_text(const char *const *args)
+{
+	cleanup_json json_t *a = json_array();
+
+	for (; args && *args; args++)
+		json_array_append_new(a, json_string_lossy(*args, strlen(*args)));
+	return json_array_size(a) > 0 ? json_text(a, NULL) : NULL;
 }
 
 /* NULL: it is where it should be. */
@@ -357,7 +373,14 @@ static int send_code(struct execution *x, struct cordon_error **reterr)
 					.directory = where_to(x->session),
 					.is_validated = x->session->policy.validate &&
 							!o->skip_validation };
+	cleanup_free char *args = args_text(o->args);
 
+	if (x->engine->kind == GUEST_KIND_POD) {
+		message.args_json = args;
+		message.has_stdin = x->in_left > 0 || x->in_fd >= 0;
+		message.stdin_from = x->engine->stdin_written;
+		message.stdin_bytes = x->in_fd >= 0 ? 0 : x->in_left;
+	}
 	uint64_t calls = o->tool_calls ? o->tool_calls : x->session->policy.tool_calls;
 
 	desk_begin(x->session->desk, calls);

@@ -389,7 +389,7 @@ int cordon_run(const struct cordon_session_options *session,
 	if (r == 0)
 		r = refuse(s, opts, reterr);
 	if (r == 0)
-		r = (s->kind == GUEST_KIND_SH || s->kind == GUEST_KIND_POD) && !opts->context_json
+		r = s->kind == GUEST_KIND_SH && !opts->context_json
 			    ? start_script(s, opts, reterr)
 			    : session_start_engine(s, reterr);
 	if (r == 0)

@@ -12,6 +12,8 @@
 
 #include "base/str.h"
 
+enum { MAX_TOLD = 64 };
+
 void evidence_begin(struct evidence *v, struct engine *e)
 {
 	*v = (struct evidence){ 0 };
@@ -27,6 +29,7 @@ void evidence_done(struct evidence *v)
 	free(v->kind);
 	free(v->name);
 	free(v->message);
+	free(v->told);
 	*v = (struct evidence){ 0 };
 }
 
@@ -131,6 +134,48 @@ static void exception(const struct evidence *v, struct engine *e, const struct p
 	r->exit_code = 1;
 }
 
+/* What a pod's door refused. The runtime tells what was tried; the words are ours. */
+static void add_door_denial(const json_t *told, struct cordon_result *r)
+{
+	static const struct {
+		const char *said, *operation, *rule, *remedy;
+	} table[] = {
+		{ "exec", "execute", "only the commands of the policy may be executed",
+		  "commands: name the program in the policy" },
+		{ "connect", "connect", "only the session's own gateway can be reached",
+		  "network.allow: name the host in the policy, and use the proxy" },
+		{ "socket", "socket", "there is no network",
+		  "network.allow: name the host in the policy" },
+	};
+	const char *said = json_string_value(json_object_get(told, "operation"));
+	const char *target = json_string_value(json_object_get(told, "target"));
+
+	for (size_t i = 0; said && target && i < sizeof(table) / sizeof(*table); i++)
+		if (str_eq(said, table[i].said))
+			json_array_append_new(
+				result_array(&r->denials),
+				json_pack("{s:s, s:o, s:s, s:s, s:s, s:i}", "operation",
+					  table[i].operation, "target",
+					  json_string_lossy(target, strnlen(target, 256)), "layer",
+					  "door", "rule", table[i].rule, "remedy", table[i].remedy,
+					  "count", 1));
+}
+
+static void door_denials(const struct evidence *v, struct cordon_result *r)
+{
+	cleanup_json json_t *all = NULL;
+	size_t i;
+	json_t *d;
+
+	if (!v->told || json_parse(v->told, strlen(v->told), 0, &all, NULL) < 0)
+		return;
+	json_array_foreach(all, i, d)
+	{
+		if (i < MAX_TOLD)
+			add_door_denial(d, r);
+	}
+}
+
 static void denials(const struct evidence *v, struct engine *e, struct cordon_result *r)
 {
 	json_t *all = box_denials(e->box, v->denials_before);
@@ -138,6 +183,8 @@ static void denials(const struct evidence *v, struct engine *e, struct cordon_re
 	if (all && json_array_size(all) > 0)
 		json_array_extend(result_array(&r->denials), all);
 	json_decref(all);
+	if (e->kind == GUEST_KIND_POD)
+		door_denials(v, r);
 }
 
 static const char *seconds(uint64_t ms, char *text, size_t size)
@@ -206,14 +253,14 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 		kind = "file_size";
 	else if (r->exit_code == 128 + SIGXCPU)
 		kind = "cpu";
-	else if (r->exit_code == 126)
+	else if (r->exit_code == 126 && (!e->wire || r->denials))
 		kind = "denied";
 	else if (e->counted.pids_refused > v->before.pids_refused ||
 		 (cgroup_pids_peak(box_cgroup(e->box)) >= p->processes))
 		kind = "processes";
 	else if (is_full(e))
 		kind = "disk";
-	if (r->exit_code == 126)
+	if (r->exit_code == 126 && !e->wire) /* a session tells by itself */
 		add_command_denial(v, p, r);
 	(void)result_fail(r, kind, "exited with status %d", r->exit_code);
 }
@@ -258,17 +305,27 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 		r->success = true;
 }
 
-/* The code ended with a status of its own. */
-static void exited(const struct evidence *v, struct cordon_result *r)
+/* The code of a guest that lives on ended with a status of its own. */
+static void said_status(const struct evidence *v, struct engine *e, const struct policy *p,
+			struct cordon_result *r)
 {
 	r->exit_code = v->exit_code;
 	r->success = v->exit_code == 0;
-	if (v->exit_code != 0 && str_eq(v->kind, "syntax"))
+	if (r->success)
+		return;
+	cgroup_read(box_cgroup(e->box), &e->counted);
+	if (str_eq(v->kind, "syntax"))
 		(void)result_fail(r, "syntax", "%s: %s", v->name ? v->name : "SyntaxError",
 				  v->message ? v->message : "the code is broken");
-	else if (v->exit_code != 0)
-		(void)result_fail(r, v->exit_code == 126 && r->denials ? "denied" : "exception",
-				  "exited with status %d", v->exit_code);
+	else if (e->counted.oom_kills > v->before.oom_kills)
+		(void)result_fail(r, "memory",
+				  "a process was killed: the memory limit of %llu bytes was "
+				  "reached",
+				  (unsigned long long)p->memory_bytes);
+	else if (e->kind == GUEST_KIND_SH || e->kind == GUEST_KIND_POD)
+		bad_status(v, e, p, r);
+	else
+		(void)result_fail(r, "exception", "exited with status %d", v->exit_code);
 }
 
 void verdict_reach(const struct evidence *v, struct engine *e, const struct policy *p,
@@ -298,7 +355,7 @@ void verdict_reach(const struct evidence *v, struct engine *e, const struct poli
 	} else if (!v->has_result) {
 		death(v, e, p, r);
 	} else if (v->has_exit_code) {
-		exited(v, r);
+		said_status(v, e, p, r);
 	} else if (v->ok) {
 		r->success = true;
 	} else {

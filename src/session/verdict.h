@@ -17,6 +17,7 @@ struct evidence {
 	bool ok, has_exit_code;
 	int exit_code;
 	char *kind, *name, *message;
+	char *told; /* what its runtime was asked and refused, as a JSON array; NULL: nothing */
 	const char *err_text; /* stderr as far as it was kept; borrowed */
 	/* Counters before the execution. */
 	struct cgroup_counts before;

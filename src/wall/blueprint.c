@@ -294,12 +294,12 @@ const void *blueprint_filter(enum launch_filter guest, bool network, enum plan_f
 	{                                                                                          \
 		{ { filter_##g##_whole_0, sizeof(filter_##g##_whole_0) },                          \
 		  { filter_##g##_template_0, sizeof(filter_##g##_template_0) },                    \
-		  { filter_final_0, sizeof(filter_final_0) } },                                    \
+		  { filter_##g##_final_0, sizeof(filter_##g##_final_0) } },                        \
 		{                                                                                  \
 			{ filter_##g##_whole_1, sizeof(filter_##g##_whole_1) },                    \
 				{ filter_##g##_template_1, sizeof(filter_##g##_template_1) },      \
 			{                                                                          \
-				filter_final_1, sizeof(filter_final_1)                             \
+				filter_##g##_final_1, sizeof(filter_##g##_final_1)                 \
 			}                                                                          \
 		}                                                                                  \
 	}

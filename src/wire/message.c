@@ -22,6 +22,8 @@ enum field {
 	FIELD_ERROR,
 	FIELD_EXIT_CODE,
 	FIELD_WARNINGS,
+	FIELD_DENIALS,
+	FIELD_RESTARTED,
 	FIELD_VERSION,
 	FIELD_TOKEN,
 	FIELD_GUEST,
@@ -39,6 +41,7 @@ static const char *const field_names[FIELD_COUNT] = {
 	[FIELD_NAME] = "name",         [FIELD_OK] = "ok",
 	[FIELD_VALUE] = "value",       [FIELD_TEXT] = "text",
 	[FIELD_ERROR] = "error",       [FIELD_EXIT_CODE] = "exit_code",
+	[FIELD_DENIALS] = "denials",   [FIELD_RESTARTED] = "restarted",
 	[FIELD_VERSION] = "version",   [FIELD_TOKEN] = "token",
 	[FIELD_GUEST] = "guest",       [FIELD_LANGUAGE] = "language",
 	[FIELD_TEMPLATE] = "template", [FIELD_WARNINGS] = "warnings",
@@ -221,6 +224,23 @@ static int parse_exit_code(const struct scan_member *m, struct wire_message *ret
 	return 0;
 }
 
+/* What the runtime has to tell beside the result: denials, a lost state, a directory, advice. */
+static int parse_account(const struct scan_member *m, struct wire_message *ret,
+			 struct cordon_error **reterr)
+{
+	struct scan_slice denials = m[FIELD_DENIALS].value, restarted = m[FIELD_RESTARTED].value;
+
+	if (denials.data && *denials.data != '[')
+		return malformed(reterr, FIELD_DENIALS, "an array");
+	if (restarted.data && !scan_get_bool(restarted, &ret->is_restarted))
+		return malformed(reterr, FIELD_RESTARTED, "true or false");
+	if (denials.data)
+		ret->denials = take_raw(denials);
+	if (m[FIELD_WARNINGS].value.data)
+		ret->warnings = take_raw(m[FIELD_WARNINGS].value);
+	return take_optional(m, FIELD_CWD, &ret->cwd, reterr);
+}
+
 static int parse_result(const struct scan_member *m, struct wire_message *ret,
 			struct cordon_error **reterr)
 {
@@ -234,8 +254,6 @@ static int parse_result(const struct scan_member *m, struct wire_message *ret,
 	r = parse_exit_code(m, ret, reterr);
 	if (r >= 0)
 		r = take_optional(m, FIELD_TEXT, &ret->text, reterr);
-	if (r >= 0)
-		r = take_optional(m, FIELD_CWD, &ret->cwd, reterr);
 	if (r < 0)
 		return r;
 	if (error.data && !scan_is_null(error)) {
@@ -247,11 +265,10 @@ static int parse_result(const struct scan_member *m, struct wire_message *ret,
 	}
 	if (!ret->ok && !ret->has_error && !ret->has_exit_code)
 		return malformed(reterr, FIELD_ERROR, "an object");
-	if (m[FIELD_VALUE].value.data)
+	r = parse_account(m, ret, reterr);
+	if (r >= 0 && m[FIELD_VALUE].value.data)
 		ret->value = take_raw(m[FIELD_VALUE].value);
-	if (m[FIELD_WARNINGS].value.data)
-		ret->warnings = take_raw(m[FIELD_WARNINGS].value);
-	return 0;
+	return r;
 }
 
 static int scan_fields(char *line, size_t len, struct scan_member *m, struct wire_text *ret_type,

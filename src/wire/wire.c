@@ -370,6 +370,22 @@ int wire_send_line(struct wire *w, const char *line, size_t len, struct cordon_e
 	return finish(w, reterr);
 }
 
+static void add_stdin(struct queue *q, const struct wire_execute *x)
+{
+	if (!x->has_stdin)
+		return;
+	queue_add_text(q, ",\"stdin\":");
+	if (x->stdin_bytes == 0) {
+		queue_add_text(q, "true");
+		return;
+	}
+	queue_add_text(q, "{\"from\":");
+	queue_add_uint(q, x->stdin_from);
+	queue_add_text(q, ",\"bytes\":");
+	queue_add_uint(q, x->stdin_bytes);
+	queue_add_text(q, "}");
+}
+
 int wire_send_execute(struct wire *w, const struct wire_execute *x, struct cordon_error **reterr)
 {
 	struct queue *q = &w->out;
@@ -396,6 +412,11 @@ int wire_send_execute(struct wire *w, const struct wire_execute *x, struct cordo
 	}
 	if (x->is_validated)
 		queue_add_text(q, ",\"validate\":true");
+	if (x->args_json) {
+		queue_add_text(q, ",\"args\":");
+		queue_add_json(q, x->args_json, strlen(x->args_json));
+	}
+	add_stdin(q, x);
 	queue_add_text(q, "}");
 	return finish(w, reterr);
 }

@@ -70,6 +70,8 @@ struct wire_message {
 	bool ok, has_error, has_exit_code;
 	int exit_code; /* 0..255 */
 	struct wire_error error;
+	struct wire_text denials; /* result: a checked JSON array; absent: none */
+	bool is_restarted;        /* result: what the language kept between executions is gone */
 	struct wire_text guest, language; /* hello */
 	bool is_template;                 /* hello */
 };
@@ -128,6 +130,11 @@ struct wire_execute {
 	const char *env_json;     /* the same */
 	const char *directory;    /* go there first; NULL: stay */
 	bool is_validated;        /* asks for advice about the code */
+	const char *args_json;    /* a JSON array in one line: arguments of a script; NULL: none */
+	/* Standard input of this execution alone, out of the session's one pipe (pod). */
+	bool has_stdin;       /* else it is at its end */
+	uint64_t stdin_from;  /* which byte of the pipe is its first */
+	uint64_t stdin_bytes; /* 0: the pipe itself, up to its end */
 };
 int wire_send_execute(struct wire *w, const struct wire_execute *x, struct cordon_error **reterr);
 /* json: one checked value; its line ends become spaces. */

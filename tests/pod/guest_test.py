@@ -1,0 +1,261 @@
+#!/usr/bin/python3
+# tests/pod/guest_test.py - the pod as a guest, through the front door: sessions, tools, limits, files.
+"""usage: guest_test.py [--user] [GROUP...]   (TAP; $CORDON is the program, $CORDON_POD the image)
+
+--user: as an ordinary user, with copies that such a user can reach; started by root.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.environ.get("CORDON_CLIENT") or os.path.join(HERE, "..", "..", "clients", "python"))
+import cordon  # noqa: E402
+
+count = failed = 0
+
+
+def check(what, ok, note=""):
+    global count, failed
+    count += 1
+    failed += not ok
+    print("%s %d - %s%s" % ("ok" if ok else "not ok", count, what, "" if ok else "  # %s" % (note,)))
+    sys.stdout.flush()
+
+
+def opened(**options):
+    policy = options.pop("policy", {})
+    return cordon.Session("pod", policy=policy, **options)
+
+
+def gives(s, code, out=None, status=0, kind=None, err=None, what=None, **options):
+    r = s.execute(code, **options)
+    ok = r.exit_code == status and r.error_kind == kind
+    ok = ok and (out is None or r.stdout == out) and (err is None or err in r.stderr)
+    check(what or code.split("\n")[0][:70], ok, (r.exit_code, r.error_kind, r.stdout[:300], r.stderr[:300], r.error))
+    return r
+
+
+def refused(what, words, fn, *args, **options):
+    try:
+        fn(*args, **options)
+        check(what, False, "was not refused")
+    except cordon.CordonError as e:
+        check(what, words in str(e), str(e))
+
+
+# ---- state, exits, syntax, stdin, context, history
+
+def sessions():
+    s = opened()
+    gives(s, "x=5; f() { echo f$1; }; alias al='echo aliased'; cd /tmp; export E=env")
+    gives(s, "echo $x; f 1; al; pwd; printenv E", "5\nf1\naliased\n/tmp\nenv\n")
+    gives(s, "(exit 3)", "", 3, "exception")
+    gives(s, "echo $?", "3\n")
+    for bad in ("if true; then", "(", "for", "echo 'open", "case x in"):
+        gives(s, bad, "", 2, "syntax", what="VAL-02: " + bad)
+    gives(s, "exit 2", "", 2, "exception", what="a status of 2 is no syntax error")
+    gives(s, "echo alive $x", "alive 5\n")
+    gives(s, "exit 4", "", 4, "exception")
+    gives(s, "set -e; false; echo never", "", 1, "exception")
+    gives(s, "set +e; set -u; echo $undefined", "", 1, "exception")
+    gives(s, "set +u; exec echo replaced", "replaced\n")
+    gives(s, "trap 'echo bye' EXIT; exit 1", "bye\n", 1, "exception")
+    gives(s, "trap 'echo usr1' USR1; kill -USR1 $$; echo done", "usr1\ndone\n")
+    gives(s, "echo $x", "5\n", what="variables outlive all of it")
+    r = gives(s, "kill -9 $$", "", 137, "exception")
+    check("a killed shell is said to be a new one", r.restarted, r)
+    gives(s, "echo ${x-unset}; pwd", "unset\n/tmp\n", what="and is one, in its directory")
+    gives(s, "kill -SEGV $$", None, 139, "exception")
+    gives(s, "echo still here", "still here\n")
+    gives(s, "cat; echo end", "given\nend\n", stdin="given\n", what="stdin of one execution")
+    gives(s, "cat", "", what="none for the next")
+    gives(s, "read line; echo $line", "one\n", stdin="one\n" + "two\n" * 100000, what="stdin that is not read to its end")
+    gives(s, "cat", "three\n", stdin="three\n", what="what was left is not the next one's")
+    big = "z" * 3_000_000
+    gives(s, "wc -c", "3000000\n", stdin=big, what="3 MB of stdin")
+    gives(s, 'echo "$name|${list[1]}|${map[k]}|$n|$none|${#big}"', "a b'c|y z|v|1.5||200000\n",
+          context={"name": "a b'c", "list": ["x", "y z"], "map": {"k": "v"}, "n": 1.5, "none": None, "big": "b" * 200000},
+          what="context: strings, lists, maps, numbers, 200 kB")
+    gives(s, "echo $?; (exit 7)", "0\n", 7, "exception", context={"q": 1})
+    gives(s, "echo $?", "7\n", context={"q": 2}, what="context leaves $? alone")
+    refused_context = s.execute("echo x", context={"not a name": 1})
+    check("a name that is none is refused", refused_context.error_kind is not None and not refused_context.stdout)
+    s.setenv("MY_VAR", "hello")
+    gives(s, "printenv MY_VAR; bash -c 'echo $MY_VAR'", "hello\nhello\n", what="ENV-04: setenv")
+    refused("ENV-04: a bad name", "Invalid environment variable name", s.setenv, "1x", "v")
+    s.setenv("MY_VAR", None)
+    gives(s, "printenv MY_VAR", "", 1, "exception")
+    gives(s, "history -c")
+    gives(s, "echo one >/dev/null")
+    gives(s, "history | sed 's/^ *[0-9]* *//'", "echo one >/dev/null\nhistory | sed 's/^ *[0-9]* *//'\n",
+          what="history, without what goes before a command", context={"v": 1})
+    gives(s, "export BIG=$(head -c 9000 /dev/zero | tr '\\0' x); echo once >> /tmp/log; cat /tmp/log", "once\n", what="ENV-05")
+    chunks = []
+    start = time.monotonic()
+    s.execute("echo first; sleep 1; echo second", on_stdout=lambda d: chunks.append((time.monotonic() - start, d)))
+    check("STR-04: streams as it is written", len(chunks) == 2 and chunks[1][0] - chunks[0][0] > 0.8, chunks)
+    gives(s, "sleep 60 & echo started", "started\n", what="a background job does not hold the answer")
+    gives(s, "jobs | wc -l; kill %1", "1\n")
+    s.restart()
+    gives(s, "echo ${E-unset}; cat /tmp/log", "unset\nonce\n", what="restart: files stay, variables go")
+    s.close()
+    refused("a closed session", "not running", s.execute, "echo x")
+    s = opened(env={"MINE": "yes"})
+    gives(s, "echo $MINE; env | grep -c CORDON", "yes\n0\n", 1, "exception", what="env of the session, nothing of Cordon's")
+    s.close()
+    check("validate: good code", cordon.validate("if true; then echo x; fi", guest="pod")["valid"])
+    bad = cordon.validate("if true; then", guest="pod")
+    check("validate: bad code", not bad["valid"] and "syntax error" in bad["error"], bad)
+    warned = cordon.validate("echo x; curl http://x", guest="pod")
+    check("validate: warns", warned["valid"] and warned["warnings"], warned)
+
+
+# ---- tools as commands
+
+def greet(args, stdin):
+    return {"stdout": "hello from extension\n", "exit_code": 0}
+
+
+def upper(args, stdin):
+    return {"stdout": stdin.upper() if isinstance(stdin, str) else stdin}
+
+
+def show(args, stdin):
+    return {"stdout": repr(args) + "\n"}
+
+
+def fail(args, stdin):
+    return {"stderr": "oops\n", "exit_code": 1}
+
+
+def boom(args, stdin):
+    raise RuntimeError("boom")
+
+
+def add(a: float, b: float) -> float:
+    """Adds two numbers."""
+    return a + b
+
+
+def size(args, stdin):
+    return {"stdout": "%d\n" % len(stdin)}
+
+
+TOOLS = [cordon.Tool(f, f.__name__, "The command %s." % f.__name__, command=True,
+                     category="search" if f is greet else "text") for f in (greet, upper, show, fail, boom, size)]
+TOOLS.append(cordon.Tool(add, python_package={"__init__.py": "from cordon import call\n\ndef plus(a, b):\n    return call('add', a=a, b=b)\n"}))
+
+
+def tools():
+    s = opened(tools=TOOLS, policy={"message_bytes": 8 << 20})
+    gives(s, "greet", "hello from extension\n", what="EXT-01")
+    gives(s, "show foo 'b ar'", "['foo', 'b ar']\n", what="EXT-02")
+    gives(s, "echo hello | upper", "HELLO\n", what="EXT-03")
+    gives(s, "head -c 5000000 /dev/zero | tr '\\0' a | upper | tr -d A | wc -c", "0\n", what="EXT-04: 5 MB in the middle of a pipe")
+    gives(s, "greet > /tmp/out.txt; cat /tmp/out.txt", "hello from extension\n", what="EXT-05")
+    gives(s, "fail && echo never", "", 1, "exception", "oops", what="EXT-06")
+    gives(s, "boom", "", 1, "exception", "boom: boom", what="EXT-07")
+    gives(s, "greet --help | head -1", "The command greet.\n", what="EXT-08")
+    gives(s, "which greet; type -t greet; command -v add", "/usr/bin/greet\nfile\n/usr/bin/add\n", what="EXT-09")
+    r = gives(s, "extensions list", what="EXT-10: list")
+    check("EXT-10: all of them", all(t.name in r.stdout for t in TOOLS), r.stdout)
+    gives(s, "extensions list --category search | wc -l", "1\n", what="EXT-10: category")
+    gives(s, "extensions list --json | jq -r '.[].name' | sort | head -1", "add\n", what="EXT-10: json")
+    gives(s, "extensions info greet | head -1", "greet: The command greet.\n", what="EXT-10: info")
+    gives(s, "extensions info nope", "", 1, "exception", "unknown extension", what="EXT-10: unknown")
+    gives(s, "extensions bad", "", 1, "exception", what="EXT-10: usage")
+    gives(s, "add 2 3; add --a=1 --b 2.5", "5\n3.5\n", what="typed arguments, by place and by name")
+    gives(s, "add hello 3", "", 1, "exception", "must be numeric", what="TOOL-06")
+    gives(s, "add 1 2 3", "", 1, "exception", "Unexpected", what="TOOL-08")
+    gives(s, "x=$(greet); echo \"[$x]\"; greet | greet; printf '1\\n2\\n' | xargs -n1 show",
+          "[hello from extension]\nhello from extension\n['1']\n['2']\n", what="in substitutions, pipes and xargs")
+    gives(s, "find /etc/hostname -exec show {} ';'; bash -c greet; env -i /usr/bin/greet",
+          "['/etc/hostname']\nhello from extension\nhello from extension\n", what="from find -exec, a second shell and env -i")
+    gives(s, "python3 -c 'import subprocess; print(subprocess.check_output([\"upper\"], input=b\"x\"))'", "b'X'\n",
+          what="from Python's subprocess")
+    gives(s, "python3 -c 'import add; print(add.plus(2, 3), add.__file__)'", "5 /usr/lib/python/add/__init__.py\n",
+          what="a tool's Python package")
+    gives(s, "python3 -c 'import codepod_ext as c; print(c.is_extension(\"greet\"), c.call(\"greet\")[\"stdout\"], end=\"\")'",
+          "True hello from extension\n", what="codepod_ext")
+    gives(s, "echo x > /usr/lib/python", None, 1, "exception", what="the packages cannot be changed")
+    gives(s, "for i in {1..20}; do greet & done | wc -l; wait", "20\n", what="20 calls at once")
+    r = s.execute("for i in 1 2 3; do add 1 1; done", tool_calls=2)
+    check("TOOL-15: a budget of calls", r.stdout == "2\n2\n" and "Maximum tool calls" in r.stderr, (r.stdout, r.stderr))
+    gives(s, "add 1 1", "2\n", what="TOOL-16: and the session goes on")
+    gives(s, "cp /usr/bin/greet /tmp/g; /tmp/g", "", 126, "exception", what="a copy of a tool is none")
+    child = s.fork()
+    gives(child, "greet", "hello from extension\n", what="EXT-12: in a fork")
+    child.close()
+    s.close()
+    s = opened(tools=TOOLS, policy={"commands": ["bash", "cat", "greet"]})
+    gives(s, "greet | cat", "hello from extension\n", what="EXT-11: an allowed one")
+    r = gives(s, "echo secret | upper", "", 126, "denied", "not allowed", what="EXT-11: one that is not, in a pipe")
+    check("EXT-11: is told", [d.target for d in r.denials] == ["upper"], r.denials)
+    s.close()
+    s = opened()
+    gives(s, "extensions list", "", what="no tools: an empty list")
+    gives(s, "greet", "", 127, "exception", what="no tools: not found")
+    s.close()
+
+
+# ---- denials
+
+def denials():
+    s = opened(policy={"commands": ["bash", "echo", "cat"]})
+    r = gives(s, "cat /etc/passwd | grep root", "", 126, "denied", "grep: tool not allowed by security policy")
+    check("AUD-07: layer, rule and remedy", [(d.operation, d.target, d.layer) for d in r.denials] == [("execute", "grep", "door")]
+          and "commands" in r.denials[0].remedy, r.denials)
+    r = gives(s, "echo $(grep x /etc/passwd)", "\n", what="ADV-01: substitution")
+    check("AUD-09: told though it failed quietly", len(r.denials) == 1, r.denials)
+    r = gives(s, "grep x f 2>/dev/null; sort f 2>/dev/null; echo done", "done\n")
+    check("AUD-09: told though hidden", sorted(d.target for d in r.denials) == ["grep", "sort"], r.denials)
+    r = gives(s, "echo 'x: tool not allowed by security policy' >&2", "")
+    check("AUD-08: no denial by a forged line", not r.denials, r.denials)
+    for name in ("curl", "wget", "sort"):
+        gives(s, name + " http://x", "", 126, "denied", what="ADV-02: " + name)
+    r = gives(s, "echo fine", "fine\n")
+    check("denials are of one execution", not r.denials, r.denials)
+    child = s.fork()
+    gives(child, "grep x /etc/passwd", "", 126, "denied", what="SNP-04: a fork has the same list")
+    child.close()
+    s.close()
+
+
+GROUPS = {f.__name__: f for f in (sessions, tools, denials)}
+
+def as_user(groups):
+    where = tempfile.mkdtemp()
+    try:
+        os.chmod(where, 0o755)
+        shutil.copy(os.environ["CORDON"], where + "/cordon")
+        shutil.copytree(image(), where + "/pod", symlinks=True)
+        shutil.copytree(os.path.dirname(cordon.__file__), where + "/client/cordon")
+        shutil.copy(os.path.abspath(__file__), where + "/test.py")
+        env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8", "CORDON": where + "/cordon",
+               "CORDON_POD": where + "/pod", "CORDON_CLIENT": where + "/client"}
+        user = ["setpriv", "--reuid", "64999", "--regid", "64999", "--clear-groups"] if os.geteuid() == 0 else []
+        return subprocess.call(user + [sys.executable, where + "/test.py", *groups], env=env, cwd="/")
+    finally:
+        shutil.rmtree(where)
+
+
+def image():
+    return os.environ.get("CORDON_POD") or os.path.join(os.path.dirname(os.environ["CORDON"]), "pod")
+
+
+if __name__ == "__main__":
+    if not os.access(image() + "/bin/cordon-pod", os.X_OK):
+        print("1..0 # skip there is no pod image: make pod")
+        sys.exit(0)
+    if "--user" in sys.argv:
+        sys.exit(as_user([a for a in sys.argv[1:] if a != "--user"]))
+    for name in sys.argv[1:] or GROUPS:
+        print("# --- " + name)
+        GROUPS[name]()
+    print("1..%d" % count)
+    print("# %d of %d failed" % (failed, count))
+    sys.exit(bool(failed))
