@@ -26,6 +26,13 @@ static int workspace_of(struct cordon_session *s, struct workspace **ret,
 	return 0;
 }
 
+/* A workspace under a name is saved a while after every change of it. */
+static int touched(struct cordon_session *s, int r)
+{
+	persist_touch(s->persist);
+	return r;
+}
+
 int cordon_file_read(struct cordon_session *s, const char *path, char **ret, size_t *ret_len,
 		     struct cordon_error **reterr)
 {
@@ -50,7 +57,7 @@ int cordon_file_write(struct cordon_session *s, const char *path, const void *by
 	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
-	return r < 0 ? r : workspace_write(ws, path, bytes, len, reterr);
+	return r < 0 ? r : touched(s, workspace_write(ws, path, bytes, len, reterr));
 }
 
 int cordon_file_append(struct cordon_session *s, const char *path, const void *bytes, size_t len,
@@ -59,7 +66,7 @@ int cordon_file_append(struct cordon_session *s, const char *path, const void *b
 	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
-	return r < 0 ? r : workspace_append(ws, path, bytes, len, reterr);
+	return r < 0 ? r : touched(s, workspace_append(ws, path, bytes, len, reterr));
 }
 
 int cordon_file_stat(struct cordon_session *s, const char *path, struct cordon_file_info *ret,
@@ -86,7 +93,7 @@ int cordon_file_mkdir(struct cordon_session *s, const char *path, bool parents,
 	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
-	return r < 0 ? r : workspace_mkdir(ws, path, parents, reterr);
+	return r < 0 ? r : touched(s, workspace_mkdir(ws, path, parents, reterr));
 }
 
 int cordon_file_move(struct cordon_session *s, const char *from, const char *to,
@@ -95,7 +102,7 @@ int cordon_file_move(struct cordon_session *s, const char *from, const char *to,
 	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
-	return r < 0 ? r : workspace_move(ws, from, to, reterr);
+	return r < 0 ? r : touched(s, workspace_move(ws, from, to, reterr));
 }
 
 int cordon_file_remove(struct cordon_session *s, const char *path, bool recursive,
@@ -104,7 +111,7 @@ int cordon_file_remove(struct cordon_session *s, const char *path, bool recursiv
 	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
-	return r < 0 ? r : workspace_remove(ws, path, recursive, reterr);
+	return r < 0 ? r : touched(s, workspace_remove(ws, path, recursive, reterr));
 }
 
 char *session_state_text(const struct cordon_session *s)
@@ -204,7 +211,7 @@ int cordon_snapshot_restore(struct cordon_session *s, const char *name,
 	if (r == 0)
 		session_take_state(s, state);
 	session_let_go(s);
-	return r;
+	return touched(s, r);
 }
 
 int cordon_snapshot_remove(struct cordon_session *s, const char *name, struct cordon_error **reterr)
@@ -282,7 +289,7 @@ int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json
 	if (r == 0)
 		session_take_state(s, state);
 	session_let_go(s);
-	return r;
+	return touched(s, r);
 }
 
 struct cordon_project {
@@ -344,5 +351,5 @@ int cordon_file_put_tar(struct cordon_session *s, const char *path, int tar_fd,
 	struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
-	return r < 0 ? r : unpack_from_fd(ws, path, tar_fd, NULL, reterr);
+	return r < 0 ? r : touched(s, unpack_from_fd(ws, path, tar_fd, NULL, reterr));
 }

@@ -1,0 +1,178 @@
+"""FS, SNP: files, snapshots, forks, exports."""
+import os
+import tempfile
+import time
+
+from book import NATIVE, SHELLS, case, cordon, has, refused, same, session, value
+
+ALL = NATIVE + ("pod",)
+
+
+@case("FS-01 FS-02 FS-03", ALL)
+def files(guest):
+    with session(guest) as s:
+        every = bytes(range(256))
+        s.files.write("/tmp/test.txt", every)
+        same(s.files.read("/tmp/test.txt"), every)
+        s.files.write("/tmp/three", "abc")
+        info = s.files.stat("/tmp/three")
+        same((info.type, info.size), ("file", 3))
+        assert "three" in [e.name for e in s.files.list("/tmp")]
+        s.files.mkdir("/tmp/d")
+        s.files.remove("/tmp/three")
+        error = refused(lambda: s.files.stat("/tmp/three"))
+        same(error.errno, "ENOENT")
+        refused(lambda: s.files.read("/nonexistent"))
+
+
+@case("FS-04 FS-05 FS-06 FS-07 FS-08 FS-09 FS-10", SHELLS)
+def read_only(guest):
+    with session(guest) as s:
+        for bad in ("echo evil > /etc/x", "mkdir /newtop", "rm /usr/bin/ls", "echo evil > /tmp/../../../etc/passwd",
+                    "ln -s /bin /tmp/escape && echo evil > /tmp/escape/backdoor", "chmod 777 /etc/passwd",
+                    "ln -s /bin /tmp/sysdir && echo x > /tmp/src && mv /tmp/src /tmp/sysdir/x",
+                    "ln -s b /tmp/a && ln -s a /tmp/b && cat /tmp/a",
+                    "echo old > /tmp/ro && chmod 444 /tmp/ro && echo new > /tmp/ro"):
+            assert not s.execute(bad).success, bad
+        same(s.execute("cat /tmp/src /tmp/ro; ls /usr/bin/ls").stdout, "x\nold\n/usr/bin/ls\n")
+
+
+@case("FS-12 FS-13 FS-14", SHELLS)
+def devices(guest):
+    with session(guest) as s:
+        same(s.execute("cat /dev/null; echo x > /dev/null; echo $?").stdout, "0\n")
+        assert s.execute("head -c 16 /dev/urandom | od -An -tx1").stdout != s.execute("head -c 16 /dev/urandom | od -An -tx1").stdout
+        same(s.execute("head -c 100000 /dev/zero | wc -c").stdout.strip(), "100000")
+
+
+@case("FS-15 FS-16", SHELLS)
+def mounts_by_value(guest):
+    with cordon.Sandbox(guest=guest, mounts=[("/mnt/x", {"tools/run.sh": b"echo run\n", "lib/a.py": b"a = 1\n"})]) as box:
+        run = box.commands.run
+        has(run("ls /mnt").stdout, "x")
+        same(run("ls /mnt/x").stdout.split(), ["lib", "tools"])
+        same(run("cat /mnt/x/lib/a.py").stdout, "a = 1\n")
+        r = run("echo x > /mnt/x/new")
+        assert r.exit_code != 0
+        has(r.stderr, "Read-only")
+    with cordon.Sandbox(guest=guest, mounts=[("/workspace/w", cordon.MemoryFS({"a": b"1"}, writable=True))]) as box:
+        same(box.commands.run("mkdir -p /workspace/w/x/y && echo 2 > /workspace/w/x/y/b && cat /workspace/w/x/y/b").stdout, "2\n")
+
+
+@case("FS-17", ("sh", "python", "pod"))
+def host_mounts(guest):
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        with open(os.path.join(folder, "f"), "w", encoding="ascii") as f:
+            f.write("inside\n")
+        os.symlink("/etc/shadow", os.path.join(folder, "out"))
+        mount = {"host": folder, "guest": "/mnt/h"}
+        with session(guest, {"mounts": [mount]}) as s:
+            if guest == "python":
+                same(value(s.execute("open('/mnt/h/f').read()")), "inside\n")
+                assert not s.execute("open('/mnt/h/out').read()").success
+                assert not s.execute("open('/mnt/h/../../etc/shadow').read()").success
+            else:
+                same(s.execute("cat /mnt/h/f").stdout, "inside\n")
+                assert not s.execute("cat /mnt/h/out").success
+                assert not s.execute("cat /mnt/h/../../etc/shadow").success
+
+
+@case("FS-18", ALL)
+def apart(guest):
+    with session(guest) as a, session(guest) as b:
+        a.files.write("/tmp/secret", "x")
+        refused(lambda: b.files.read("/tmp/secret"))
+
+
+@case("FS-19 FS-20", SHELLS)
+def links_and_appends(guest):
+    with session(guest) as s:
+        same(s.execute("cd /tmp; echo 1 > t; ln -s t l; echo 2 > l; cat t; readlink l").stdout, "2\nt\n")
+        same(s.execute("cd /tmp; (for i in $(seq 200); do echo a >> both; done) & (for i in $(seq 200); do echo b >> both; done) & "
+                       "wait; wc -l < both", timeout=60).stdout.strip(), "400")
+
+
+@case("SNP-01 SNP-02", ALL)
+def snapshots(guest):
+    with session(guest) as s:
+        s.files.write("/home/user/f", "v1")
+        s.setenv("E", "original")
+        name = s.snapshot()
+        s.files.write("/home/user/f", "v2")
+        s.files.write("/home/user/new", "x")
+        s.setenv("E", "changed")
+        for _ in range(2):
+            s.restore(name)
+            same(s.files.read("/home/user/f"), b"v1")
+            assert not s.files.exists("/home/user/new")
+        refused(lambda: s.restore("unknown"))
+        code = {"python": "import os; os.environ['E']", "r": "Sys.getenv('E')", "node": "process.env.E"}.get(guest, "echo $E")
+        same(value(s.execute(code)), "original")
+
+
+@case("SNP-03", ALL)
+def forks(guest):
+    with session(guest) as s:
+        s.files.write("/home/user/f", "parent")
+        s.setenv("E", "e")
+        with s.fork() as child:
+            same(child.files.read("/home/user/f"), b"parent")
+            child.files.write("/home/user/f", "child")
+            s.files.write("/home/user/g", "only parent")
+            same(s.files.read("/home/user/f"), b"parent")
+            assert not child.files.exists("/home/user/g")
+            code = {"python": "import os; os.environ['E']", "r": "Sys.getenv('E')", "node": "process.env.E"}.get(guest, "echo $E")
+            same(value(child.execute(code)), "e")
+
+
+@case("SNP-04", SHELLS)
+def a_fork_keeps_the_policy(guest):
+    with session(guest, {"commands": ["echo"]}) as s, s.fork() as child:
+        same(child.execute("cat /etc/passwd").exit_code, 126)
+
+
+@case("SNP-05 SNP-06 SNP-10", ALL)
+def exports(guest):
+    with session(guest) as s, session(guest) as t:
+        s.files.mkdir("/home/user/d")
+        s.files.write("/home/user/d/f", "content")
+        s.setenv("E", "kept")
+        if guest in SHELLS:
+            s.execute("ln -s d/f link; chmod 755 d/f")
+        blob = s.export()
+        t.import_(blob)
+        same(t.files.read("/home/user/d/f"), b"content")
+        if guest in SHELLS:
+            same(t.execute("readlink link; stat -c %a d/f; echo $E").stdout, "d/f\n755\nkept\n")
+        for bad in (blob[:-10], blob[:10], b"XXXX" + blob[4:], blob[:len(blob) // 2] + bytes([blob[len(blob) // 2] ^ 1]) +
+                    blob[len(blob) // 2 + 1:]):
+            refused(lambda bad=bad: t.import_(bad))
+        same(t.files.read("/home/user/d/f"), b"content")
+
+
+@case("SNP-11", ("sh", "python"))
+def persistent(guest):
+    name = "case-%d" % os.getpid()
+    with session(guest, workspace=name) as s:
+        s.files.write("/home/user/f", "kept")
+    time.sleep(0.2)
+    with session(guest, workspace=name) as s:
+        same(s.files.read("/home/user/f"), b"kept")
+    with session(guest, workspace=name + "-other") as s:
+        assert not s.files.exists("/home/user/f")
+
+
+@case("SNP-12", SHELLS)
+def offload(guest):
+    kept = {}
+    with cordon.Sandbox(guest=guest, storage={"save": kept.__setitem__, "load": kept.get}) as box:
+        box.files.write("/home/user/f", b"x")
+        box.set_env("E", "e")
+        box.offload()
+        box.offload()
+        refused(lambda: box.files.read("/home/user/f"), "offloaded")
+        box.rehydrate()
+        box.rehydrate()
+        same(box.files.read("/home/user/f"), b"x")
+        same(box.commands.run("echo $E").stdout, "e\n")

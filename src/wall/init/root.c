@@ -131,6 +131,18 @@ static int apply_file(const struct job *j, const struct plan_op *op)
 	return r;
 }
 
+static int apply_symlink(const char *src, const char *dst)
+{
+	if (symlink(src, dst) == 0)
+		return 0;
+	if (errno != ENOENT)
+		return -errno;
+	int r = make_parents_of(dst);
+	if (r < 0)
+		return r;
+	return symlink(src, dst) != 0 ? -errno : 0;
+}
+
 static int apply_op(const struct job *j, const struct plan_op *op)
 {
 	const char *dst = plan_text(j, op->dst), *src = plan_text(j, op->src);
@@ -139,7 +151,7 @@ static int apply_op(const struct job *j, const struct plan_op *op)
 	case OP_MKDIR:
 		return mkdir(dst, op->mode) != 0 && errno != EEXIST ? -errno : 0;
 	case OP_SYMLINK:
-		return symlink(src, dst) != 0 ? -errno : 0;
+		return apply_symlink(src, dst);
 	case OP_FILE:
 		return apply_file(j, op);
 	case OP_BIND:
