@@ -286,9 +286,8 @@ static int refuse(struct cordon_session *s, const struct cordon_execute_options 
 		  struct cordon_error **reterr)
 {
 	size_t len = o->code_len ? o->code_len : strlen(o->code);
-	uint64_t max = s->kind == GUEST_KIND_SH || s->kind == GUEST_KIND_POD
-			       ? s->policy.command_bytes
-			       : s->policy.code_bytes;
+	bool is_shell = s->kind == GUEST_KIND_SH || s->kind == GUEST_KIND_POD;
+	uint64_t max = is_shell ? s->policy.command_bytes : s->policy.code_bytes;
 
 	if (s->executions >= s->policy.max_executions)
 		return err_set(reterr, CORDON_LIMIT,
@@ -297,8 +296,10 @@ static int refuse(struct cordon_session *s, const struct cordon_execute_options 
 	if (s->pre_execute && !s->pre_execute(o->code, len, s->pre_execute_arg))
 		return err_set(reterr, CORDON_DENIED, "Execution blocked by pre_execute_hook.");
 	if (len > max)
-		return err_set(reterr, CORDON_LIMIT, "Code too long (%zu chars, max %llu).", len,
-			       (unsigned long long)max);
+		return err_set(reterr, CORDON_LIMIT,
+			       is_shell ? "Command too large (%zu bytes, max %llu)."
+					: "Code too long (%zu chars, max %llu).",
+			       len, (unsigned long long)max);
 	if (s->engine && s->engine->stdin_fd < 0 && (o->stdin_bytes || o->stdin_fd > 0))
 		return err_set(reterr, CORDON_STATE,
 			       "standard input can be given to a session's first execution only");

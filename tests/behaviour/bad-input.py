@@ -18,7 +18,7 @@ ROWS = [
     ("invalid UTF-8", ["{dir}/a.py"], {"a.py": b"x = '\xff\xfe'"}, 2, "UTF-8"),
     ("invalid UTF-8 in a script", ["{dir}/a.sh"], {"a.sh": b"echo \xff"}, 2, "UTF-8"),
     ("code over the limit", ["{dir}/a.py"], {"a.py": b"#" * (2 << 20)}, 2, "Code too long"),
-    ("a command over the limit", ["{dir}/a.sh"], {"a.sh": b"#" * (80 << 10)}, 2, "Code too long"),
+    ("a command over the limit", ["{dir}/a.sh"], {"a.sh": b"#" * (80 << 10)}, 2, "Command too large"),
     ("an unknown field", ["--set", "memory=1", "-e", "1"], {}, 2, "memory"),
     ("a wrong value", ["--set", "cpu_seconds=ten", "-e", "1"], {}, 2, "cpu_seconds"),
     ("LIM-01: an unknown limit", ["--policy", "{dir}/p.json", "-e", "1"], {"p.json": b'{"limits": {"bogus": 10}}'}, 2,

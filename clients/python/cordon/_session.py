@@ -335,7 +335,13 @@ class Session:
         self.close()
 
     def __repr__(self) -> str:
-        return "<cordon.Session %s %s [%s]>" % (self.guest, self.id, "running" if self._finalizer.alive else "stopped")
+        state, pid = "stopped", "NA"
+        if self._finalizer.alive:
+            try:
+                state, pid = "running", str(self.describe()["pid"])
+            except CordonError:
+                pass
+        return "<cordon.Session %s %s [%s] pid=%s tools=%d>" % (self.guest, self.id, state, pid, len(self._table.names))
 
 
 class Pool:
