@@ -73,7 +73,7 @@ static void take_head(struct conn *c, const struct http_head *h)
 	c->record.status = h->status;
 	if (h->status == 101) {
 		refuse_for(c, 502, "failed", "upgrades are not passed on");
-	} else if (c->exchange.used_secret && is_encoded(h)) {
+	} else if (c->exchange.is_guarded && is_encoded(h)) {
 		refuse_for(c, 502, "failed",
 			   "the answer is compressed and cannot be searched for the secret");
 	} else if (h->framing == HTTP_LENGTH && h->length > max) {

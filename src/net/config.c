@@ -203,6 +203,7 @@ static int read_numbers(const json_t *obj, struct config *c, struct cordon_error
 		{ "request_bytes", &c->request_bytes, 10 << 20 },
 		{ "response_bytes", &c->response_bytes, 10 << 20 },
 		{ "timeout_ms", &c->timeout_ms, 30000 },
+		{ "tunnel_ms", &c->tunnel_ms, 600000 },
 		{ "connections", &c->connections, 64 },
 		{ "total_bytes", &c->total_bytes, 100 << 20 },
 		{ "approval_timeout_ms", &c->approval_timeout_ms, 300000 },
@@ -225,7 +226,7 @@ int config_read(const json_t *obj, struct config *ret, struct cordon_error **ret
 		"allow",      "block",       "ask",         "request_bytes",       "response_bytes",
 		"timeout_ms", "connections", "total_bytes", "approval_timeout_ms", "callback",
 		"secrets",    "ca_file",     "resolve",     "upstream_proxy",      "uid",
-		"gid",        "fetch"
+		"gid",        "fetch",       "tunnel_ms"
 	};
 	cleanup_config struct config c = { 0 };
 	const char *ca_file = NULL;

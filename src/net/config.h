@@ -17,7 +17,7 @@ struct config_pin {
 struct config {
 	struct ruleset *rules;
 	struct secret_list secrets;
-	uint64_t request_bytes, response_bytes, timeout_ms, connections, total_bytes;
+	uint64_t request_bytes, response_bytes, timeout_ms, tunnel_ms, connections, total_bytes;
 	uint64_t approval_timeout_ms;
 	bool callback;           /* every request is put to the host program */
 	char *ca_file;           /* authorities for servers; NULL: the system's */

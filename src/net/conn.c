@@ -195,8 +195,13 @@ void conn_tick(struct conn *c)
 	if (c->deadline == 0 || !deadline_is_over(c->deadline))
 		return;
 	if (c->record.is_open && c->state != CONN_LEAVING) {
-		refuse_for(c, 504, "timeout", "no answer within %llu ms",
-			   (unsigned long long)c->hub->config.timeout_ms);
+		bool is_old = c->state == CONN_TUNNEL && deadline_is_over(c->tunnel_end);
+		refuse_for(c, 504, "timeout",
+			   is_old                    ? "the tunnel stood for %llu ms"
+			   : c->state == CONN_TUNNEL ? "nothing was said in the tunnel for %llu ms"
+						     : "no answer within %llu ms",
+			   (unsigned long long)(is_old ? c->hub->config.tunnel_ms
+						       : c->hub->config.timeout_ms));
 		c->deadline = deadline_after_ms(LEAVING_MS);
 	} else if (c->state == CONN_EXCHANGE) {
 		conn_leave(c); /* idle between requests */

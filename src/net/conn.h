@@ -45,6 +45,7 @@ struct exchange {
 	bool chunk_request, chunk_answer; /* how the payload is framed anew */
 	struct body request, answer;
 	bool used_secret;
+	bool is_guarded; /* the host has secrets: they are taken out of whatever it answers */
 	struct secret_filter *filter;
 };
 
@@ -78,6 +79,7 @@ struct conn {
 	struct exchange exchange;
 	struct record record;
 	deadline_ns deadline;
+	deadline_ns tunnel_end; /* 0: no tunnel stands */
 };
 
 /* conn.c */

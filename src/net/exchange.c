@@ -182,8 +182,8 @@ static bool is_ours(const struct conn *c, const struct http_head *h, const struc
 	if (http_field_is_hop(h, f) || http_slice_is(f->name, "Host") ||
 	    http_slice_is(f->name, "Content-Length") || http_slice_is(f->name, "Expect"))
 		return true;
-	/* With a secret in the request, the answer must be readable here, and whole. */
-	return c->exchange.used_secret &&
+	/* Where a secret may come back, the answer must be readable here, and whole. */
+	return c->exchange.is_guarded &&
 	       (http_slice_is(f->name, "Accept-Encoding") || http_slice_is(f->name, "Range") ||
 		http_slice_is(f->name, "If-Range"));
 }
@@ -217,15 +217,10 @@ static int add_request(struct conn *c, const struct http_head *h, struct buf *ou
 		(void)snprintf(port, sizeof(port), ":%u", c->port);
 	int r = buf_printf(out, "%s %s HTTP/1.1\r\nHost: %s%s\r\n", h->method, c->record.path,
 			   c->target.name, port);
-	size_t start = out->len;
 	if (r == 0)
 		r = add_fields(c, h, out);
-	if (r == 0 && c->exchange.used_secret) {
-		out->len = start; /* once more, now that it is known */
-		r = add_fields(c, h, out);
-		if (r == 0)
-			r = buf_add_str(out, "Accept-Encoding: identity\r\n");
-	}
+	if (r == 0 && c->exchange.is_guarded)
+		r = buf_add_str(out, "Accept-Encoding: identity\r\n");
 	if (r == 0 && h->framing == HTTP_CHUNKED)
 		r = buf_add_str(out, "Transfer-Encoding: chunked\r\n");
 	else if (r == 0 && http_field_find(h, "Content-Length"))
@@ -255,10 +250,12 @@ void exchange_connected(struct conn *c)
 	buf_init(&out, FIFO_SIZE / 2);
 	c->state = CONN_EXCHANGE;
 	x->phase = EXCHANGE_BUSY;
+	/* Also of requests that carry none: it may have been put there by an earlier one. */
+	x->is_guarded = secret_list_has_host(&c->hub->config.secrets, &c->target);
 	/* The same bytes as when it was decided: nothing was taken from the queue since. */
 	if (http_parse_request(fifo_bytes(&c->client.in), len, &h, NULL) < 0 ||
 	    !start_server_tls(c) || add_request(c, &h, &out) < 0 ||
-	    (x->used_secret &&
+	    (x->is_guarded &&
 	     secret_filter_new(&c->hub->config.secrets, &c->target, &x->filter, NULL) < 0) ||
 	    !fifo_add(&c->server.out, out.data, out.len)) {
 		refuse_for(c, 503, "failed", "the request cannot be sent");

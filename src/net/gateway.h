@@ -23,7 +23,7 @@ struct gateway_options {
 	const struct policy *policy; /* network, secrets, approval_timeout_ms */
 	const char *program;         /* path of cordon-gateway; NULL: gateway_find_program() */
 	const char *ca_file; /* authorities that servers are checked against; NULL: the system's */
-	const char *upstream_proxy; /* the host's own proxy, "http://…"; NULL: none */
+	const char *upstream_proxy; /* the host's own proxy, "http://…"; NULL: the policy's */
 	const json_t *resolve;      /* {"name": ["address", …]} never asked for; NULL: none */
 	uid_t uid;                  /* to become when root; 0: stay */
 	gid_t gid;

@@ -99,9 +99,28 @@ static void add_limit(json_t *obj, const char *key, uint64_t value)
 			obj, key, json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value));
 }
 
+/* The host's own proxy: as the caller says, else as the policy says, which may say: as usual. */
+static const char *upstream_proxy(const struct gateway_options *o)
+{
+	static const char *const names[] = { "HTTPS_PROXY", "https_proxy", "ALL_PROXY",
+					     "all_proxy" };
+	const char *named =
+		o->upstream_proxy ? o->upstream_proxy : o->policy->network.upstream_proxy;
+
+	if (!str_eq(named, "environment"))
+		return named;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *value = getenv(names[i]);
+		if (value && value[0])
+			return value;
+	}
+	return NULL;
+}
+
 static json_t *config_json(const struct gateway_options *o)
 {
 	const struct policy_network *n = &o->policy->network;
+	const char *proxy = upstream_proxy(o);
 	json_t *obj = json_pack("{s:o, s:o, s:b, s:b, s:o}", "allow",
 				rules_json(n->allow, n->allow_count), "block",
 				rules_json(n->block, n->block_count), "ask", n->ask, "callback",
@@ -111,6 +130,7 @@ static json_t *config_json(const struct gateway_options *o)
 	add_limit(obj, "request_bytes", n->request_bytes);
 	add_limit(obj, "response_bytes", n->response_bytes);
 	add_limit(obj, "timeout_ms", n->timeout_ms);
+	add_limit(obj, "tunnel_ms", n->tunnel_ms);
 	add_limit(obj, "connections", n->connections);
 	add_limit(obj, "total_bytes", n->total_bytes);
 	add_limit(obj, "approval_timeout_ms", o->policy->approval_timeout_ms);
@@ -118,8 +138,8 @@ static json_t *config_json(const struct gateway_options *o)
 	add_limit(obj, "gid", o->gid);
 	if (o->ca_file)
 		(void)json_object_set_new(obj, "ca_file", json_string(o->ca_file));
-	if (o->upstream_proxy)
-		(void)json_object_set_new(obj, "upstream_proxy", json_string(o->upstream_proxy));
+	if (proxy)
+		(void)json_object_set_new(obj, "upstream_proxy", json_string(proxy));
 	if (o->resolve)
 		(void)json_object_set_new(obj, "resolve", json_deep_copy(o->resolve));
 	if (o->fetch)

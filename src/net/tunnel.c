@@ -96,6 +96,23 @@ static void refuse_speech(struct conn *c)
 
 static bool move_from_server(struct conn *c);
 
+/* A tunnel ends when nothing was said in it for as long as a request may take, and in any case. */
+static void heard(struct conn *c)
+{
+	deadline_ns silent = deadline_after_ms(c->hub->config.timeout_ms);
+
+	if (c->state != CONN_TUNNEL)
+		return;
+	c->deadline = silent < c->tunnel_end ? silent : c->tunnel_end;
+}
+
+static void stand(struct conn *c)
+{
+	c->state = CONN_TUNNEL;
+	c->tunnel_end = deadline_after_ms(c->hub->config.tunnel_ms);
+	heard(c);
+}
+
 bool tunnel_step_classify(struct conn *c)
 {
 	bool inspect = hub_must_inspect(c->hub, &c->target, c->verdict.inspect);
@@ -121,14 +138,14 @@ bool tunnel_step_classify(struct conn *c)
 		if (inspect)
 			open_tls(c);
 		else
-			c->state = CONN_TUNNEL;
+			stand(c);
 		return true;
 	case SPEECH_HTTP:
 		exchange_start(c);
 		return true;
 	case SPEECH_OTHER:
 		if (c->verdict.raw && !inspect)
-			c->state = CONN_TUNNEL;
+			stand(c);
 		else
 			refuse_speech(c);
 		return true;
@@ -148,8 +165,10 @@ static bool move_from_server(struct conn *c)
 		n = fifo_move(&c->client.out, &c->server.in);
 		progress = n > 0;
 	}
-	if (n > 0)
+	if (n > 0) {
+		heard(c);
 		(void)record_count(c, 0, n);
+	}
 	if (c->server.is_eof && c->server.in.len == 0 && c->bulk.held == 0 &&
 	    !c->client.shut_wanted) {
 		stream_shut(&c->client);
@@ -170,6 +189,8 @@ bool tunnel_step(struct conn *c)
 	size_t n = fifo_move(&c->server.out, &c->client.in);
 	if (n > 0 && !record_count(c, n, 0))
 		return true;
+	if (n > 0)
+		heard(c);
 	bool progress = n > 0;
 	if (c->client.is_eof && c->client.in.len == 0 && !c->server.shut_wanted) {
 		stream_shut(&c->server);

@@ -67,6 +67,18 @@ bool name_is_tool(const char *s)
 	return is_shaped(s, ".", "_.");
 }
 
+bool name_is_proxy(const char *s)
+{
+	if (str_eq(s, "environment"))
+		return true;
+	if (!str_starts(s, "http://") || s[7] == '\0')
+		return false;
+	for (const char *p = s; *p; p++)
+		if (*p <= ' ' || *p == '@' || *p == 0x7f || (*p == '/' && p > s + 6 && p[1]))
+			return false;
+	return true;
+}
+
 bool name_is_package(const char *s)
 {
 	return is_shaped(s, "0123456789", "_.+-");

@@ -7,6 +7,7 @@
 bool name_is_module(const char *s);   /* numpy, os.path */
 bool name_is_command(const char *s);  /* grep, [ : no slash, no white space */
 bool name_is_tool(const char *s);     /* ^[A-Za-z.][A-Za-z0-9_.]*$ */
+bool name_is_proxy(const char *s);    /* "environment", or an http:// URL without a secret in it */
 bool name_is_package(const char *s);  /* a distribution's name */
 bool name_is_variable(const char *s); /* ^[A-Za-z_][A-Za-z0-9_]*$ */
 bool name_is_passable(const char *s); /* a variable that may be copied from the host */

@@ -52,10 +52,12 @@ struct policy_network {
 	struct policy_net_rule *allow, *block;
 	size_t allow_count, block_count;
 	uint64_t request_bytes, response_bytes; /* per request; 10 MiB each */
-	uint64_t timeout_ms;                    /* per request; 30000 */
+	uint64_t timeout_ms;                    /* per request, and of silence in a tunnel; 30000 */
+	uint64_t tunnel_ms;                     /* the life of a tunnel; 600000 */
 	uint64_t connections;                   /* at once; 64 */
 	uint64_t total_bytes;                   /* per execution; 100 MiB */
 	bool ask;                               /* every request needs approval */
+	char *upstream_proxy; /* "http://…", "environment" (HTTPS_PROXY of the host), or NULL */
 };
 
 /* Layers that must be proven; what is required and missing is an error before any code runs. */

@@ -68,6 +68,11 @@ def handle(server, sock, head, data):
         sock.sendall(b"0\r\n\r\n")
     elif where == "/echo-base64":
         reply(sock, base64.b64encode(("x:" + (field(head, "Authorization") or "")).encode()))
+    elif where == "/remember":
+        server.remembered = field(head, "Authorization") or ""
+        reply(sock, "yes")
+    elif where == "/recall":
+        reply(sock, "I remember " + getattr(server, "remembered", ""))
     elif where == "/encoded":
         reply(sock, "?", headers="Content-Encoding: gzip\r\n")
     else:
