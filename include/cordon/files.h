@@ -61,6 +61,17 @@ int cordon_files_export(struct cordon_session *s, int fd, struct cordon_error **
 int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json,
 			struct cordon_error **reterr);
 
+/* Gives the files, environment and working directory to the caller's storage, under the session's
+ * id, and empties the workspace; nothing executes and no file is there until they are back. A save
+ * that fails (a negative code) leaves everything as it was; twice is once. The bytes are an export,
+ * valid only during the call; what load hands back is freed with free(). */
+typedef int (*cordon_storage_save_fn)(const char *id, const void *bytes, size_t len, void *arg);
+typedef int (*cordon_storage_load_fn)(const char *id, void **ret, size_t *ret_len, void *arg);
+int cordon_session_offload(struct cordon_session *s, cordon_storage_save_fn save, void *arg,
+			   struct cordon_error **reterr);
+int cordon_session_rehydrate(struct cordon_session *s, cordon_storage_load_fn load, void *arg,
+			     struct cordon_error **reterr);
+
 /* A copy of a host directory in /workspace, what the code changed there, and taking it over. */
 struct cordon_project;
 int cordon_project_open(struct cordon_session *s, const char *host_dir, struct cordon_project **ret,
@@ -91,6 +102,7 @@ typedef int (*cordon_export_fn)(const char *path, const struct cordon_file_info 
 int cordon_export_list(int fd, cordon_export_fn fn, void *arg, struct cordon_error **reterr);
 /* Writes the content of one file to out_fd. */
 int cordon_export_read(int fd, const char *path, int out_fd, struct cordon_error **reterr);
-/* JSON array of {"path", "change": added, modified, deleted, type or mode, ...}, to be freed. */
+/* JSON array of {"path", "change": added, modified, deleted, type or mode, "old_size", "size", and
+ * for texts of at most 256 KiB "lines_added", "lines_removed", "diff"}, to be freed. */
 int cordon_export_diff(int old_fd, int new_fd, char **ret_json, struct cordon_error **reterr);
 #pragma GCC visibility pop

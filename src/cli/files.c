@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "cli/progress.h"
 #include "cli/verb.h"
 
 enum { CHUNK = 256 * 1024 };
@@ -155,9 +157,17 @@ static int ignore(const char *path, const struct cordon_file_info *info, const c
 	return 0;
 }
 
+static uint64_t size_of(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
 static int copy(const struct cli *c, int from, int to)
 {
+	cleanup_progress struct progress p = { 0 };
 	cleanup_free char *chunk = malloc(CHUNK);
+	progress_begin(&p, "export", size_of(from));
 	if (!chunk || lseek(from, 0, SEEK_SET) < 0) {
 		cli_error(c, "cannot read the workspace");
 		return 125;
@@ -171,7 +181,22 @@ static int copy(const struct cli *c, int from, int to)
 		}
 		if (n == 0)
 			return 0;
+		p.done += (uint64_t)n;
 	}
+}
+
+static int check_export(int fd, struct cordon_error **reterr)
+{
+	cleanup_progress struct progress p = { 0 };
+	progress_begin(&p, "check the export", size_of(fd));
+	return cordon_export_list(fd, ignore, NULL, reterr);
+}
+
+static int import_shown(const char *name, int fd, char **ret_report, struct cordon_error **reterr)
+{
+	cleanup_progress struct progress p = { 0 };
+	progress_begin(&p, "import", size_of(fd));
+	return cordon_saved_import(name, fd, ret_report, reterr);
 }
 
 static int export(const struct cli *c, int argc, char **argv)
@@ -187,7 +212,7 @@ static int export(const struct cli *c, int argc, char **argv)
 	if (status)
 		return status;
 	/* What is damaged is better found now than when it is needed. */
-	if (cordon_export_list(fd, ignore, NULL, &e) < 0)
+	if (check_export(fd, &e) < 0)
 		return cli_fail(c, e);
 	if (to_stdout)
 		return copy(c, fd, STDOUT_FILENO);
@@ -213,7 +238,7 @@ static int import(const struct cli *c, int argc, char **argv)
 		return cordon_code_exit_status(CORDON_NOT_FOUND);
 	}
 	char *report = NULL;
-	if (cordon_saved_import(argv[1], fd, &report, &e) < 0)
+	if (import_shown(argv[1], fd, &report, &e) < 0)
 		return cli_fail(c, e);
 	if (cli_has(c, "json"))
 		return print_text(c, report);
@@ -230,6 +255,35 @@ static int import(const struct cli *c, int argc, char **argv)
 	       (long long)json_integer_value(json_object_get(j, "files")),
 	       (long long)json_integer_value(json_object_get(j, "bytes")));
 	return 0;
+}
+
+/* The guest's text: the same care as with its names, but lines stay lines and tabs tabs. */
+static void put_lines(const struct cli *c, const char *s)
+{
+	static const enum cli_style styles[] = {
+		['+'] = STYLE_GREEN, ['-'] = STYLE_RED, ['@'] = STYLE_DIM
+	};
+
+	while (s && *s) {
+		size_t n = strcspn(s, "\n");
+		unsigned char first = (unsigned char)*s;
+		bool is_styled = n && first < sizeof(styles) / sizeof(*styles) && styles[first];
+
+		fputs("  ", stdout);
+		if (is_styled)
+			fputs(cli_style(c, styles[first]), stdout);
+		for (size_t i = 0; i < n; i++) {
+			unsigned char ch = (unsigned char)s[i];
+			if ((ch < 0x20 && ch != '\t') || ch == 0x7f)
+				printf("\\x%02x", ch);
+			else
+				putchar(ch);
+		}
+		if (is_styled)
+			fputs(cli_style(c, STYLE_PLAIN), stdout);
+		putchar('\n');
+		s += n + (s[n] == '\n');
+	}
 }
 
 static int diff(const struct cli *c, int argc, char **argv)
@@ -260,6 +314,8 @@ static int diff(const struct cli *c, int argc, char **argv)
 		printf("%-8s ", json_string_value(json_object_get(one, "change")));
 		put_name(json_string_value(json_object_get(one, "path")));
 		putchar('\n');
+		if (!cli_has(c, "brief"))
+			put_lines(c, json_string_value(json_object_get(one, "diff")));
 	}
 	return differ;
 }
@@ -288,6 +344,7 @@ static int run(struct cli *c, int argc, char **argv)
 static const struct cli_option options[] = {
 	{ "long", 'l', NULL, "ls: with type, mode, size and where links lead", false },
 	{ "json", 0, NULL, "ls, import, diff: as JSON", false },
+	{ "brief", 'q', NULL, "diff: only the names, not the lines of texts", false },
 	{ "force", 'f', NULL, "export: replace the file", false },
 	{ 0 },
 };

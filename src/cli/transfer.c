@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "cli/progress.h"
 
 enum { MAX_FILE = 1 << 30, MAX_RESULT = 64 << 20 };
 
@@ -33,10 +34,14 @@ int transfer_in(const struct cli *c, struct cordon_session *s, struct cordon_err
 	for (size_t i = 0; (text = cli_value_at(c, "file", i)); i++) {
 		cleanup_free char *host = NULL;
 		cleanup_buf struct buf bytes = { 0 };
+		cleanup_progress struct progress p = { 0 };
 		const char *guest;
+		struct stat st;
 
 		buf_init(&bytes, MAX_FILE);
 		int r = split(text, &host, &guest, reterr);
+		if (r == 0)
+			progress_begin(&p, text, stat(host, &st) == 0 ? (uint64_t)st.st_size : 0);
 		if (r == 0)
 			r = file_load(host, MAX_FILE, &bytes, reterr);
 		if (r == 0)
@@ -53,10 +58,16 @@ int transfer_out(const struct cli *c, struct cordon_session *s, struct cordon_er
 
 	for (size_t i = 0; (text = cli_value_at(c, "out", i)); i++) {
 		cleanup_free char *guest = NULL, *bytes = NULL;
+		cleanup_progress struct progress p = { 0 };
+		struct cordon_file_info info = { 0 };
 		const char *host;
 		size_t len = 0;
 
 		int r = split(text, &guest, &host, reterr);
+		if (r == 0)
+			r = cordon_file_stat(s, guest, &info, reterr);
+		if (r == 0)
+			progress_begin(&p, text, info.size);
 		if (r == 0)
 			r = cordon_file_read(s, guest, &bytes, &len, reterr);
 		if (r == 0)

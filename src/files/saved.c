@@ -14,11 +14,13 @@
 #include "base/str.h"
 #include "files/export.h"
 #include "files/intake.h"
+#include "files/linediff.h"
 #include "files/nameset.h"
 #include "files/place.h"
 #include "files/store.h"
 
-enum { CHUNK = 64 * 1024 };
+/* Texts up to this are compared by lines, of one file and of an export, and this much is shown. */
+enum { CHUNK = 64 * 1024, TEXT_MAX = 256 << 10, TEXTS_MAX = 32 << 20, DIFF_MAX = 64 << 10 };
 
 int cordon_saved_list(char **ret_json, struct cordon_error **reterr)
 {
@@ -163,24 +165,30 @@ struct holding {
 	struct cordon_file_info info;
 	unsigned char hash[INTAKE_HASH_SIZE];
 	char *path;
+	struct buf text; /* a small text; empty data: none */
+	bool is_text;
 	bool is_seen;
 };
 
 struct holdings {
 	struct holding *items;
 	size_t count, cap;
+	size_t text_bytes; /* of all texts */
 	struct nameset index;
 };
 
 static void holdings_done(struct holdings *h)
 {
-	for (size_t i = 0; i < h->count; i++)
+	for (size_t i = 0; i < h->count; i++) {
 		free(h->items[i].path);
+		buf_done(&h->items[i].text);
+	}
 	free(h->items);
 	nameset_done(&h->index);
 }
 
-static int hash_entry(const struct unpack_entry *e, unsigned char ret[static INTAKE_HASH_SIZE])
+static int hash_entry(const struct unpack_entry *e, unsigned char ret[static INTAKE_HASH_SIZE],
+		      struct buf *ret_text)
 {
 	if (e->link) {
 		intake_hash_bytes(e->link, strlen(e->link), ret);
@@ -190,8 +198,11 @@ static int hash_entry(const struct unpack_entry *e, unsigned char ret[static INT
 	char chunk[CHUNK];
 	ssize_t n;
 	(void)crypto_generichash_init(&s, NULL, 0, INTAKE_HASH_SIZE);
-	while ((n = unpack_entry_data(e, chunk, sizeof(chunk))) > 0)
+	while ((n = unpack_entry_data(e, chunk, sizeof(chunk))) > 0) {
 		(void)crypto_generichash_update(&s, (unsigned char *)chunk, (unsigned long long)n);
+		if (ret_text->max)
+			(void)buf_add(ret_text, chunk, (size_t)n);
+	}
 	(void)crypto_generichash_final(&s, ret, INTAKE_HASH_SIZE);
 	return n < 0 ? -1 : 0;
 }
@@ -213,8 +224,17 @@ static int hold(const struct unpack_entry *e, void *arg)
 	if (!one->path)
 		return -CORDON_NOMEM;
 	h->count++;
-	if (e->info.type != CORDON_DIRECTORY && hash_entry(e, one->hash) < 0)
+	bool may_be_text = e->info.type == CORDON_FILE && e->info.size <= TEXT_MAX &&
+			   h->text_bytes + e->info.size <= TEXTS_MAX;
+	buf_init(&one->text, may_be_text ? TEXT_MAX : 0);
+	if (e->info.type != CORDON_DIRECTORY && hash_entry(e, one->hash, &one->text) < 0)
 		return -CORDON_INVALID;
+	const char *text = buf_text(&one->text);
+	one->is_text = may_be_text && one->text.len == e->info.size &&
+		       !memchr(text, '\0', one->text.len) && str_is_utf8(text, one->text.len);
+	if (!one->is_text)
+		buf_done(&one->text);
+	h->text_bytes += one->text.len;
 	if (nameset_add(&h->index, e->name, &number) < 0)
 		return -CORDON_NOMEM;
 	*number = (uint32_t)h->count;
@@ -234,6 +254,30 @@ static const char *change_of(const struct holding *old, const struct holding *ne
 	return old->info.mode != new->info.mode ? "mode" : NULL;
 }
 
+/* Lines that changed, where both sides are small texts. */
+static int note_lines(json_t *item, const struct holding *old, const struct holding *new)
+{
+	cleanup_buf struct buf text = { 0 };
+	struct linediff d;
+
+	if ((old && !old->is_text) || (new && !new->is_text))
+		return 0;
+	buf_init(&text, DIFF_MAX);
+	if (linediff_compare(old ? buf_text(&old->text) : "", old ? old->text.len : 0,
+			     new ? buf_text(&new->text) : "", new ? new->text.len : 0, &d,
+			     &text) < 0)
+		return -CORDON_NOMEM;
+	if (d.added == 0 && d.removed == 0)
+		return 0;
+	return json_object_set_new(item, "lines_added", json_integer(d.added)) ||
+			       json_object_set_new(item, "lines_removed",
+						   json_integer(d.removed)) ||
+			       json_object_set_new(item, "diff",
+						   json_string_lossy(buf_text(&text), text.len))
+		       ? -CORDON_NOMEM
+		       : 0;
+}
+
 static int note(json_t *list, const struct holding *old, const struct holding *new)
 {
 	const struct holding *any = new ? new : old;
@@ -247,6 +291,10 @@ static int note(json_t *list, const struct holding *old, const struct holding *n
 		json_object_set_new(item, "old_size", json_integer((json_int_t)old->info.size));
 	if (item && new)
 		json_object_set_new(item, "size", json_integer((json_int_t) new->info.size));
+	if (item && note_lines(item, old, new) < 0) {
+		json_decref(item);
+		return -CORDON_NOMEM;
+	}
 	return item && !json_array_append_new(list, item) ? 0 : -CORDON_NOMEM;
 }
 

@@ -84,6 +84,11 @@ int workspace_open(const struct workspace_options *opts, struct workspace **ret,
 	return 0;
 }
 
+bool workspace_is_offloaded(const struct workspace *ws)
+{
+	return ws->is_offloaded;
+}
+
 struct workspace *workspace_close(struct workspace *ws)
 {
 	if (!ws)

@@ -35,6 +35,8 @@ struct workspace_options {
 int workspace_open(const struct workspace_options *opts, struct workspace **ret,
 		   struct cordon_error **reterr);
 /* Accepts NULL; always returns NULL. The files stay. */
+/* Its contents are elsewhere: see offload.h. */
+bool workspace_is_offloaded(const struct workspace *ws);
 struct workspace *workspace_close(struct workspace *ws);
 
 /* Marks a guest path inside the trees as a mount: left out of exports; read_only: writes through

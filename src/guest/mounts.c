@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fts.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -109,13 +110,38 @@ static int add_snapshot(struct launch *l, const struct policy_mount *m, struct t
 	return r;
 }
 
-static int add_live(struct launch *l, const struct policy_mount *m, struct cordon_error **reterr)
+const char *mounts_place(const struct policy *p, size_t i, char buf[static MOUNTS_PLACE])
 {
-	char real[PATH_MAX];
+	if (!mounts_is_inside(p->mounts[i].guest))
+		return p->mounts[i].guest;
+	snprintf(buf, MOUNTS_PLACE, "/run/mounts/%zu", i);
+	return buf;
+}
+
+const struct policy_mount *mounts_live_at(const struct policy *p, const char *guest_path)
+{
+	for (size_t i = 0; i < p->mount_count; i++) {
+		const struct policy_mount *m = &p->mounts[i];
+		size_t len = strlen(m->guest);
+
+		if (m->host && m->mode != MOUNT_SNAPSHOT &&
+		    strncmp(guest_path, m->guest, len) == 0 &&
+		    (guest_path[len] == '/' || guest_path[len] == '\0'))
+			return m;
+	}
+	return NULL;
+}
+
+static int add_live(struct launch *l, const struct policy *p, size_t i,
+		    struct cordon_error **reterr)
+{
+	const struct policy_mount *m = &p->mounts[i];
+	char real[PATH_MAX], place[MOUNTS_PLACE];
 
 	if (!realpath(m->host, real))
 		return err_errno(reterr, errno, "mount '%s'", m->host);
-	if (launch_bind(l, real, m->guest, m->mode == MOUNT_LIVE_RW ? BIND_WRITABLE : 0) < 0)
+	if (launch_bind(l, real, mounts_place(p, i, place),
+			m->mode == MOUNT_LIVE_RW ? BIND_WRITABLE : 0) < 0)
 		return err_errno(reterr, ENOMEM, "the view");
 	return 0;
 }
@@ -129,7 +155,7 @@ int mounts_add(struct launch *l, const struct policy *p, struct cordon_error **r
 		const struct policy_mount *m = &p->mounts[i];
 
 		if (m->host && m->mode != MOUNT_SNAPSHOT)
-			r = add_live(l, m, reterr);
+			r = add_live(l, p, i, reterr);
 		else if (mounts_is_inside(m->guest))
 			continue;
 		else if (m->host)

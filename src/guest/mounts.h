@@ -10,3 +10,9 @@
 int mounts_add(struct launch *l, const struct policy *p, struct cordon_error **reterr);
 /* Whether a guest path lies in the workspace's trees. */
 bool mounts_is_inside(const char *guest_path);
+/* Where live mount i of a policy is bound: a workspace is mounted later and would hide what is
+ * inside it, so the session makes a link there. */
+enum { MOUNTS_PLACE = 32 };
+const char *mounts_place(const struct policy *p, size_t i, char buf[static MOUNTS_PLACE]);
+/* The live mount that a guest path lies in, or NULL. */
+const struct policy_mount *mounts_live_at(const struct policy *p, const char *guest_path);

@@ -8,9 +8,11 @@
 #include "base/str.h"
 #include "cordon/files.h"
 #include "files/export.h"
+#include "files/offload.h"
 #include "files/pack.h"
 #include "files/review.h"
 #include "files/unpack.h"
+#include "guest/mounts.h"
 #include "policy/public.h"
 #include "session/persist.h"
 #include "session/session.h"
@@ -33,11 +35,26 @@ static int touched(struct cordon_session *s, int r)
 	return r;
 }
 
+/* What is mounted live is not in the workspace: the host has it under a name of its own. */
+static int workspace_at(struct cordon_session *s, const char *path, struct workspace **ret,
+			struct cordon_error **reterr)
+{
+	cleanup_free char *full = str_printf("%s%s", *path == '/' ? "" : "/home/user/", path);
+	const struct policy_mount *m = full ? mounts_live_at(&s->policy, full) : NULL;
+
+	if (m)
+		return err_set(reterr, CORDON_UNSUPPORTED,
+			       "'%s' is a live mount of the host's '%s': use that, the files API "
+			       "does not reach through it",
+			       m->guest, m->host);
+	return workspace_of(s, ret, reterr);
+}
+
 int cordon_file_read(struct cordon_session *s, const char *path, char **ret, size_t *ret_len,
 		     struct cordon_error **reterr)
 {
 	struct workspace *ws = NULL;
-	int r = workspace_of(s, &ws, reterr);
+	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : workspace_read(ws, path, 0, ret, ret_len, reterr);
 }
@@ -46,7 +63,7 @@ int cordon_file_read_at(struct cordon_session *s, const char *path, uint64_t off
 			size_t len, size_t *ret_len, struct cordon_error **reterr)
 {
 	struct workspace *ws = NULL;
-	int r = workspace_of(s, &ws, reterr);
+	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : workspace_read_at(ws, path, offset, bytes, len, ret_len, reterr);
 }
@@ -55,7 +72,7 @@ int cordon_file_write(struct cordon_session *s, const char *path, const void *by
 		      struct cordon_error **reterr)
 {
 	struct workspace *ws = NULL;
-	int r = workspace_of(s, &ws, reterr);
+	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : touched(s, workspace_write(ws, path, bytes, len, reterr));
 }
@@ -64,7 +81,7 @@ int cordon_file_append(struct cordon_session *s, const char *path, const void *b
 		       struct cordon_error **reterr)
 {
 	struct workspace *ws = NULL;
-	int r = workspace_of(s, &ws, reterr);
+	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : touched(s, workspace_append(ws, path, bytes, len, reterr));
 }
@@ -73,7 +90,7 @@ int cordon_file_stat(struct cordon_session *s, const char *path, struct cordon_f
 		     struct cordon_error **reterr)
 {
 	struct workspace *ws = NULL;
-	int r = workspace_of(s, &ws, reterr);
+	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : workspace_stat(ws, path, ret, reterr);
 }
@@ -82,7 +99,7 @@ int cordon_file_list(struct cordon_session *s, const char *path, cordon_file_lis
 		     struct cordon_error **reterr)
 {
 	struct workspace *ws = NULL;
-	int r = workspace_of(s, &ws, reterr);
+	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : workspace_list(ws, path, fn, arg, reterr);
 }
@@ -91,7 +108,7 @@ int cordon_file_mkdir(struct cordon_session *s, const char *path, bool parents,
 		      struct cordon_error **reterr)
 {
 	struct workspace *ws = NULL;
-	int r = workspace_of(s, &ws, reterr);
+	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : touched(s, workspace_mkdir(ws, path, parents, reterr));
 }
@@ -100,7 +117,10 @@ int cordon_file_move(struct cordon_session *s, const char *from, const char *to,
 		     struct cordon_error **reterr)
 {
 	struct workspace *ws = NULL;
-	int r = workspace_of(s, &ws, reterr);
+	int r = workspace_at(s, from, &ws, reterr);
+
+	if (r == 0)
+		r = workspace_at(s, to, &ws, reterr);
 
 	return r < 0 ? r : touched(s, workspace_move(ws, from, to, reterr));
 }
@@ -109,7 +129,7 @@ int cordon_file_remove(struct cordon_session *s, const char *path, bool recursiv
 		       struct cordon_error **reterr)
 {
 	struct workspace *ws = NULL;
-	int r = workspace_of(s, &ws, reterr);
+	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : touched(s, workspace_remove(ws, path, recursive, reterr));
 }
@@ -292,6 +312,81 @@ int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json
 	return touched(s, r);
 }
 
+struct storage {
+	cordon_storage_save_fn save;
+	cordon_storage_load_fn load;
+	void *arg;
+};
+
+static int keep(const char *id, const void *bytes, size_t len, void *arg,
+		struct cordon_error **reterr)
+{
+	const struct storage *st = arg;
+	int r = st->save(id, bytes, len, st->arg);
+
+	return r < 0 ? err_set(reterr, (enum cordon_code) - r, "the storage did not take '%s'", id)
+		     : 0;
+}
+
+static int fetch(const char *id, void **ret, size_t *ret_len, void *arg,
+		 struct cordon_error **reterr)
+{
+	const struct storage *st = arg;
+	int r = st->load(id, ret, ret_len, st->arg);
+
+	return r < 0 ? err_set(reterr, (enum cordon_code) - r, "the storage has no '%s'", id) : 0;
+}
+
+static int hold_for_storage(struct cordon_session *s, bool has_callback, struct workspace **ret,
+			    struct cordon_error **reterr)
+{
+	if (!has_callback)
+		return err_set(reterr, CORDON_INVALID, "No storage callbacks configured");
+	int r = session_hold(s, "Cannot offload while a command is running", reterr);
+	if (r < 0)
+		return r;
+	r = workspace_of(s, ret, reterr);
+	if (r < 0)
+		session_let_go(s);
+	return r;
+}
+
+int cordon_session_offload(struct cordon_session *s, cordon_storage_save_fn save, void *arg,
+			   struct cordon_error **reterr)
+{
+	struct storage st = { .save = save, .arg = arg };
+	struct workspace *ws = NULL;
+	int r = hold_for_storage(s, save, &ws, reterr);
+
+	if (r < 0)
+		return r;
+	cleanup_free char *state = session_state_text(s);
+	persist_lock(s->persist); /* a save in between would keep the empty workspace */
+	r = offload_save(ws, s->id, state, keep, &st, reterr);
+	persist_unlock(s->persist);
+	session_let_go(s);
+	return r;
+}
+
+int cordon_session_rehydrate(struct cordon_session *s, cordon_storage_load_fn load, void *arg,
+			     struct cordon_error **reterr)
+{
+	struct storage st = { .load = load, .arg = arg };
+	cleanup_free char *state = NULL;
+	struct workspace *ws = NULL;
+	int r = hold_for_storage(s, load, &ws, reterr);
+
+	if (r < 0)
+		return r;
+	persist_lock(s->persist);
+	r = offload_load(ws, s->id, fetch, &st, &state, reterr);
+	persist_unlock(s->persist);
+	if (r == 0)
+		session_take_state(s, state);
+	session_let_go(s);
+	return r;
+}
+
 struct cordon_project {
 	struct review *review;
 };
@@ -340,7 +435,7 @@ int cordon_file_get_tar(struct cordon_session *s, const char *path, int tar_fd,
 			struct cordon_error **reterr)
 {
 	struct workspace *ws = NULL;
-	int r = workspace_of(s, &ws, reterr);
+	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : pack_to_fd(ws, path, tar_fd, reterr);
 }
@@ -349,7 +444,7 @@ int cordon_file_put_tar(struct cordon_session *s, const char *path, int tar_fd,
 			struct cordon_error **reterr)
 {
 	struct workspace *ws = NULL;
-	int r = workspace_of(s, &ws, reterr);
+	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : touched(s, unpack_from_fd(ws, path, tar_fd, NULL, reterr));
 }

@@ -20,7 +20,7 @@ static int save(void *arg, struct cordon_error **reterr)
 	int r = 0;
 
 	pthread_mutex_lock(&p->lock);
-	if (p->session->workspace) {
+	if (p->session->workspace && !workspace_is_offloaded(p->session->workspace)) {
 		cleanup_free char *state = session_state_text(p->session);
 
 		r = store_save(p->store, p->session->workspace, state, reterr);

@@ -32,7 +32,33 @@ static int open_workspace(struct cordon_session *s, struct cordon_error **reterr
 	return workspace_open(&o, &s->workspace, reterr);
 }
 
-/* Snapshots of the policy's mounts whose place is inside the workspace: copied now, read-only. */
+static bool is_tree(const char *path)
+{
+	return str_eq(path, "/home/user") || str_eq(path, "/tmp") || str_eq(path, "/workspace");
+}
+
+/* A live mount inside the workspace: a link to where it is bound. */
+static int link_mount(struct cordon_session *s, size_t i, struct cordon_error **reterr)
+{
+	const char *guest = s->policy.mounts[i].guest, *slash = strrchr(guest, '/');
+	char place[MOUNTS_PLACE];
+
+	if (is_tree(guest))
+		return err_set(
+			reterr, CORDON_INVALID,
+			"a live mount cannot take the place of '%s' itself: choose a name in "
+			"it, or mount a snapshot",
+			guest);
+	cleanup_free char *parent = str_ndup(guest, (size_t)(slash - guest));
+	if (!parent)
+		return err_errno(reterr, ENOMEM, "mount '%s'", guest);
+	int r = is_tree(parent) ? 0 : workspace_mkdir(s->workspace, parent, true, reterr);
+	return r < 0 ? r
+		     : workspace_symlink(s->workspace, mounts_place(&s->policy, i, place), guest,
+					 reterr);
+}
+
+/* Mounts whose place is inside the workspace: snapshots are copied now, live ones linked. */
 static int copy_mounts(struct cordon_session *s, struct cordon_error **reterr)
 {
 	int r = 0;
@@ -40,9 +66,11 @@ static int copy_mounts(struct cordon_session *s, struct cordon_error **reterr)
 	for (size_t i = 0; r == 0 && i < s->policy.mount_count; i++) {
 		const struct policy_mount *m = &s->policy.mounts[i];
 
-		if (!mounts_is_inside(m->guest) || (m->host && m->mode != MOUNT_SNAPSHOT))
+		if (!mounts_is_inside(m->guest))
 			continue;
-		if (m->host) {
+		if (m->host && m->mode != MOUNT_SNAPSHOT) {
+			r = link_mount(s, i, reterr);
+		} else if (m->host) {
 			struct intake_options o = { .host_path = m->host,
 						    .ws = s->workspace,
 						    .guest_path = m->guest };
@@ -282,6 +310,15 @@ void session_let_go(struct cordon_session *s)
 }
 
 /* Refusals before anything runs, in the order users rely on; a result, or 0 to go on. */
+static int check_text(const char *code, size_t len, struct cordon_error **reterr)
+{
+	if (memchr(code, '\0', len))
+		return err_set(reterr, CORDON_INVALID, "the code contains a NUL byte");
+	if (!str_is_utf8(code, len))
+		return err_set(reterr, CORDON_INVALID, "the code is not valid UTF-8");
+	return 0;
+}
+
 static int refuse(struct cordon_session *s, const struct cordon_execute_options *o,
 		  struct cordon_error **reterr)
 {
@@ -289,6 +326,9 @@ static int refuse(struct cordon_session *s, const struct cordon_execute_options 
 	bool is_shell = s->kind == GUEST_KIND_SH || s->kind == GUEST_KIND_POD;
 	uint64_t max = is_shell ? s->policy.command_bytes : s->policy.code_bytes;
 
+	if (s->workspace && workspace_is_offloaded(s->workspace))
+		return err_set(reterr, CORDON_STATE,
+			       "Sandbox is offloaded \xe2\x80\x94 call rehydrate() first");
 	if (s->executions >= s->policy.max_executions)
 		return err_set(reterr, CORDON_LIMIT,
 			       "Maximum executions (%llu) reached for this session.",
@@ -303,11 +343,7 @@ static int refuse(struct cordon_session *s, const struct cordon_execute_options 
 	if (s->engine && s->engine->stdin_fd < 0 && (o->stdin_bytes || o->stdin_fd > 0))
 		return err_set(reterr, CORDON_STATE,
 			       "standard input can be given to a session's first execution only");
-	if (memchr(o->code, '\0', len))
-		return err_set(reterr, CORDON_INVALID, "the code contains a NUL byte");
-	if (!str_is_utf8(o->code, len))
-		return err_set(reterr, CORDON_INVALID, "the code is not valid UTF-8");
-	return 0;
+	return check_text(o->code, len, reterr);
 }
 
 /* One execution with its lines in the audit log; on failure there is no result. */
@@ -374,6 +410,30 @@ static int start_script(struct cordon_session *s, const struct cordon_execute_op
 	return engine_start(&e, &s->engine, reterr);
 }
 
+/* Mounts inside the workspace must be there before the code is: that needs an agent which waits. */
+static bool has_inner_mounts(const struct policy *p)
+{
+	for (size_t i = 0; i < p->mount_count; i++)
+		if (mounts_is_inside(p->mounts[i].guest))
+			return true;
+	return false;
+}
+
+static int start_run(struct cordon_session *s, const struct cordon_execute_options *o,
+		     struct cordon_error **reterr)
+{
+	if (s->kind != GUEST_KIND_SH || o->context_json)
+		return session_start_engine(s, reterr);
+	if (!has_inner_mounts(&s->policy))
+		return start_script(s, o, reterr);
+	if (o->args && *o->args)
+		return err_set(
+			reterr, CORDON_UNSUPPORTED,
+			"a script with arguments cannot have mounts inside /home/user, /tmp or "
+			"/workspace: mount them elsewhere, as in /mnt");
+	return session_start_engine(s, reterr);
+}
+
 int cordon_run(const struct cordon_session_options *session,
 	       const struct cordon_execute_options *opts, struct cordon_result **ret,
 	       struct cordon_error **reterr)
@@ -390,9 +450,7 @@ int cordon_run(const struct cordon_session_options *session,
 	if (r == 0)
 		r = refuse(s, opts, reterr);
 	if (r == 0)
-		r = s->kind == GUEST_KIND_SH && !opts->context_json
-			    ? start_script(s, opts, reterr)
-			    : session_start_engine(s, reterr);
+		r = start_run(s, opts, reterr);
 	if (r == 0)
 		r = journal_session(s, "session_start", reterr);
 	if (r == 0)

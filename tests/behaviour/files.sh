@@ -26,6 +26,10 @@ to_file() { # file command...
 	shift
 	"$@" >"$file"
 }
+# On a terminal (script makes one) what takes longer than a second says so; elsewhere nothing does.
+slow_import() { # command line
+	script -qec "(sleep 1.6; cat '$good') | $1" /dev/null </dev/null
+}
 flip() { # offset
 	cp "$good" "$dir/bad.cws"
 	printf X | dd of="$dir/bad.cws" bs=1 seek="$1" conv=notrunc 2>/dev/null
@@ -55,6 +59,7 @@ check "no difference" files diff mine "$good"
 check "import of forged entries takes the sound ones" says "3 files" files import forged "$forged"
 check "and names the others" says "skipped /etc/absolute: absolute path" files import forged "$forged"
 check "and again" says "skipped tmp/out/x: through a link or a file" files import forged "$forged"
+check "lines of texts are shown" says '  +x' files diff piped forged
 check_fails "differences are status 1" 1 "added    /tmp/esc\\x1b[31m" files diff mine forged
 check "control characters never reach the terminal" says '/tmp/esc\x1b[31m' files ls forged
 check "nothing came out of it" test ! -e /etc/absolute
@@ -73,4 +78,6 @@ check_fails "rm twice" 125 "no workspace 'mine' is saved" files rm mine
 check_fails "unknown word" 2 "unknown word" files list
 check "strange names stay in the directory" files import ../../../escape "$good"
 check "under a name of its own" says escape ls "$dir/data/cordon/workspaces"
+check "progress on a terminal" says "import: 1 s" slow_import "'$CORDON' files import slow -"
+check "none where standard error is a file" is_empty slow_import "'$CORDON' files import slow - 2>&1 >/dev/null | cat"
 tap_done

@@ -2,6 +2,7 @@
  * cases FS-*, SNP-* and LIM-17..19 that need a guest. */
 #include <cordon/cordon.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "harness/test.h"
@@ -256,4 +257,148 @@ TEST(workspace_outlives_its_guest)
 	ASSERT_STREQ(get(s, "/workspace/f"), "kept");
 	ASSERT_STREQ(run(s, "print(open('/workspace/f').read(), end='')"), "kept");
 	cordon_session_close(s);
+}
+
+/* One place for one workspace, which can be made to fail. */
+struct cupboard {
+	char id[64];
+	void *bytes;
+	size_t len;
+	bool is_broken;
+	int saves, loads;
+};
+
+static int put_away(const char *id, const void *bytes, size_t len, void *arg)
+{
+	struct cupboard *c = arg;
+	c->saves++;
+	if (c->is_broken)
+		return -CORDON_OS;
+	snprintf(c->id, sizeof(c->id), "%s", id);
+	free(c->bytes);
+	c->bytes = malloc(len);
+	c->len = len;
+	memcpy(c->bytes, bytes, len);
+	return 0;
+}
+
+static int take_out(const char *id, void **ret, size_t *ret_len, void *arg)
+{
+	struct cupboard *c = arg;
+	c->loads++;
+	if (c->is_broken || strcmp(id, c->id) != 0)
+		return -CORDON_NOT_FOUND;
+	*ret = malloc(c->len);
+	memcpy(*ret, c->bytes, c->len);
+	*ret_len = c->len;
+	return 0;
+}
+
+/* SNP-12 */
+TEST(workspace_offloads_and_comes_back)
+{
+	struct cordon_session *s = open_with("python", NULL, NULL);
+	struct cordon_execute_options o = { .code = "1" };
+	struct cordon_result *r = NULL;
+	struct cordon_error *e = NULL;
+	struct cupboard c = { .is_broken = true };
+
+	put(s, "/workspace/f", "kept");
+	ASSERT_EQ(cordon_session_setenv(s, "WHICH", "mine", NULL), 0);
+	ASSERT_STREQ(run(s, "import os\nos.chdir('/workspace')"), "");
+	ASSERT_EQ(cordon_session_offload(s, NULL, NULL, &e), -CORDON_INVALID);
+	ASSERT_STREQ(cordon_error_message(e), "No storage callbacks configured");
+	e = cordon_error_free(e);
+	ASSERT_EQ(cordon_session_offload(s, put_away, &c, &e), -CORDON_OS);
+	e = cordon_error_free(e);
+	ASSERT_STREQ(get(s, "/workspace/f"), "kept"); /* a save that failed keeps everything */
+	c.is_broken = false;
+	ASSERT_EQ(cordon_session_offload(s, put_away, &c, NULL), 0);
+	ASSERT_EQ(cordon_session_offload(s, put_away, &c, NULL), 0);
+	ASSERT_EQ(c.saves, 2);
+	ASSERT_STREQ(c.id, cordon_session_id(s));
+	ASSERT_HAS(get(s, "/workspace/f"), "offloaded");
+	ASSERT_EQ(cordon_session_execute(s, &o, &r, &e), -CORDON_STATE);
+	ASSERT_HAS(cordon_error_message(e), "rehydrate() first");
+	e = cordon_error_free(e);
+	c.is_broken = true;
+	ASSERT_EQ(cordon_session_rehydrate(s, take_out, &c, &e), -CORDON_NOT_FOUND);
+	e = cordon_error_free(e);
+	c.is_broken = false;
+	ASSERT_EQ(cordon_session_rehydrate(s, take_out, &c, NULL), 0);
+	ASSERT_EQ(cordon_session_rehydrate(s, take_out, &c, NULL), 0);
+	ASSERT_EQ(c.loads, 2);
+	ASSERT_STREQ(run(s, "print(open('f').read(), os.environ['WHICH'], end='')"), "kept mine");
+	free(c.bytes);
+	cordon_session_close(s);
+}
+
+static int found_mount(const char *path, const struct cordon_file_info *info, const char *link,
+		       void *arg)
+{
+	(void)info, (void)link;
+	*(bool *)arg |= strstr(path, "/data") != NULL;
+	return 0;
+}
+
+/* FS-15, FS-17, SNP-09: inside the workspace and outside of it, live and copied. */
+TEST(workspace_mounts_inside_it)
+{
+	char dir[] = "/tmp/cordon-mount-XXXXXX", file[64], live[256], copied[96], outside[96];
+	ASSERT(mkdtemp(dir) != NULL);
+	ASSERT_EQ(chmod(dir, 0755), 0);
+	snprintf(file, sizeof(file), "%s/f", dir);
+	FILE *f = fopen(file, "w");
+	ASSERT(f != NULL && fputs("before", f) >= 0 && fclose(f) == 0 && chmod(file, 0644) == 0);
+	snprintf(live, sizeof(live), "mounts=%s:/workspace/deep/data:ro,%s:/tmp/copy,%s:/mnt/x:ro",
+		 dir, dir, dir);
+	const char *const settings[] = { live, NULL };
+	struct cordon_session *s = open_with("sh", settings, NULL), *child = NULL;
+	struct cordon_error *e = NULL;
+	bool is_found = false;
+	char *text = NULL;
+	size_t len;
+
+	f = fopen(file, "w");
+	ASSERT(f != NULL && fputs("after", f) >= 0 && fclose(f) == 0);
+	const char *all = "cat /workspace/deep/data/f /tmp/copy/f /mnt/x/f";
+	ASSERT_STREQ(run(s, all), "afterbeforeafter");
+	ASSERT_STREQ(
+		run(s, "for d in /workspace/deep/data /mnt/x; do (echo x > $d/new) 2> /dev/null && "
+		       "echo wrote; ls $d/../../../etc/shadow 2> /dev/null; done; true"),
+		"");
+	/* The host is told where they are; a copy is the workspace's. */
+	ASSERT_EQ(cordon_file_read(s, "/workspace/deep/data/f", &text, &len, &e),
+		  -CORDON_UNSUPPORTED);
+	ASSERT_HAS(cordon_error_message(e), "is a live mount of the host's '/tmp/cordon-mount-");
+	e = cordon_error_free(e);
+	ASSERT_EQ(cordon_file_write(s, "/mnt/x/new", "x", 1, &e), -CORDON_UNSUPPORTED);
+	e = cordon_error_free(e);
+	ASSERT_STREQ(get(s, "/tmp/copy/f"), "before");
+	ASSERT_EQ(cordon_file_write(s, "/tmp/copy/f", "x", 1, &e), -CORDON_DENIED);
+	ASSERT_HAS(cordon_error_message(e), "EROFS: read-only mount");
+	e = cordon_error_free(e);
+	ASSERT_EQ(cordon_session_fork(s, &child, NULL), 0);
+	ASSERT_STREQ(run(child, all), "afterbeforeafter");
+	int fd = memfd_create("export", MFD_CLOEXEC);
+	ASSERT_EQ(cordon_files_export(s, fd, NULL), 0);
+	ASSERT_EQ(lseek(fd, 0, SEEK_SET), 0);
+	ASSERT_EQ(cordon_export_list(fd, found_mount, &is_found, NULL), 0);
+	ASSERT(!is_found);
+	cordon_session_close(child);
+	cordon_session_close(s);
+	snprintf(copied, sizeof(copied), "mounts=%s:/workspace/data", dir);
+	snprintf(outside, sizeof(outside), "rm -rf %s", dir);
+	/* And in one shot: they are there before the code is. */
+	struct cordon_policy *p = NULL;
+	struct cordon_result *r = NULL;
+	ASSERT_EQ(cordon_policy_new("standard", &p, NULL), 0);
+	ASSERT_EQ(cordon_policy_set(p, copied, NULL), 0);
+	struct cordon_session_options so = { .guest = "sh", .policy = p };
+	struct cordon_execute_options eo = { .code = "cat /workspace/data/f" };
+	ASSERT_EQ(cordon_run(&so, &eo, &r, NULL), 0);
+	ASSERT_STREQ(cordon_result_stdout(r, &len), "after");
+	cordon_result_free(r);
+	cordon_policy_free(p);
+	ASSERT_EQ(system(outside), 0);
 }

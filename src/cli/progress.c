@@ -1,0 +1,87 @@
+/* cli/progress.c - see progress.h. A thread of its own: a transfer is often one long call. */
+#include "cli/progress.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FIRST_MS = 1000, EVERY_MS = 250 };
+
+static void draw(const struct progress *p, double seconds)
+{
+	uint64_t done = p->done;
+	double mib = (double)done / (1 << 20);
+
+	fprintf(stderr, "\r\033[K%.60s: %.0f s", p->what, seconds);
+	if (done && p->total)
+		fprintf(stderr, ", %.0f %% of %.1f MiB", 100.0 * (double)done / (double)p->total,
+			(double)p->total / (1 << 20));
+	else if (done)
+		fprintf(stderr, ", %.1f MiB", mib);
+	else if (p->total)
+		fprintf(stderr, ", %.1f MiB in all", (double)p->total / (1 << 20));
+	fflush(stderr);
+}
+
+static struct timespec later(struct timespec from, long ms)
+{
+	long ns = from.tv_nsec + ms % 1000 * 1000000;
+
+	return (struct timespec){ from.tv_sec + ms / 1000 + ns / 1000000000, ns % 1000000000 };
+}
+
+static void *show(void *arg)
+{
+	struct progress *p = arg;
+	struct timespec start, until;
+	bool is_shown = false;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	until = later(start, FIRST_MS);
+	pthread_mutex_lock(&p->lock);
+	while (!p->is_over) {
+		struct timespec now;
+
+		if (pthread_cond_timedwait(&p->end, &p->lock, &until) == 0)
+			continue;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		draw(p, (double)(now.tv_sec - start.tv_sec) +
+				(double)(now.tv_nsec - start.tv_nsec) / 1e9);
+		is_shown = true;
+		until = later(now, EVERY_MS);
+	}
+	pthread_mutex_unlock(&p->lock);
+	if (is_shown)
+		fputs("\r\033[K", stderr);
+	return NULL;
+}
+
+void progress_begin(struct progress *p, const char *what, uint64_t total)
+{
+	pthread_condattr_t clock;
+
+	memset(p, 0, sizeof(*p));
+	p->what = what;
+	p->total = total;
+	if (!isatty(STDERR_FILENO))
+		return;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->end, &clock);
+	pthread_condattr_destroy(&clock);
+	p->is_running = pthread_create(&p->thread, NULL, show, p) == 0;
+}
+
+void progress_end(struct progress *p)
+{
+	if (!p->is_running)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->is_over = true;
+	pthread_cond_signal(&p->end);
+	pthread_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+	p->is_running = false;
+}
