@@ -100,6 +100,12 @@ static void say_result(struct agent *a, struct bytes *b)
 		bytes_add(b, a->advice.data, a->advice.len);
 		bytes_char(b, ']');
 	}
+	if (a->shell.denied.len) {
+		bytes_text(b, ",\"denials\":[");
+		bytes_add(b, a->shell.denied.data, a->shell.denied.len);
+		bytes_char(b, ']');
+		a->shell.denied.len = 0;
+	}
 	if (a->shell.cwd[0] && strcmp(a->shell.cwd, a->known_cwd) != 0) {
 		snprintf(a->known_cwd, sizeof(a->known_cwd), "%s", a->shell.cwd);
 		bytes_text(b, ",\"cwd\":");

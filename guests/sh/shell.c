@@ -12,7 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "json.h"
+
 #define STATE_MAX (16u << 20)
+#define DENIED_MAX 8192
 
 /* The shell's own program, on one line so that the code's line numbers are its own. %1 to %3: the
  * descriptors of text, ticket and report.
@@ -114,6 +117,8 @@ static void child(const struct shell *s, int ticket, int report)
 	snprintf(text, sizeof(text), program, high_fd(0), high_fd(1), high_fd(2));
 	snprintf(number, sizeof(number), "%d", high_fd(3));
 	setenv("CORDON_TOOLS_FD", number, 1);
+	snprintf(number, sizeof(number), "%d", high_fd(2));
+	setenv("CORDON_TOLD_FD", number, 1);
 	execl(shell_path(), "bash", "--norc", "--noprofile", "-c", text, "bash", (char *)NULL);
 	fprintf(stderr, "cordon-sh: cannot start %s: %s\n", shell_path(), strerror(errno));
 	_exit(127);
@@ -208,6 +213,23 @@ static size_t whole(const struct bytes *b)
 	return first ? (size_t)(first - b->data) + 1 : 0;
 }
 
+/* A command that is not there; told once, and not without end. */
+static void note_denied(struct shell *s, const char *name, size_t len)
+{
+	struct bytes row = { 0 };
+	if (len == 0 || len > 255 || s->denied.len > DENIED_MAX)
+		return;
+	bytes_text(&row, "{\"operation\":\"exec\",\"target\":");
+	json_quote(&row, name, len);
+	bytes_char(&row, '}');
+	if (!s->denied.len || !memmem(s->denied.data, s->denied.len, row.data, row.len)) {
+		if (s->denied.len)
+			bytes_char(&s->denied, ',');
+		bytes_add(&s->denied, row.data, row.len);
+	}
+	bytes_done(&row);
+}
+
 static enum shell_event take(struct shell *s, size_t len)
 {
 	const char *p = s->report.data;
@@ -219,6 +241,9 @@ static enum shell_event take(struct shell *s, size_t len)
 	case 'D':
 		s->state.len = 0;
 		bytes_add(&s->state, p + 1, len - 2);
+		return SHELL_NOTHING;
+	case 'N':
+		note_denied(s, p + 1, len - 2);
 		return SHELL_NOTHING;
 	case 'S':
 		s->status = atoi(p + 1);

@@ -24,8 +24,9 @@ struct shell {
 	bool ready;     /* waits for a command */
 	bool restoring; /* its next report is about its own set-up */
 	struct bytes report;
-	struct bytes state; /* what the last shell left, as commands; empty: nothing */
-	struct bytes setup; /* what every new shell begins with */
+	struct bytes state;  /* what the last shell left, as commands; empty: nothing */
+	struct bytes denied; /* commands that were asked for and are not there, as rows of JSON */
+	struct bytes setup;  /* what every new shell begins with */
 	char cwd[4096];
 	char version[64];
 };

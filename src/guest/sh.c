@@ -18,10 +18,12 @@ static int commands(const struct guest_options *o, struct launch *l, const char 
 			return err_errno(reterr, ENOMEM, "the view");
 		return 0;
 	}
-	/* What is not named is not there; the shell should say why. */
-	static const char handler[] =
-		"() { printf 'cordon: %s: not among the commands of the policy\\n' \"$1\" >&2; "
-		"return 126; }";
+	/* What is not named is not there; the shell should say why, and to its agent, too. */
+	static const char handler[] = "() { builtin printf '%s: not allowed: it is not among the "
+				      "commands of the policy\\n' "
+				      "\"$1\" >&2; { builtin printf '\\0N%s\\0' \"$1\" "
+				      ">&\"$CORDON_TOLD_FD\"; } 2>/dev/null; "
+				      "return 126; }";
 	if (launch_env(l, "BASH_FUNC_command_not_found_handle%%", handler) < 0)
 		return err_errno(reterr, ENOMEM, "the environment");
 	int r = view_program(l, shell, reterr);

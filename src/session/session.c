@@ -422,7 +422,8 @@ static bool has_inner_mounts(const struct policy *p)
 static int start_run(struct cordon_session *s, const struct cordon_execute_options *o,
 		     struct cordon_error **reterr)
 {
-	if (s->kind != GUEST_KIND_SH || o->context_json)
+	/* A script that may use only some commands has an agent, which tells of the others. */
+	if (s->kind != GUEST_KIND_SH || o->context_json || !s->policy.commands.all)
 		return session_start_engine(s, reterr);
 	if (!has_inner_mounts(&s->policy))
 		return start_script(s, o, reterr);

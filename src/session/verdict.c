@@ -134,6 +134,22 @@ static void exception(const struct evidence *v, struct engine *e, const struct p
 	r->exit_code = 1;
 }
 
+/* A command that the policy does not name. The shell's agent tells that it was asked for; the list
+ * is ours, so all that a lie can say is that the code tried what it might have tried. */
+static void add_command_denial(const json_t *told, const struct policy *p, struct cordon_result *r)
+{
+	const char *target = json_string_value(json_object_get(told, "target"));
+
+	if (!target || p->commands.all || strlist_has(&p->commands.names, target))
+		return;
+	json_array_append_new(result_array(&r->denials),
+			      json_pack("{s:s, s:o, s:s, s:s, s:s, s:i}", "operation", "execute",
+					"target", json_string_lossy(target, strnlen(target, 256)),
+					"layer", "mount", "rule",
+					"only the commands of the policy are there", "remedy",
+					"commands: name the program in the policy", "count", 1));
+}
+
 /* What a pod's door refused. The runtime tells what was tried; the words are ours. */
 static void add_door_denial(const json_t *told, struct cordon_result *r)
 {
@@ -161,7 +177,8 @@ static void add_door_denial(const json_t *told, struct cordon_result *r)
 					  "count", 1));
 }
 
-static void door_denials(const struct evidence *v, struct cordon_result *r)
+static void told_denials(const struct evidence *v, const struct engine *e, const struct policy *p,
+			 struct cordon_result *r)
 {
 	cleanup_json json_t *all = NULL;
 	size_t i;
@@ -171,20 +188,24 @@ static void door_denials(const struct evidence *v, struct cordon_result *r)
 		return;
 	json_array_foreach(all, i, d)
 	{
-		if (i < MAX_TOLD)
+		if (i >= MAX_TOLD)
+			break;
+		if (e->kind == GUEST_KIND_POD)
 			add_door_denial(d, r);
+		else if (e->kind == GUEST_KIND_SH)
+			add_command_denial(d, p, r);
 	}
 }
 
-static void denials(const struct evidence *v, struct engine *e, struct cordon_result *r)
+static void denials(const struct evidence *v, struct engine *e, const struct policy *p,
+		    struct cordon_result *r)
 {
 	json_t *all = box_denials(e->box, v->denials_before);
 
 	if (all && json_array_size(all) > 0)
 		json_array_extend(result_array(&r->denials), all);
 	json_decref(all);
-	if (e->kind == GUEST_KIND_POD)
-		door_denials(v, r);
+	told_denials(v, e, p, r);
 }
 
 static const char *seconds(uint64_t ms, char *text, size_t size)
@@ -205,25 +226,6 @@ static bool is_out_of_cpu(const struct evidence *v, const struct status *s, cons
 
 	return signo == SIGXCPU || v->over_cpu ||
 	       (signo == SIGKILL && s->cpu_us >= limit_us - limit_us / 4);
-}
-
-/* A command that the policy does not name, as the shell's handler tells it (guest/sh.c). */
-static void add_command_denial(const struct evidence *v, const struct policy *p,
-			       struct cordon_result *r)
-{
-	const char *end = v->err_text ? strstr(v->err_text, ": not among the commands") : NULL;
-	const char *start = end;
-
-	if (p->commands.all)
-		return;
-	while (start && start > v->err_text && start[-1] != ' ' && start[-1] != '\n')
-		start--;
-	json_t *target = end ? json_string_lossy(start, (size_t)(end - start)) : json_null();
-	json_array_append_new(result_array(&r->denials),
-			      json_pack("{s:s, s:o, s:s, s:s, s:s, s:i}", "operation", "execute",
-					"target", target, "layer", "mount", "rule",
-					"only the commands of the policy are there", "remedy",
-					"commands: name the program in the policy", "count", 1));
 }
 
 /* bash says so on stderr and ends with 2; the code is a file of this name. */
@@ -253,15 +255,13 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 		kind = "file_size";
 	else if (r->exit_code == 128 + SIGXCPU)
 		kind = "cpu";
-	else if (r->exit_code == 126 && (!e->wire || r->denials))
+	else if (r->exit_code == 126 && r->denials)
 		kind = "denied";
 	else if (e->counted.pids_refused > v->before.pids_refused ||
 		 (cgroup_pids_peak(box_cgroup(e->box)) >= p->processes))
 		kind = "processes";
 	else if (is_full(e))
 		kind = "disk";
-	if (r->exit_code == 126 && !e->wire) /* a session tells by itself */
-		add_command_denial(v, p, r);
 	(void)result_fail(r, kind, "exited with status %d", r->exit_code);
 }
 
@@ -333,7 +333,7 @@ void verdict_reach(const struct evidence *v, struct engine *e, const struct poli
 {
 	char text[64];
 
-	denials(v, e, r);
+	denials(v, e, p, r);
 	if (v->internal) {
 		(void)result_fail(r, "internal", "%s", v->internal);
 		r->exit_code = 125;

@@ -60,7 +60,7 @@ CASES = [
          result=[]),
     case("ADV-01: a command that is not listed", "echo $(cat /etc/passwd); cat /etc/passwd", "sh", ["--set", "commands=ls"],
          status=126, stdout="\n", error_kind="denied", denials=entry(operation="execute", target="cat"),
-         stderr=has("cat: not among the commands of the policy")),
+         stderr=has("cat: not allowed: it is not among the commands of the policy")),
     case("ADV-01: through a pipe", "cat /etc/passwd | grep root", "sh", ["--set", "commands=cat"], status=126, stdout="",
          error_kind="denied", denials=entry(operation="execute", target="grep")),
     case("ADV-01: listed commands work", "ls /etc/passwd | cat", "sh", ["--set", "commands=ls,cat"], stdout="/etc/passwd\n",
