@@ -207,6 +207,19 @@ static void variable(const char *name, struct json v, struct bytes *ret)
 	bytes_text(ret, ")\n");
 }
 
+/* What a script is given: $1 and so on. */
+static void positional(struct json list, struct bytes *ret)
+{
+	const char *at = NULL;
+	struct json key, v;
+	bytes_text(ret, "set --");
+	while (json_each(list, &at, &key, &v)) {
+		bytes_char(ret, ' ');
+		word(v, ret);
+	}
+	bytes_char(ret, '\n');
+}
+
 /* Variables and changes of the environment, as commands; false: a name is none. */
 static bool prelude(struct json m, struct bytes *ret)
 {
@@ -217,6 +230,8 @@ static bool prelude(struct json m, struct bytes *ret)
 		word(json_get(m, "directory"), ret);
 		bytes_text(ret, " 2> /dev/null || :\n");
 	}
+	if (json_kind(json_get(m, "args")) == '[')
+		positional(json_get(m, "args"), ret);
 	for (int i = 0; i < 2; i++) {
 		const char *at = NULL;
 		struct json key, v;

@@ -375,6 +375,8 @@ static int send_code(struct execution *x, struct cordon_error **reterr)
 							!o->skip_validation };
 	cleanup_free char *args = args_text(o->args);
 
+	if (x->engine->kind == GUEST_KIND_SH)
+		message.args_json = args;
 	if (x->engine->kind == GUEST_KIND_POD) {
 		message.args_json = args;
 		message.has_stdin = x->in_left > 0 || x->in_fd >= 0;

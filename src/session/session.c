@@ -427,11 +427,6 @@ static int start_run(struct cordon_session *s, const struct cordon_execute_optio
 		return session_start_engine(s, reterr);
 	if (!has_inner_mounts(&s->policy))
 		return start_script(s, o, reterr);
-	if (o->args && *o->args)
-		return err_set(
-			reterr, CORDON_UNSUPPORTED,
-			"a script with arguments cannot have mounts inside /home/user, /tmp or "
-			"/workspace: mount them elsewhere, as in /mnt");
 	return session_start_engine(s, reterr);
 }
 

@@ -2,6 +2,7 @@
 import json
 import os
 import subprocess
+import tempfile
 
 from book import CORDON, LANGUAGES, NATIVE, SHELLS, case, cordon, has, refused, same, session, value
 
@@ -202,6 +203,10 @@ def command_allowlist(guest):
         same(r.exit_code, 126)
         has(r.stderr, "not allowed")
         same(s.execute("echo fine").stdout, "fine\n")
+    with tempfile.NamedTemporaryFile("w", suffix=".sh") as script:
+        script.write('echo "$1-$#"')
+        script.flush()
+        same(run("-g", guest, "--set", 'commands=["echo"]', script.name, "a b", "c")["stdout"], "a b-2\n")
 
 
 @case("ADV-03 ADV-04 ADV-05 ADV-06", ("python", "sh", "pod"))
