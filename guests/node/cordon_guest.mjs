@@ -406,6 +406,7 @@ function makeTool(spec) {
   };
   Object.defineProperties(tool, { name: { value: name }, length: { value: required.length },
     description: { value: spec.description ?? '', enumerable: true },
+    usage: { value: spec.usage ?? '' }, examples: { value: spec.examples ?? [] },
     args: { value: declared, enumerable: true } });
   return Object.freeze(tool);
 }
@@ -432,6 +433,8 @@ function installTools(specs) {
   hidden('ToolError', ToolError);
   hidden('help', (t) => {
     console.log(t?.description || 'No help.');
+    if (t?.usage) console.log(`Usage: ${t.usage}`);
+    for (const e of t?.examples ?? []) console.log(`Example: ${e}`);
     for (const [n, d] of Object.entries(t?.args ?? {}))
       console.log(`  ${n}: ${(isObject(d) ? d.type : d) ?? 'any'}${d?.required === false ? ', optional' : ''}`);
   });

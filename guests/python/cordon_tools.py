@@ -136,6 +136,8 @@ def _doc(spec, order, declared):
     for key in ("usage", "category"):
         if spec.get(key):
             lines += ["", "%s: %s" % (key.capitalize(), spec[key])]
+    if isinstance(spec.get("examples"), list):
+        lines += [""] + ["Example: %s" % e for e in spec["examples"]]
     if order:
         lines += ["", "Arguments:"]
         for arg in order:

@@ -297,6 +297,8 @@ make_tool <- function(spec) {
 
 document <- function(spec) {
 	lines <- if (length(spec$description)) spec$description else "A tool of the host."
+	if (length(spec$usage)) lines <- c(lines, paste("Usage:", spec$usage))
+	for (example in spec$examples) lines <- c(lines, paste("Example:", example))
 	for (n in names(spec$args)) {
 		d <- spec$args[[n]]
 		type <- if (is.list(d)) d$type else d

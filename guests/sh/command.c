@@ -310,14 +310,15 @@ void command_help(struct json spec, struct bytes *ret)
 	size_t n = command_is_raw(spec) ? 0 : declared_args(spec, a);
 	add_string(ret, json_get(spec, "description"));
 	bytes_text(ret, "\n\nUsage: ");
-	if (json_kind(json_get(spec, "usage")) == '"') {
+	bool is_told = json_kind(json_get(spec, "usage")) == '"';
+	if (is_told) {
 		add_string(ret, json_get(spec, "usage"));
 	} else {
 		add_string(ret, json_get(spec, "name"));
 		if (command_is_raw(spec))
 			bytes_text(ret, " [ARGUMENT]... [< INPUT]");
 	}
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; !is_told && i < n; i++) {
 		bool required = is_required(a[i].declared);
 		bytes_text(ret, required ? " " : " [");
 		add_string(ret, a[i].name);
@@ -332,6 +333,13 @@ void command_help(struct json spec, struct bytes *ret)
 			bytes_text(ret, "  ");
 			add_string(ret, json_get(a[i].declared, "description"));
 		}
+		bytes_char(ret, '\n');
+	}
+	const char *at = NULL;
+	struct json key, example;
+	while (json_each(json_get(spec, "examples"), &at, &key, &example)) {
+		bytes_text(ret, "Example: ");
+		add_string(ret, example);
 		bytes_char(ret, '\n');
 	}
 }

@@ -28,6 +28,8 @@ struct cordon_tool {
 	const char *args_json;   /* JSON Schema of the arguments, or the short form {"a": "number"};
 				  * NULL: takes none */
 	const char *category;    /* NULL: none; for `extensions list --category` */
+	const char *usage;       /* NULL: made from the arguments */
+	const char *const *examples; /* command lines or calls; ends with NULL; NULL: none */
 	cordon_tool_fn fn;
 	void *arg;
 	uint64_t max_calls;      /* per execution; 0: no own limit */
@@ -58,12 +60,15 @@ char *cordon_tools_json(const struct cordon_tools *t);
 const char *cordon_call_session(const struct cordon_call *c);
 const char *cordon_call_tool(const struct cordon_call *c);
 const char *cordon_call_args(const struct cordon_call *c); /* checked JSON object as text */
-/* The answer, once; later ones are ignored. json must be one JSON value. */
+/* The answer, once; later ones are ignored. json must be one JSON value.
+ * cordon_call_value gives -CORDON_LIMIT when it has more than result_bytes: the guest was then told
+ * so, and the call is answered (return CORDON_ANSWER_ERROR; do not answer again). With
+ * -CORDON_INVALID (no JSON) or -CORDON_NOMEM it is not: answer with an error. */
 int cordon_call_value(struct cordon_call *c, const char *json, struct cordon_error **reterr);
 int cordon_call_error(struct cordon_call *c, const char *message, struct cordon_error **reterr);
 
 /* Approvals: called (from the executing thread) when a tool or a network request waits for one.
- * Resolve with cordon_approval_* from any thread, now or later. */
+ * Resolve with cordon_session_resolve() from any thread, now or later. */
 struct cordon_approval {
 	const char *id; /* unguessable, valid until resolved */
 	const char *session;

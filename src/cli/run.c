@@ -181,6 +181,14 @@ static int fail(const struct cli *c, const struct cordon_error *e)
 	return is_callers ? choice_fail(c, e) : cli_fail(c, e);
 }
 
+static void watch(const struct cli *c, struct verbose *v, struct cordon_session_options *o)
+{
+	if (!cli_has(c, "verbose"))
+		return;
+	o->log = verbose_print;
+	o->log_arg = v;
+}
+
 static int run_code(const struct cli *c, int argc, char **argv, const struct cordon_policy *policy,
 		    const struct buf *code)
 {
@@ -202,10 +210,7 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 										     : NULL,
 						  .workspace = cli_value(c, "workspace") };
 	struct verbose verbose = { .as_json = json };
-	if (cli_has(c, "verbose")) {
-		session.log = verbose_print;
-		session.log_arg = &verbose;
-	}
+	watch(c, &verbose, &session);
 	struct cordon_execute_options options = {
 		.code = buf_text(code),
 		.code_len = code->len,

@@ -84,15 +84,35 @@ static int read_budgets(const json_t *t, const char *where, struct cordon_tool *
 	return r;
 }
 
+static int read_examples(const json_t *t, const char *where, struct strlist *ret,
+			 struct cordon_error **reterr)
+{
+	json_t *list = NULL, *one;
+	size_t i;
+	int r = json_get_array(t, where, "examples", &list, reterr);
+
+	json_array_foreach(list, i, one)
+	{
+		if (r == 0 && !json_is_string(one))
+			r = err_set(reterr, CORDON_INVALID, "%s/examples must be a list of strings",
+				    where);
+		if (r == 0 && strlist_add(ret, json_string_value(one)) < 0)
+			r = err_set(reterr, CORDON_NOMEM, "out of memory");
+	}
+	return r;
+}
+
 static int read_tool(struct request *q, struct cordon_tools *tools, const json_t *t, size_t index,
 		     struct cordon_error **reterr)
 {
-	static const char *const keys[] = { "name",           "description",   "args",
-					    "category",       "max_calls",     "timeout_ms",
-					    "result_bytes",   "approval",      "command",
-					    "python_package", "argument_bytes" };
+	static const char *const keys[] = { "name",           "description",    "args",
+					    "category",       "max_calls",      "timeout_ms",
+					    "result_bytes",   "approval",       "command",
+					    "python_package", "argument_bytes", "usage",
+					    "examples" };
 	struct cordon_tool tool = { .fn = callback_call_tool, .arg = &q->rpc->callbacks };
 	cleanup_free char *args = NULL, *package = NULL;
+	cleanup_strlist struct strlist examples = { 0 };
 	char where[48];
 	json_t *args_json = NULL, *package_json = NULL;
 
@@ -107,6 +127,10 @@ static int read_tool(struct request *q, struct cordon_tools *tools, const json_t
 	if (r == 0)
 		r = json_get_string(t, where, "category", &tool.category, reterr);
 	if (r == 0)
+		r = json_get_string(t, where, "usage", &tool.usage, reterr);
+	if (r == 0)
+		r = read_examples(t, where, &examples, reterr);
+	if (r == 0)
 		r = json_get_object(t, where, "args", &args_json, reterr);
 	if (r == 0)
 		r = json_get_object(t, where, "python_package", &package_json, reterr);
@@ -116,6 +140,7 @@ static int read_tool(struct request *q, struct cordon_tools *tools, const json_t
 		return r;
 	if (!tool.name)
 		return err_set(reterr, CORDON_INVALID, "%s needs a name", where);
+	tool.examples = (const char *const *)examples.items;
 	tool.args_json = args = args_json ? json_text(args_json, NULL) : NULL;
 	tool.python_package = package = package_json ? json_text(package_json, NULL) : NULL;
 	return cordon_tools_add(tools, &tool, reterr);

@@ -5,14 +5,21 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "tools/regexp.h"
 #include "tools/schema.h"
 #include "tools/valuetype.h"
 
 enum { PLACE_BYTES = 160, LIST_BYTES = 400 };
+/* What one call's check may cost: schemas that refer to themselves, alternatives and patterns could
+ * make a guest's value arbitrarily dear otherwise. Some 0.2 s. */
+enum { STEPS_MAX = 64 << 20, VALUE_STEPS = 16, NESTING_MAX = 200 };
 
 /* Where a value stands, for messages: a.b[3]. Cut when it is long, never wrong. */
 struct place {
 	const char *tool;
+	const json_t *root;
+	int64_t left; /* steps */
+	int depth;    /* of checks inside each other */
 	char path[PLACE_BYTES];
 };
 
@@ -247,12 +254,83 @@ static int check_members(const json_t *schema, struct place *at, const json_t *v
 	return r;
 }
 
-static int check_value(const json_t *schema, struct place *at, const json_t *value,
-		       struct cordon_error **reterr)
+static int check_pattern(const json_t *schema, struct place *at, const json_t *value,
+			 struct cordon_error **reterr)
+{
+	const json_t *pattern = json_object_get(schema, "pattern");
+	const char *why;
+
+	if (!pattern || !json_is_string(value))
+		return 0;
+	struct regexp *r =
+		regexp_new(json_string_value(pattern), json_string_length(pattern), &why);
+	if (!r)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	size_t len = json_string_length(value);
+	at->left -= (int64_t)(len * regexp_cost(r));
+	bool is_good = at->left >= 0 && regexp_is_in(r, json_string_value(value), len);
+	regexp_free(r);
+	if (at->left < 0)
+		return wrong(at, reterr, "is too complex to be checked");
+	return is_good ? 0
+		       : wrong(at, reterr, "must match the pattern %.200s",
+			       json_string_value(pattern));
+}
+
+/* How many of the alternatives a value fits; stops when there are enough. */
+static size_t count_fits(const json_t *list, struct place *at, const json_t *value, size_t enough)
+{
+	size_t fits = 0, i;
+	json_t *one;
+
+	json_array_foreach((json_t *)list, i, one)
+	{
+		if (fits < enough && check_value(one, at, value, NULL) >= 0)
+			fits++;
+	}
+	return fits;
+}
+
+/* $ref, allOf, anyOf and oneOf. */
+static int check_choices(const json_t *schema, struct place *at, const json_t *value,
+			 struct cordon_error **reterr)
+{
+	const json_t *target = schema_target(at->root, schema);
+	const json_t *any = json_object_get(schema, "anyOf"),
+		     *single = json_object_get(schema, "oneOf");
+	json_t *one;
+	size_t i;
+	int r = target ? check_value(target, at, value, reterr) : 0;
+
+	json_array_foreach(json_object_get(schema, "allOf"), i, one)
+	{
+		if (r >= 0)
+			r = check_value(one, at, value, reterr);
+	}
+	if (r < 0 || (!any && !single))
+		return r;
+	if (json_array_size(any) == 1)
+		return check_value(json_array_get(any, 0), at, value, reterr);
+	size_t fits = any ? count_fits(any, at, value, 1) : 1;
+	size_t exactly = single ? count_fits(single, at, value, 2) : 1;
+	if (at->left < 0)
+		return wrong(at, reterr, "is too complex to be checked");
+	if (fits == 0 || exactly == 0)
+		return wrong(at, reterr, "fits none of its alternatives, being %s",
+			     valuetype_name("any", value));
+	return exactly == 1 ? 0 : wrong(at, reterr, "fits more than one of its alternatives");
+}
+
+static int check_all(const json_t *schema, struct place *at, const json_t *value,
+		     struct cordon_error **reterr)
 {
 	const json_t *type = json_object_get(schema, "type");
 	int r = type ? check_type(type, at, value, reterr) : 0;
 
+	if (r >= 0)
+		r = check_choices(schema, at, value, reterr);
+	if (r >= 0)
+		r = check_pattern(schema, at, value, reterr);
 	if (r >= 0)
 		r = check_enum(schema, at, value, reterr);
 	if (r >= 0)
@@ -265,6 +343,18 @@ static int check_value(const json_t *schema, struct place *at, const json_t *val
 		r = check_elements(schema, at, value, reterr);
 	if (r >= 0 && json_is_object(value) && !valuetype_tag(value))
 		r = check_members(schema, at, value, reterr);
+	return r;
+}
+
+static int check_value(const json_t *schema, struct place *at, const json_t *value,
+		       struct cordon_error **reterr)
+{
+	at->left -= VALUE_STEPS;
+	if (at->left < 0 || at->depth >= NESTING_MAX)
+		return wrong(at, reterr, "is too complex to be checked");
+	at->depth++;
+	int r = check_all(schema, at, value, reterr);
+	at->depth--;
 	return r;
 }
 
@@ -327,7 +417,7 @@ int schema_check(const json_t *schema, const char *tool, const json_t *args,
 {
 	const json_t *properties = json_object_get(schema, "properties");
 	const json_t *more = json_object_get(schema, "additionalProperties");
-	struct place at = { .tool = tool };
+	struct place at = { .tool = tool, .root = schema, .left = STEPS_MAX };
 	const char *name;
 	json_t *value;
 	int r = check_names(schema, tool, args, reterr);

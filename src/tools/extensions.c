@@ -91,6 +91,20 @@ static int list(struct cordon_tools *tools, const struct policy *policy, const j
 		       : list_text(tools, policy, category, r);
 }
 
+static int describe_use(const struct tool *t, struct reply *r)
+{
+	json_t *example;
+	size_t i;
+	int e = t->usage ? buf_printf(&r->out, "Usage:       %s\n", t->usage) : 0;
+
+	json_array_foreach(t->examples, i, example)
+	{
+		if (e >= 0)
+			e = buf_printf(&r->out, "Example:     %s\n", json_string_value(example));
+	}
+	return e;
+}
+
 static int info(struct cordon_tools *tools, const struct policy *policy, const char *name,
 		struct reply *r)
 {
@@ -103,6 +117,8 @@ static int info(struct cordon_tools *tools, const struct policy *policy, const c
 	int e = buf_printf(&r->out, "Name:        %s\nDescription: %s\n", t->name, t->description);
 	if (e >= 0 && t->category)
 		e = buf_printf(&r->out, "Category:    %s\n", t->category);
+	if (e >= 0)
+		e = describe_use(t, r);
 	cleanup_json json_t *summary = schema_summary(t->schema);
 	const char *arg;
 	json_t *one;

@@ -39,6 +39,8 @@ static struct tool *tool_free(struct tool *tool)
 	free(tool->name);
 	free(tool->description);
 	free(tool->category);
+	free(tool->usage);
+	json_decref(tool->examples);
 	free(tool->python_package);
 	json_decref(tool->schema);
 	command_free(tool->host);
@@ -116,6 +118,17 @@ static int check_package(const struct cordon_tool *tool, struct cordon_error **r
 	return 0;
 }
 
+static int copy_examples(const char *const *from, json_t **ret)
+{
+	for (; from && *from; from++) {
+		if (!*ret)
+			*ret = json_array();
+		if (json_array_append_new(*ret, json_string_lossy(*from, strlen(*from))) < 0)
+			return -CORDON_NOMEM;
+	}
+	return 0;
+}
+
 static struct tool *tool_copy(const struct cordon_tool *from)
 {
 	cleanup_tool struct tool *tool = mem_alloc(sizeof(*tool));
@@ -125,6 +138,7 @@ static struct tool *tool_copy(const struct cordon_tool *from)
 	tool->name = str_dup(from->name);
 	tool->description = str_dup(from->description ? from->description : "");
 	tool->category = str_dup(from->category);
+	tool->usage = str_dup(from->usage);
 	tool->python_package = str_dup(from->python_package);
 	tool->fn = from->fn;
 	tool->arg = from->arg;
@@ -135,7 +149,8 @@ static struct tool *tool_copy(const struct cordon_tool *from)
 	tool->approval = from->approval;
 	tool->command = from->command;
 	if (!tool->name || !tool->description || (from->category && !tool->category) ||
-	    (from->python_package && !tool->python_package))
+	    (from->usage && !tool->usage) || (from->python_package && !tool->python_package) ||
+	    copy_examples(from->examples, &tool->examples) < 0)
 		return NULL;
 	return TAKE_PTR(tool);
 }
@@ -212,6 +227,10 @@ json_t *registry_describe(const struct tool *tool)
 	int r = 0;
 	if (tool->category)
 		r |= json_object_set_new(j, "category", json_string(tool->category));
+	if (tool->usage)
+		r |= json_object_set_new(j, "usage", json_string(tool->usage));
+	if (tool->examples)
+		r |= json_object_set(j, "examples", tool->examples);
 	if (tool->approval)
 		r |= json_object_set_new(j, "approval", json_true());
 	if (tool->python_package) {

@@ -12,8 +12,9 @@
 struct command;
 
 struct tool {
-	char *name, *description, *category,
-		*python_package; /* description "", others may be NULL */
+	/* description "", others may be NULL */
+	char *name, *description, *category, *usage, *python_package;
+	json_t *examples; /* an array of strings; NULL: none */
 	json_t *schema;
 	cordon_tool_fn fn;
 	void *arg;

@@ -4,17 +4,49 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "tools/regexp.h"
 #include "tools/valuetype.h"
 
-enum { NAME_MAX_CHARS = 128, SCHEMA_MAX_BYTES = 1 << 20 };
+enum { NAME_MAX_CHARS = 128, SCHEMA_MAX_BYTES = 1 << 20, CHAIN_MAX = 64, SUMMARY_STEPS = 1000 };
 
 static const char *const keywords[] = {
-	"type",        "enum",      "const",    "required",         "properties",
-	"items",       "minimum",   "maximum",  "exclusiveMinimum", "exclusiveMaximum",
-	"minLength",   "maxLength", "minItems", "maxItems",         "additionalProperties",
-	"description", "title",     "default",  "examples",         "$schema",
-	"$id",         "$comment",  "format",   "deprecated",
+	"type",
+	"enum",
+	"const",
+	"required",
+	"properties",
+	"items",
+	"minimum",
+	"maximum",
+	"exclusiveMinimum",
+	"exclusiveMaximum",
+	"minLength",
+	"maxLength",
+	"minItems",
+	"maxItems",
+	"additionalProperties",
+	"description",
+	"title",
+	"default",
+	"examples",
+	"$schema",
+	"$id",
+	"$comment",
+	"format",
+	"deprecated",
+	"anyOf",
+	"oneOf",
+	"allOf",
+	"pattern",
+	"$ref",
+	"$defs",
+	"definitions",
 };
+
+/* What a tool's arguments as a whole cannot be told by: they are an object with names. */
+static const char *const inner_keywords[] = { "enum",  "const", "items",   "anyOf",
+					      "oneOf", "allOf", "pattern", "$ref" };
+static const char *const choices[] = { "anyOf", "oneOf", "allOf" };
 
 bool schema_is_name(const char *name)
 {
@@ -31,6 +63,12 @@ bool schema_is_name(const char *name)
 	}
 	return true;
 }
+
+/* What is being compiled. The parser bounds how deep it nests. */
+struct compile {
+	const char *tool;
+	const json_t *root;
+};
 
 static int refuse(struct cordon_error **reterr, const char *tool, const char *where,
 		  const char *what)
@@ -93,12 +131,110 @@ static int check_values(const char *tool, const char *where, const json_t *schem
 	return 0;
 }
 
-static int check_schema(const char *tool, const char *where, const json_t *schema,
+static int check_pattern(const char *tool, const char *where, const json_t *pattern,
+			 struct cordon_error **reterr)
+{
+	const char *why = "it must be a string";
+
+	if (!pattern)
+		return 0;
+	struct regexp *r = json_is_string(pattern) ? regexp_new(json_string_value(pattern),
+								json_string_length(pattern), &why)
+						   : NULL;
+	if (!r)
+		return err_set(reterr, CORDON_INVALID, "Tool '%s': schema of %s: pattern: %s", tool,
+			       *where ? where : "it", why);
+	regexp_free(r);
+	return 0;
+}
+
+const json_t *schema_target(const json_t *root, const json_t *schema)
+{
+	static const char *const places[] = { "$defs", "definitions" };
+	const char *ref = json_string_value(json_object_get(schema, "$ref"));
+
+	if (!ref || str_eq(ref, "#"))
+		return ref ? root : NULL;
+	for (size_t i = 0; i < 2; i++) {
+		size_t len = strlen(places[i]);
+		if (str_starts(ref, "#/") && strncmp(ref + 2, places[i], len) == 0 &&
+		    ref[2 + len] == '/')
+			return json_object_get(json_object_get(root, places[i]), ref + 3 + len);
+	}
+	return NULL;
+}
+
+/* Whether a schema refers to itself for the same value, so that no value would ever be checked.
+ * steps: how much of this may be looked at. */
+static bool is_endless(const json_t *root, const json_t *schema, int depth, int *steps)
+{
+	const json_t *target = schema_target(root, schema);
+
+	if (depth > CHAIN_MAX || --*steps < 0)
+		return true;
+	if (target && is_endless(root, target, depth + 1, steps))
+		return true;
+	for (size_t i = 0; i < sizeof(choices) / sizeof(*choices); i++) {
+		json_t *one;
+		size_t k;
+		json_array_foreach(json_object_get(schema, choices[i]), k, one)
+		{
+			if (is_endless(root, one, depth + 1, steps))
+				return true;
+		}
+	}
+	return false;
+}
+
+static int check_schema(struct compile *c, const char *where, const json_t *schema,
 			struct cordon_error **reterr);
 
-static int check_properties(const char *tool, const char *where, const json_t *schema,
+static int check_reference(struct compile *c, const char *where, const json_t *schema,
+			   struct cordon_error **reterr)
+{
+	int steps = 10000;
+
+	if (json_object_get(schema, "$ref") && !json_is_object(schema_target(c->root, schema)))
+		return refuse(reterr, c->tool, where,
+			      "$ref must be \"#\", or \"#/$defs/NAME\" of something that is there");
+	if (is_endless(c->root, schema, 0, &steps))
+		return refuse(reterr, c->tool, where, "it refers to itself without end");
+	return 0;
+}
+
+/* anyOf, oneOf and allOf: lists of schemas. $defs and definitions: objects of them. */
+static int check_parts(struct compile *c, const char *where, const json_t *schema,
+		       struct cordon_error **reterr)
+{
+	static const char *const places[] = { "$defs", "definitions" };
+	const char *name;
+	json_t *one;
+	size_t k;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < sizeof(choices) / sizeof(*choices); i++) {
+		json_t *list = json_object_get(schema, choices[i]);
+		if (list && json_array_size(list) == 0)
+			return refuse(reterr, c->tool, where,
+				      "anyOf, oneOf and allOf must be lists of schemas");
+		json_array_foreach(list, k, one) r =
+			r < 0 ? r : check_schema(c, where, one, reterr);
+	}
+	for (size_t i = 0; r >= 0 && i < 2; i++) {
+		json_t *defs = json_object_get(schema, places[i]);
+		if (defs && (!json_is_object(defs) || schema != c->root))
+			return refuse(reterr, c->tool, where,
+				      "$defs must be an object of schemas, at the top");
+		json_object_foreach(defs, name, one) r =
+			r < 0 ? r : check_schema(c, name, one, reterr);
+	}
+	return r;
+}
+
+static int check_properties(struct compile *c, const char *where, const json_t *schema,
 			    struct cordon_error **reterr)
 {
+	const char *tool = c->tool;
 	json_t *properties = json_object_get(schema, "properties");
 	json_t *required = json_object_get(schema, "required"), *entry;
 	const char *name;
@@ -108,7 +244,7 @@ static int check_properties(const char *tool, const char *where, const json_t *s
 		return refuse(reterr, tool, where, "properties must be an object");
 	json_object_foreach(properties, name, entry)
 	{
-		int r = check_schema(tool, name, entry, reterr);
+		int r = check_schema(c, name, entry, reterr);
 		if (r < 0)
 			return r;
 	}
@@ -122,9 +258,10 @@ static int check_properties(const char *tool, const char *where, const json_t *s
 	return 0;
 }
 
-static int check_schema(const char *tool, const char *where, const json_t *schema,
+static int check_schema(struct compile *c, const char *where, const json_t *schema,
 			struct cordon_error **reterr)
 {
+	const char *tool = c->tool;
 	const json_t *more = json_object_get(schema, "additionalProperties");
 	const json_t *items = json_object_get(schema, "items");
 
@@ -138,12 +275,27 @@ static int check_schema(const char *tool, const char *where, const json_t *schem
 	if (r >= 0)
 		r = check_values(tool, where, schema, reterr);
 	if (r >= 0)
-		r = check_properties(tool, where, schema, reterr);
+		r = check_pattern(tool, where, json_object_get(schema, "pattern"), reterr);
+	if (r >= 0)
+		r = check_properties(c, where, schema, reterr);
 	if (r >= 0 && items)
-		r = check_schema(tool, where, items, reterr);
+		r = check_schema(c, where, items, reterr);
 	if (r >= 0 && more && !json_is_boolean(more))
-		r = check_schema(tool, where, more, reterr);
-	return r;
+		r = check_schema(c, where, more, reterr);
+	if (r >= 0)
+		r = check_parts(c, where, schema, reterr);
+	return r < 0 ? r : check_reference(c, where, schema, reterr);
+}
+
+static int check_top(const char *tool, const json_t *schema, struct cordon_error **reterr)
+{
+	for (size_t i = 0; i < sizeof(inner_keywords) / sizeof(*inner_keywords); i++)
+		if (json_object_get(schema, inner_keywords[i]))
+			return err_set(reterr, CORDON_INVALID,
+				       "Tool '%s': schema: '%s' is not supported at the top, where "
+				       "the arguments' names are",
+				       tool, inner_keywords[i]);
+	return 0;
 }
 
 static bool is_full_form(const json_t *args)
@@ -229,7 +381,10 @@ int schema_compile(const char *tool, const char *args_json, json_t **ret,
 	schema = is_full_form(args) ? json_incref(args) : expand(args);
 	if (!schema)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	r = check_schema(tool, "", schema, reterr);
+	struct compile c = { .tool = tool, .root = schema };
+	r = check_schema(&c, "", schema, reterr);
+	if (r >= 0)
+		r = check_top(tool, schema, reterr);
 	if (r >= 0)
 		r = check_names(tool, schema, reterr);
 	if (r >= 0)
@@ -250,6 +405,33 @@ static bool is_required(const json_t *schema, const char *name)
 	return false;
 }
 
+/* The type that a schema declares, its references followed; a new reference, NULL: none, or too far
+ * away. */
+static json_t *type_of(const json_t *root, const json_t *schema, int *steps)
+{
+	const json_t *own = json_object_get(schema, "type"), *target = schema_target(root, schema);
+
+	if (own || --*steps < 0)
+		return json_incref((json_t *)own);
+	if (target)
+		return type_of(root, target, steps);
+	const json_t *list = json_object_get(schema, "anyOf");
+	list = list ? list : json_object_get(schema, "oneOf");
+	if (!list)
+		return NULL;
+	cleanup_json json_t *all = json_array();
+	json_t *one;
+	size_t i;
+	json_array_foreach((json_t *)list, i, one)
+	{
+		cleanup_json json_t *type = type_of(root, one, steps);
+		if (json_is_array(type) ? json_array_extend(all, type) < 0
+					: !type || json_array_append(all, type) < 0)
+			return NULL;
+	}
+	return TAKE_PTR(all);
+}
+
 json_t *schema_summary(const json_t *schema)
 {
 	cleanup_json json_t *summary = json_object();
@@ -258,11 +440,13 @@ json_t *schema_summary(const json_t *schema)
 
 	json_object_foreach(json_object_get(schema, "properties"), name, entry)
 	{
-		json_t *type = json_object_get(entry, "type");
-		json_t *one = type ? json_pack("{s:O,s:b}", "type", type, "required",
-					       is_required(schema, name))
-				   : json_pack("{s:n,s:b}", "type", "required",
-					       is_required(schema, name));
+		int steps = SUMMARY_STEPS;
+		cleanup_json json_t *type = type_of(schema, entry, &steps);
+		json_t *text = json_object_get(entry, "description");
+		json_t *one = json_pack("{s:O?,s:b}", "type", type, "required",
+					is_required(schema, name));
+		if (one && json_is_string(text))
+			(void)json_object_set(one, "description", text);
 		if (!one || json_object_set_new(summary, name, one) < 0)
 			return NULL;
 	}

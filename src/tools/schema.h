@@ -14,6 +14,9 @@
 /* Makes one checked schema (a new reference) from either form. args_json NULL: no arguments. */
 int schema_compile(const char *tool, const char *args_json, json_t **ret,
 		   struct cordon_error **reterr);
+/* What a schema's $ref names (in $defs or definitions of the root, or the root); NULL: it has
+ * none. */
+const json_t *schema_target(const json_t *root, const json_t *schema);
 /* Checks the arguments of one call. The error's message (CORDON_INVALID) is for the guest. */
 int schema_check(const json_t *schema, const char *tool, const json_t *args,
 		 struct cordon_error **reterr);

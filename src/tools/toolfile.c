@@ -114,8 +114,10 @@ static int take_tool(struct cordon_tools *t, const json_t *obj, const char *wher
 					    "category",   "command",        "argv",
 					    "timeout_ms", "max_calls",      "result_bytes",
 					    "approval",   "python_package", "env",
-					    "env_pass",   "argument_bytes" };
+					    "env_pass",   "argument_bytes", "usage",
+					    "examples" };
 	cleanup_command struct command *host = NULL;
+	cleanup_strlist struct strlist examples = { 0 };
 	struct cordon_tool tool = { 0 };
 
 	if (!json_is_object(obj))
@@ -127,6 +129,10 @@ static int take_tool(struct cordon_tools *t, const json_t *obj, const char *wher
 		r = json_get_string(obj, where, "description", &tool.description, reterr);
 	if (r >= 0)
 		r = json_get_string(obj, where, "category", &tool.category, reterr);
+	if (r >= 0)
+		r = json_get_string(obj, where, "usage", &tool.usage, reterr);
+	if (r >= 0)
+		r = take_strings(obj, where, "examples", &examples, reterr);
 	if (r >= 0)
 		r = json_get_uint(obj, where, "timeout_ms", &tool.timeout_ms, reterr);
 	if (r >= 0)
@@ -143,6 +149,7 @@ static int take_tool(struct cordon_tools *t, const json_t *obj, const char *wher
 		return r;
 	cleanup_free char *args = text_of(obj, "args"), *package = text_of(obj, "python_package");
 	tool.args_json = args;
+	tool.examples = (const char *const *)examples.items;
 	tool.python_package = package;
 	tool.command = host->is_plain;
 	r = registry_add(t, &tool, host, reterr);

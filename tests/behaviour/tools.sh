@@ -27,9 +27,16 @@ cat >"$dir/tools.json" <<'JSON'
  {"name": "slow", "timeout_ms": 100, "command": ["sleep", "100"]},
  {"name": "once", "max_calls": 1, "command": ["echo", "1"]},
  {"name": "broken", "command": ["sh", "-c", "echo tool failed in /srv/x >&2; exit 1"]},
- {"name": "upper", "description": "Upper case.", "category": "text", "argv": true, "command": ["tr", "a-z", "A-Z"]},
+ {"name": "upper", "description": "Upper case.", "category": "text",
+  "usage": "upper < FILE", "examples": ["echo a | upper", "upper < list"], "argv": true, "command": ["tr", "a-z", "A-Z"]},
  {"name": "same", "argv": true, "command": ["cat"]},
  {"name": "wide", "args": {"s": "string"}, "argument_bytes": 6000000, "result_bytes": 6000000, "command": ["cat"]},
+ {"name": "tree", "description": "Takes a tree.", "command": ["cat"],
+  "args": {"type": "object", "properties": {"t": {"$ref": "#/$defs/node", "description": "The tree."},
+   "day": {"anyOf": [{"type": "string", "pattern": "^\\d{4}-\\d\\d-\\d\\d$"}, {"type": "null"}]}}, "required": ["t"],
+   "$defs": {"node": {"type": "object", "properties": {"v": {"type": "integer"}, "kids": {"type": "array", "items": {"$ref": "#/$defs/node"}}},
+    "required": ["v"], "additionalProperties": false}}},
+  "python_package": {"__init__.py": "from .inner import grow\n", "inner.py": "def grow(n):\n    from cordon import call\n    return call('tree', t={'v': n})\n"}},
  {"name": "args", "argv": true, "command": ["printf", "<%s>"]},
  {"name": "test", "argv": true, "command": ["printf", "<%s>", "tool"]},
  {"name": "bad", "argv": true, "command": ["sh", "-c", "echo oops >&2; exit 3"]},
@@ -79,6 +86,13 @@ add(a=2, b=3)'
 	check "its own budget" gives "Maximum calls of tool 'once' (1) exceeded" python 'once(); once()'
 	check "the policy's budget" gives "Maximum tool calls (2) exceeded" python '[ping() for i in range(3)]' --set tool_calls=2
 	check "exactly the budget" gives pong python 'ping(); ping()' --set tool_calls=2
+	check "a tree" gives "{'t': {'v': 1, 'kids': [{'v': 2}]}}" python 'tree(t={"v": 1, "kids": [{"v": 2}]})'
+	check "a bad leaf" gives "argument 't.kids[0].v' must be integer, got string" python 'tree(t={"v": 1, "kids": [{"v": "x"}]})'
+	check "a day" gives 2024 python 'tree(t={"v": 1}, day="2024-01-31")'
+	check "no day" gives "fits none of its alternatives" python 'tree(t={"v": 1}, day="tomorrow")'
+	check "help" gives "t: list. The tree." python 'help(tree)'
+	check "a package that comes with a tool" gives "{'t': {'v': 7}}" python 'import tree; tree.grow(7)'
+	check "usage and examples in Python" gives "Example: echo a | upper" python 'help(upper)'
 	by_hand='import os
 def say(tool, args):
     os.write(3, ("{\"type\":\"tool_call\",\"id\":1,\"call\":99,\"tool\":\"%s\",\"args\":%s}\n" % (tool, args)).encode())
@@ -111,6 +125,7 @@ fi
 if needs "a wall that can start R" run r 1; then
 	check "R: advice" advised r 'x <- 1; system("true"); 3' system
 	check "R: call" gives 5 r 'add(2, 3)'
+	check "R: usage and examples" gives "Example: echo a | upper" r 'help(upper)'
 	check "R: wrong type" gives "Tool 'typed': argument 'a' must be numeric, got character" r 'typed("hello")'
 	check "R: five megabytes, any bytes" gives "TRUE TRUE" r 'b <- as.raw(rep_len(0:255, 5e6)); t <- strrep("ab\n", 1700000)
 cat(identical(same(stdin = b)$stdout, b), identical(same(stdin = t)$stdout, t))'
@@ -148,8 +163,8 @@ same </tmp/b | same | same | cmp - /tmp/b && echo same'
 	check "sh: in place of a builtin" gives "<tool><x>" sh 'test x'
 	check "sh: with few commands" gives "<one>" sh 'args one' --set commands=cat
 	check "sh: nothing to write to" gives "Read-only file system" sh 'echo x >/run/cordon/bin/new'
-	check "sh: not in the policy" gives "upper: tool not allowed by security policy
-126" sh 'echo hi | upper; echo $?' --set tools=args
+	check "sh: not in the policy" gives "upper: tool not allowed by security policy" sh 'echo hi | upper' --set tools=args
+	check "sh: and its status" gives 126- sh 'echo hi | upper 2>/dev/null; echo $?-' --set tools=args
 	check "sh: nor by another program" gives 123 sh 'echo hi | xargs upper 2>/dev/null; echo $?' --set tools=args
 	check "sh: nor is it described" gives "unknown extension" sh 'extensions info upper' --set tools=args
 	check "sh: the result says so" gives '"target":"upper","layer":"tools"' sh 'upper' --set tools=args --json
@@ -157,6 +172,8 @@ same </tmp/b | same | same | cmp - /tmp/b && echo same'
 	check "sh: a denial is recorded by its cause, once" test "$(grep -c '"event":"capability.denied"' "$dir/denied")" = 1
 	check "sh: extensions" gives "Upper case." sh 'extensions list --category text'
 	check "sh: extensions as JSON" gives '"name":"upper"' sh 'extensions list --json | tr -d " "'
+	check "sh: usage" gives "Usage: upper < FILE" sh 'extensions info upper'
+	check "sh: examples" gives "Example: upper < list" sh 'upper --help'
 	check "sh: no such extension" gives "unknown extension" sh 'extensions info nope'
 fi
 tap_done

@@ -1,6 +1,7 @@
 /* unit/tools/test_schema.c - what a schema may say, and what it then lets through. */
 #include "tools/schema.h"
 
+#include "base/str.h"
 #include "harness/test.h"
 
 static json_t *compile(const char *args)
@@ -188,6 +189,87 @@ TEST(full_schemas)
 	      "Tool 'add': argument 'x' must be string, got integer");
 }
 
+TEST(alternatives)
+{
+	const char *s = "{\"type\":\"object\",\"properties\":{\"a\":{\"anyOf\":[{\"type\":"
+			"\"string\"},{\"type\":\"null\"}]},\"b\":{\"oneOf\":[{\"type\":\"integer\"}"
+			",{\"minimum\":5}]},\"c\":{\"allOf\":[{\"type\":\"string\"},{\"minLength\":"
+			"2}]},\"d\":{\"anyOf\":[{\"type\":\"string\"}]}}}";
+	check(s, "{\"a\":\"x\"}", NULL);
+	check(s, "{\"a\":null}", NULL);
+	check(s, "{\"a\":1}",
+	      "Tool 'add': argument 'a' fits none of its alternatives, being integer");
+	check(s, "{\"b\":1}", NULL);
+	check(s, "{\"b\":5.5}", NULL);
+	check(s, "{\"b\":6}", "Tool 'add': argument 'b' fits more than one of its alternatives");
+	check(s, "{\"b\":1.5}",
+	      "Tool 'add': argument 'b' fits none of its alternatives, being number");
+	check(s, "{\"c\":\"xy\"}", NULL);
+	check(s, "{\"c\":\"x\"}", "Tool 'add': argument 'c' must have at least 2 characters");
+	check(s, "{\"c\":1}", "Tool 'add': argument 'c' must be string, got integer");
+	check(s, "{\"d\":1}", "Tool 'add': argument 'd' must be string, got integer");
+}
+
+TEST(references)
+{
+	const char *s = "{\"type\":\"object\",\"properties\":{\"tree\":{\"$ref\":\"#/$defs/"
+			"node\"},\"old\":{\"$ref\":\"#/definitions/"
+			"n\",\"maximum\":9}},\"$defs\":{\"node\":{\"type\":\"object\","
+			"\"properties\":{\"v\":{\"type\":\"integer\"},\"kids\":{\"type\":\"array\","
+			"\"items\":{\"$ref\":\"#/$defs/"
+			"node\"}}},\"required\":[\"v\"],\"additionalProperties\":false}},"
+			"\"definitions\":{\"n\":{\"type\":\"integer\",\"minimum\":1}}}";
+	check(s, "{\"tree\":{\"v\":1,\"kids\":[{\"v\":2},{\"v\":3,\"kids\":[]}]}}", NULL);
+	check(s, "{\"tree\":{\"v\":1,\"kids\":[{\"v\":\"x\"}]}}",
+	      "Tool 'add': argument 'tree.kids[0].v' must be integer, got string");
+	check(s, "{\"tree\":{\"v\":1,\"kids\":[{}]}}",
+	      "Tool 'add': argument 'tree.kids[0]' lacks 'v'");
+	check(s, "{\"tree\":{\"v\":1,\"evil\":1}}",
+	      "Tool 'add': argument 'tree' must not have 'evil'");
+	check(s, "{\"old\":5}", NULL);
+	check(s, "{\"old\":0}", "Tool 'add': argument 'old' must be at least 1");
+	check(s, "{\"old\":10}", "Tool 'add': argument 'old' must be at most 9");
+}
+
+TEST(patterns)
+{
+	const char *s = "{\"a\":{\"type\":\"string\",\"pattern\":\"^\\\\d{4}-[a-f]+$\","
+			"\"required\":false},\"b\":{\"pattern\":\"x\",\"required\":false}}";
+	check(s, "{\"a\":\"2024-abc\"}", NULL);
+	check(s, "{\"a\":\"2024-abcg\"}",
+	      "Tool 'add': argument 'a' must match the pattern ^\\d{4}-[a-f]+$");
+	check(s, "{\"b\":\"axb\"}", NULL);
+	check(s, "{\"b\":5}", NULL);
+	check(s, "{\"b\":\"y\"}", "Tool 'add': argument 'b' must match the pattern x");
+}
+
+/* Two alternatives at every level: 2^n ways to fail, and a guest that has them all tried. */
+TEST(what_is_too_dear_is_refused)
+{
+	const char *s =
+		"{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#/$defs/n\"}},\"$defs\":{"
+		"\"n\":{\"anyOf\":[{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/n\"}},"
+		"{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/n\"},\"maxItems\":1}]}}}";
+	char args[200], open[51] = "", close[51] = "";
+	memset(open, '[', 50);
+	memset(close, ']', 50);
+	snprintf(args, sizeof(args), "{\"a\":%s5%s}", open, close);
+	cleanup_json json_t *schema = compile(s);
+	cleanup_free char *why = schema_refusal(schema, "add", args, strlen(args));
+	ASSERT(why && strstr(why, "is too complex to be checked"));
+
+	const char *p = "{\"a\":{\"pattern\":\"(0+0+)+y\"}}";
+	cleanup_json json_t *dear = compile(p);
+	const int len = 8 << 20;
+	cleanup_free char *text = str_printf("{\"a\":\"%0*d\"}", len, 0);
+	ASSERT(text);
+	cleanup_free char *said = schema_refusal(dear, "add", text, strlen(text));
+	ASSERT(said && strstr(said, "is too complex to be checked"));
+	cleanup_free char *shorter = str_printf("{\"a\":\"%05000d\"}", 0);
+	cleanup_free char *no = schema_refusal(dear, "add", shorter, strlen(shorter));
+	ASSERT(no && strstr(no, "must match the pattern"));
+}
+
 TEST(bad_schemas_are_refused)
 {
 	static const struct {
@@ -199,9 +281,31 @@ TEST(bad_schemas_are_refused)
 		{ "{\"a\":5}", "type must be a name or a list of names" },
 		{ "{\"my arg\":\"number\"}",
 		  "Argument name of tool 'add' must be a valid identifier, not \"my arg\"" },
-		{ "{\"a\":{\"type\":\"string\",\"pattern\":\"x\"}}", "unsupported schema keyword" },
-		{ "{\"a\":{\"anyOf\":[]}}", "unsupported schema keyword" },
-		{ "{\"a\":{\"$ref\":\"#/x\"}}", "unsupported schema keyword" },
+		{ "{\"a\":{\"type\":\"string\",\"pattern\":5}}", "pattern: it must be a string" },
+		{ "{\"a\":{\"pattern\":\"(a\"}}", "pattern: a ( lacks its )" },
+		{ "{\"a\":{\"pattern\":\"(?=a)b\"}}", "pattern: groups that look around" },
+		{ "{\"a\":{\"pattern\":\"(a)\\\\1\"}}",
+		  "pattern: back references are not supported" },
+		{ "{\"a\":{\"pattern\":\"((a{100}){100}){100}\"}}", "pattern: it is too large" },
+		{ "{\"a\":{\"anyOf\":[]}}", "must be lists of schemas" },
+		{ "{\"a\":{\"anyOf\":[{\"not\":{}}]}}", "unsupported schema keyword" },
+		{ "{\"a\":{\"$ref\":\"#/x\"}}", "$ref must be" },
+		{ "{\"a\":{\"$ref\":\"http://example.org/s.json\"}}", "$ref must be" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#/$defs/"
+		  "x\"}},\"$defs\":{\"y\":{}}}",
+		  "$ref must be" },
+		{ "{\"type\":\"object\",\"$defs\":{\"x\":{\"$ref\":\"#/$defs/x\"}}}",
+		  "refers to itself without end" },
+		{ "{\"type\":\"object\",\"$defs\":{\"x\":{\"anyOf\":[{\"$ref\":\"#/$defs/"
+		  "y\"}]},\"y\":{\"allOf\":[{\"$ref\":\"#/$defs/x\"}]}}}",
+		  "refers to itself without end" },
+		{ "{\"type\":\"object\",\"$defs\":{\"x\":{\"patternProperties\":{}}}}",
+		  "unsupported schema keyword" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"$defs\":{}}}}", "at the top" },
+		{ "{\"type\":\"object\",\"anyOf\":[{}]}", "'anyOf' is not supported at the top" },
+		{ "{\"type\":\"object\",\"enum\":[{}]}", "'enum' is not supported at the top" },
+		{ "{\"a\":{\"multipleOf\":2}}", "unsupported schema keyword" },
+		{ "{\"a\":{\"if\":{}}}", "unsupported schema keyword" },
 		{ "{\"a\":{\"minimum\":\"1\"}}", "limits must be numbers" },
 		{ "{\"a\":{\"minLength\":-1}}", "lengths must be counts" },
 		{ "{\"a\":{\"enum\":[]}}", "enum must be a list of values" },
@@ -250,4 +354,16 @@ TEST(summaries)
 	ASSERT_STREQ(text, "{\"a\":{\"type\":\"number\",\"required\":true},"
 			   "\"b\":{\"type\":\"string\",\"required\":false},"
 			   "\"c\":{\"type\":null,\"required\":true}}");
+	cleanup_json json_t *full =
+		compile("{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#/$defs/"
+			"x\"},\"b\":{\"anyOf\":["
+			"{\"type\":\"string\"},{\"$ref\":\"#/$defs/x\"}],\"description\":\"B.\"},"
+			"\"c\":{\"anyOf\":[{},{\"type\":\"string\"}]}},\"$defs\":{\"x\":{\"type\":"
+			"\"integer\"}}}");
+	cleanup_json json_t *told = schema_summary(full);
+	cleanup_free char *said = json_text(told, NULL);
+	ASSERT_STREQ(said, "{\"a\":{\"type\":\"integer\",\"required\":false},"
+			   "\"b\":{\"type\":[\"string\",\"integer\"],\"required\":false,"
+			   "\"description\":\"B.\"},"
+			   "\"c\":{\"type\":null,\"required\":false}}");
 }

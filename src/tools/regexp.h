@@ -1,0 +1,19 @@
+/* tools/regexp.h - regular expressions of schemas, held against text in linear time.
+ *
+ * A subset of what JSON Schema recommends: characters, classes, . \d \w \s \b and their opposites,
+ * ^ $, groups, |, * + ? {m,n}. There are no back references and nothing looks around, so an
+ * expression is an automaton: all its states go over the text once, side by side, and no text can
+ * make it slow. What is not of the subset is refused with a reason. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct regexp;
+
+/* NULL and a reason when it is refused or there is no memory. */
+struct regexp *regexp_new(const char *pattern, size_t len, const char **ret_why);
+struct regexp *regexp_free(struct regexp *r); /* accepts NULL; always returns NULL */
+/* Whether it is found anywhere in the text, which is UTF-8. Costs regexp_cost() steps a byte. */
+bool regexp_is_in(const struct regexp *r, const char *text, size_t len);
+size_t regexp_cost(const struct regexp *r);
