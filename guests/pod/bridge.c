@@ -380,7 +380,7 @@ static void welcome(struct bridge *g, const char *line, size_t len, char **envp)
 	if (tools_open(&g->tools, &tools_fd) < 0 ||
 	    toolbox_fill(g->agent.process, g->tools.specs, tools_fd) < 0 ||
 	    make_environment(g, envp, json_get(o, "env")) < 0 || agent_open(&g->agent) < 0 ||
-	    (g->is_sealed && seal_install()) || agent_start(&g->agent) < 0)
+	    (g->is_sealed && seal_install(g->agent.process->gateway_port != 0)) || agent_start(&g->agent) < 0)
 		_exit(125);
 }
 

@@ -1,4 +1,5 @@
 /* guest/pod.c - the WebAssembly userland; its image is built by `make pod`. */
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -31,18 +32,36 @@ static int check_format(const char *image, struct cordon_error **reterr)
 		       image);
 }
 
+/* Entry by entry: files of the session's own (a resolver, authorities) lie beside them. */
+static int bind_etc(struct launch *l, const char *image)
+{
+	char host[PATH_MAX + 300], guest[300];
+	const struct dirent *entry;
+	int r = 0;
+
+	snprintf(host, sizeof(host), "%s/root/etc", image);
+	DIR *dir = opendir(host);
+	while (dir && r == 0 && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(host, sizeof(host), "%s/root/etc/%s", image, entry->d_name);
+		snprintf(guest, sizeof(guest), "/etc/%s", entry->d_name);
+		if (entry->d_type != DT_LNK)
+			r = launch_bind(l, host, guest, 0);
+	}
+	if (dir)
+		closedir(dir);
+	return r;
+}
+
 /* The image's own tree in the places of the host's. */
 static int view(struct launch *l, const char *image)
 {
-	static const char *const trees[] = { "usr", "etc" };
-	char host[PATH_MAX + 32], guest[32];
+	char host[PATH_MAX + 32];
 
-	for (size_t i = 0; i < sizeof(trees) / sizeof(*trees); i++) {
-		snprintf(host, sizeof(host), "%s/root/%s", image, trees[i]);
-		snprintf(guest, sizeof(guest), "/%s", trees[i]);
-		if (launch_bind(l, host, guest, 0) < 0)
-			return -CORDON_NOMEM;
-	}
+	snprintf(host, sizeof(host), "%s/root/usr", image);
+	if (launch_bind(l, host, "/usr", 0) < 0 || bind_etc(l, image) < 0)
+		return -CORDON_NOMEM;
 	snprintf(host, sizeof(host), "%s/bin/cordon-pod", image);
 	if (launch_bind(l, host, POD_PROGRAM, BIND_EXEC) < 0)
 		return -CORDON_NOMEM;
@@ -97,6 +116,8 @@ static int command_line(const struct guest_options *o, struct launch *l)
 		return -CORDON_NOMEM;
 	if (o->mode == GUEST_VALIDATE)
 		return strlist_add(&l->argv, "--validate");
+	if (l->has_network && strlist_add(&l->argv, "--network") < 0)
+		return -CORDON_NOMEM;
 	/* A session of its own has no time to warm anything; those of a template share it. */
 	if (o->mode == GUEST_TEMPLATE && strlist_add(&l->argv, "--warm") < 0)
 		return -CORDON_NOMEM;

@@ -6,6 +6,7 @@
 
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "signals.h"
@@ -75,4 +76,14 @@ int agent_send(int fd, const struct agent_message *head, const void *payload, si
 		memcpy(CMSG_DATA(c), fds, 3 * sizeof(int));
 	}
 	return sendmsg(fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+void process_deny(const struct w2c_sys *p, const char *operation, const char *target)
+{
+	struct iovec told[3] = { { (void *)operation, strlen(operation) },
+				 { " ", 1 },
+				 { (void *)target, strlen(target) } };
+
+	if (p->fds[PRIVATE_DENIALS] >= 0 && writev(p->fds[PRIVATE_DENIALS], told, 3) < 0)
+		errno = 0; /* a host that does not listen changes nothing */
 }

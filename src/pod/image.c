@@ -96,12 +96,10 @@ static int64_t deny(const struct w2c_sys *p, const char *name)
 	static const char text[] = ": tool not allowed by security policy\n";
 	struct iovec said[2] = { { (void *)name, strlen(name) },
 				 { (void *)text, sizeof text - 1 } };
-	struct iovec told[2] = { { "exec ", 5 }, { (void *)name, strlen(name) } };
 
 	if (writev(2, said, 2) < 0)
 		errno = 0; /* a closed output changes nothing */
-	if (p->fds[PRIVATE_DENIALS] >= 0 && writev(p->fds[PRIVATE_DENIALS], told, 2) < 0)
-		errno = 0;
+	process_deny(p, "exec", name);
 	return -EACCES;
 }
 

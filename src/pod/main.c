@@ -38,6 +38,7 @@ struct options {
 	int serve;            /* the agent's descriptor, or -1 */
 	int denials;          /* where refused commands are told, or -1 */
 	bool seal;            /* install the door's own filter */
+	bool network;         /* HTTP_PROXY names the gateway, the one address there is */
 	bool warm;            /* start Python once and resume it from a snapshot */
 	/* 'W': be a session, speak docs/wire.md on descriptor 3 · 'T': be what sessions are forked
 	 * from · 'V': check the shell code on standard input, run nothing · 0: none of these */
@@ -55,6 +56,7 @@ static int usage(FILE *to, int status)
 	      "  --files COUNT    open files of one process\n"
 	      "  --denials FD     a socket on which refused commands are reported\n"
 	      "  --seal           a system call filter with the door's own list\n"
+	      "  --network        programs may connect to the proxy of HTTP_PROXY, on loopback\n"
 	      "  --warm           make a snapshot of a started Python first\n"
 	      "  --serve FD       be a session's agent: see docs/pod.md\n"
 	      "  --wire           be a session of cordon's: see docs/wire.md\n"
@@ -144,26 +146,28 @@ static int enter_root(struct w2c_sys *p, const struct options *o)
 	return 0;
 }
 
+static const struct option known[] = {
+	{ "root", required_argument, NULL, 'r' },
+	{ "commands", required_argument, NULL, 'c' },
+	{ "modules", required_argument, NULL, 'M' },
+	{ "memory", required_argument, NULL, 'm' },
+	{ "files", required_argument, NULL, 'f' },
+	{ "denials", required_argument, NULL, 'd' },
+	{ "serve", required_argument, NULL, 's' },
+	{ "seal", no_argument, NULL, 'S' },
+	{ "network", no_argument, NULL, 'n' },
+	{ "warm", no_argument, NULL, 'w' },
+	{ "wire", no_argument, NULL, 'W' },
+	{ "template", no_argument, NULL, 'T' },
+	{ "validate", no_argument, NULL, 'V' },
+	{ "list", no_argument, NULL, 'l' },
+	{ "door", no_argument, NULL, 'D' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
 static int parse(int argc, char **argv, struct options *o)
 {
-	static const struct option known[] = {
-		{ "root", required_argument, NULL, 'r' },
-		{ "commands", required_argument, NULL, 'c' },
-		{ "modules", required_argument, NULL, 'M' },
-		{ "memory", required_argument, NULL, 'm' },
-		{ "files", required_argument, NULL, 'f' },
-		{ "denials", required_argument, NULL, 'd' },
-		{ "serve", required_argument, NULL, 's' },
-		{ "seal", no_argument, NULL, 'S' },
-		{ "warm", no_argument, NULL, 'w' },
-		{ "wire", no_argument, NULL, 'W' },
-		{ "template", no_argument, NULL, 'T' },
-		{ "validate", no_argument, NULL, 'V' },
-		{ "list", no_argument, NULL, 'l' },
-		{ "door", no_argument, NULL, 'D' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "+", known, NULL)) != -1) {
@@ -192,6 +196,9 @@ static int parse(int argc, char **argv, struct options *o)
 		case 'S':
 			o->seal = true;
 			break;
+		case 'n':
+			o->network = true;
+			break;
 		case 'w':
 			o->warm = true;
 			break;
@@ -213,6 +220,18 @@ static int parse(int argc, char **argv, struct options *o)
 	return optind < argc || o->serve >= 0 || o->mode ? 0 : -EINVAL;
 }
 
+/* The port of "http://127.0.0.1:PORT"; 0: it is no such address. */
+static uint16_t gateway_port(void)
+{
+	static const char prefix[] = "http://127.0.0.1:";
+	const char *url = getenv("HTTP_PROXY");
+	unsigned long port = 0;
+
+	if (url && !strncmp(url, prefix, sizeof prefix - 1))
+		port = strtoul(url + sizeof prefix - 1, NULL, 10);
+	return port < 65536 ? (uint16_t)port : 0;
+}
+
 /* Everything that needs the machine, before any code of the guest. */
 static int prepare(struct w2c_sys *p, const struct options *o)
 {
@@ -220,6 +239,7 @@ static int prepare(struct w2c_sys *p, const struct options *o)
 	int r;
 
 	door_init();
+	p->gateway_port = o->network ? gateway_port() : 0;
 	if (engine_open(o->memory))
 		return fail("memory reservation", errno);
 	r = arrange_descriptors(p, o);
@@ -264,7 +284,7 @@ int main(int argc, char **argv, char **envp)
 				    o.seal);
 	if (o.mode == 'W')
 		return bridge_serve(&process, envp, bridge_take_token(), o.seal);
-	if (o.seal && (r = seal_install()))
+	if (o.seal && (r = seal_install(process.gateway_port != 0)))
 		return fail("seccomp", r);
 	if (o.mode == 'V') {
 		syntax_use(&process);

@@ -42,6 +42,7 @@ struct w2c_sys {
 	bool rooted;               /* paths resolve beneath fds[PRIVATE_ROOT], there is no wall */
 	char root[PATH_MAX];       /* its path, for taking it off again */
 	pid_t agent;               /* never signalled; 0: none */
+	uint16_t gateway_port;     /* of loopback: the one address there is; 0: no network */
 	bool *allowed;             /* per entry of pod_commands; NULL: all */
 	const char *allowed_names; /* the list itself, for tools */
 	const char *tools;         /* names of the host's, each with its end, then an empty one */
@@ -132,5 +133,9 @@ static inline int guest_fd(const struct w2c_sys *p, uint64_t v)
 
 	return fd >= 0 && fd < p->fd_limit ? fd : -1;
 }
+
+/* Tells the host of something refused, where the guest can neither hide nor forge it (in
+ * agent_packet.c). */
+void process_deny(const struct w2c_sys *p, const char *operation, const char *target);
 
 #endif

@@ -31,9 +31,9 @@ static const int own[] = {
 
 /* In the door's list, but answered by the door without the kernel, or with a narrower call. */
 static const int not_made[] = {
-	SYS_execve,   SYS_socket,    SYS_connect,     SYS_vfork,  SYS_splice, SYS_copy_file_range,
-	SYS_sync,     SYS_syncfs,    SYS_sigaltstack, SYS_setuid, SYS_setgid, SYS_setreuid,
-	SYS_setregid, SYS_setresuid, SYS_setresgid,   SYS_mknod,  SYS_creat,
+	SYS_execve,   SYS_vfork,       SYS_splice,    SYS_copy_file_range, SYS_sync,
+	SYS_syncfs,   SYS_sigaltstack, SYS_setuid,    SYS_setgid,          SYS_setreuid,
+	SYS_setregid, SYS_setresuid,   SYS_setresgid, SYS_mknod,           SYS_creat,
 };
 
 static int compare(const void *a, const void *b)
@@ -41,17 +41,28 @@ static int compare(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-static size_t collect(int numbers[MAX_NUMBERS])
+/* Only where the session has a gateway. */
+static const int network[] = { SYS_socket, SYS_connect };
+
+static bool is_in(const int *list, size_t count, int number)
+{
+	while (count)
+		if (list[--count] == number)
+			return true;
+	return false;
+}
+
+static size_t collect(int numbers[MAX_NUMBERS], bool has_network)
 {
 	size_t n = 0, kept = 0;
 
 	for (size_t i = 0; i < door_count && n < MAX_NUMBERS; i++) {
-		int made = door_table[i].number < DOOR_ARGS_SIZE;
+		int number = door_table[i].number;
 
-		for (size_t k = 0; k < sizeof not_made / sizeof *not_made; k++)
-			made &= door_table[i].number != not_made[k];
-		if (made)
-			numbers[n++] = door_table[i].number;
+		if (number < DOOR_ARGS_SIZE &&
+		    !is_in(not_made, sizeof not_made / sizeof *not_made, number) &&
+		    (has_network || !is_in(network, sizeof network / sizeof *network, number)))
+			numbers[n++] = number;
 	}
 	for (size_t i = 0; i < sizeof own / sizeof *own && n < MAX_NUMBERS; i++)
 		numbers[n++] = own[i];
@@ -101,13 +112,13 @@ static void no_code(struct writer *w, int number)
 	emit(w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 }
 
-int seal_install(void)
+int seal_install(bool has_network)
 {
 	struct sock_filter program[MAX_NUMBERS * 6 + 32];
 	struct writer w = { program, 0 };
 	struct sock_fprog prog;
 	int numbers[MAX_NUMBERS];
-	size_t n = collect(numbers);
+	size_t n = collect(numbers, has_network);
 
 	emit(&w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
 	emit(&w, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);

@@ -2,7 +2,9 @@
 #ifndef POD_SEAL_H
 #define POD_SEAL_H
 
-/* 0 or a negative errno. */
-int seal_install(void);
+#include <stdbool.h>
+
+/* has_network: sockets exist, for the gateway. 0 or a negative errno. */
+int seal_install(bool has_network);
 
 #endif

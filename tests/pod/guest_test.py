@@ -4,11 +4,13 @@
 
 --user: as an ordinary user, with copies that such a user can reach; started by root.
 """
+import http.server
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -225,18 +227,69 @@ def denials():
     s.close()
 
 
-GROUPS = {f.__name__: f for f in (sessions, tools, denials)}
+# ---- the network
+
+class Web(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"hello " + self.path.encode())
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body.upper())
+
+    def log_message(self, *args):
+        pass
+
+
+def network():
+    s = opened()
+    r = gives(s, "(echo > /dev/tcp/127.0.0.1/80) 2>/dev/null", "", 1, "exception", what="NET-01, NET-15: no network")
+    check("NET-01: is told", [(d.operation, d.layer) for d in r.denials] == [("socket", "door")]
+          and "network.allow" in r.denials[0].remedy, r.denials)
+    gives(s, "python3 -c 'import urllib.request as u; u.urlopen(\"http://a.test/\")'", "", 1, "exception", "Error", what="PY-05")
+    gives(s, "echo ${HTTP_PROXY-none}", "none\n")
+    s.close()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    port = server.server_address[1]
+    s = opened(policy={"network": {"allow": [{"host": "127.0.0.1", "port": port}]}})
+    gives(s, "export NO_PROXY= no_proxy=")  # the only server there is for this test is on loopback
+    fetch = "python3 -c 'import urllib.request as u, sys; print(u.urlopen(sys.argv[1], timeout=5).read().decode())' "
+    url = "http://127.0.0.1:%d" % port
+    gives(s, fetch + url + "/x", "hello /x\n", what="NET-13: urllib through the gateway")
+    r = gives(s, fetch + "http://b.test/", "", 1, "exception", "403", what="NET-13: another host")
+    check("NET-02: is told", [(d.operation, d.target) for d in r.denials if d.layer == "gateway"] != [], r.denials)
+    gives(s, "python3 -c 'import urllib.request as u, sys; print(u.urlopen(sys.argv[1], data=b\"abc\").read())' " + url,
+          "b'ABC'\n", what="POST")
+    r = gives(s, "(exec 3<>/dev/tcp/127.0.0.1/%d) 2>&1" % port, None, 1, "exception", what="NET-11: not past the gateway")
+    check("NET-11: is told", [(d.operation, d.target) for d in r.denials] == [("connect", "127.0.0.1:%d" % port)], r.denials)
+    gives(s, "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)'", "", 1, "exception",
+          what="no datagrams")
+    gives(s, "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'GET %s/raw HTTP/1.0\r\n\r\n' >&3; tail -n1 <&3" % url, "hello /raw",
+          what="bash speaks to the gateway itself")
+    s.close()
+    server.shutdown()
+
+
+GROUPS = {f.__name__: f for f in (sessions, tools, denials, network)}
 
 def as_user(groups):
     where = tempfile.mkdtemp()
     try:
         os.chmod(where, 0o755)
         shutil.copy(os.environ["CORDON"], where + "/cordon")
+        gateway = os.environ.get("CORDON_GATEWAY") or os.path.join(os.path.dirname(os.environ["CORDON"]), "src/net/cordon-gateway")
+        if os.path.exists(gateway):
+            shutil.copy(gateway, where + "/cordon-gateway")
         shutil.copytree(image(), where + "/pod", symlinks=True)
         shutil.copytree(os.path.dirname(cordon.__file__), where + "/client/cordon")
         shutil.copy(os.path.abspath(__file__), where + "/test.py")
         env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8", "CORDON": where + "/cordon",
-               "CORDON_POD": where + "/pod", "CORDON_CLIENT": where + "/client"}
+               "CORDON_POD": where + "/pod", "CORDON_CLIENT": where + "/client", "CORDON_GATEWAY": where + "/cordon-gateway"}
         user = ["setpriv", "--reuid", "64999", "--regid", "64999", "--clear-groups"] if os.geteuid() == 0 else []
         return subprocess.call(user + [sys.executable, where + "/test.py", *groups], env=env, cwd="/")
     finally:
