@@ -33,6 +33,20 @@ static void print_layers(const struct cli *c, const json_t *report)
 	}
 }
 
+/* The rung without namespaces: how to stand on it, and what it does not keep. */
+static void print_lacks(const json_t *report)
+{
+	const json_t *lacks = json_object_get(report, "lacks");
+	size_t i;
+	json_t *words;
+
+	if (!lacks)
+		return;
+	printf("\nCode runs here only under a policy that does without namespaces "
+	       "(--set require=landlock,seccomp,rlimits), which lacks:\n");
+	json_array_foreach(lacks, i, words) printf("  %s\n", json_string_value(words));
+}
+
 static void print_guests(const struct cli *c, const json_t *report)
 {
 	size_t i;
@@ -61,6 +75,7 @@ static void print_ladder(const struct cli *c, const json_t *report)
 	printf("Rung: %s. Landlock ABI %lld.\n\nLayers\n", text_of(report, "rung"),
 	       (long long)json_integer_value(json_object_get(report, "landlock_abi")));
 	print_layers(c, report);
+	print_lacks(report);
 	printf("\nControl groups: %s\n", version[0] ? version : "none");
 	if (version[0])
 		printf("  memory  %s\n  pids    %s\n  cpu     %s\n", text_of(places, "memory"),
@@ -148,6 +163,9 @@ static int prove(const struct cli *c)
 	json_array_foreach(json_object_get(report, "attacks"), i, row) print_row(c, row);
 	printf("\n%lld held, %lld open, %lld broken, as %s\n", number_of(report, "held"),
 	       number_of(report, "open"), number_of(report, "broken"), text_of(report, "user"));
+	if (number_of(report, "lacking") > 0)
+		printf("%lld are not held on the rung without namespaces (cordon doctor)\n",
+		       number_of(report, "lacking"));
 	return is_bad;
 }
 

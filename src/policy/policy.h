@@ -74,6 +74,8 @@ enum policy_layer {
 	LAYER_RLIMITS = 1 << 9,
 	LAYER_CGROUPS = 1 << 10,   /* kernel accounting for memory, processes and CPU */
 	LAYER_OWN_NETNS = 1 << 11, /* a network namespace of the session's own */
+	LAYERS_NAMESPACES = LAYER_USERNS | LAYER_PIDNS | LAYER_MOUNTNS | LAYER_NETNS | LAYER_IPCNS |
+			    LAYER_UTSNS | LAYER_CGROUPNS | LAYER_OWN_NETNS,
 };
 
 struct policy {

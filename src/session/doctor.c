@@ -152,6 +152,8 @@ int cordon_doctor(char **ret_json, struct cordon_error **reterr)
 	if (r < 0)
 		return r;
 	machine_probe(&m);
+	if (!m.has_userns) /* what its guests can do is shown on the rung that there is */
+		p.require &= ~(uint32_t)LAYERS_NAMESPACES;
 	json_t *layers = layers_json(&m, &is_full);
 	(void)uname(&u);
 	json_object_set_new(o, "version", json_string(cordon_version()));
@@ -164,6 +166,8 @@ int cordon_doctor(char **ret_json, struct cordon_error **reterr)
 						       : "without namespaces"));
 	json_object_set_new(o, "landlock_abi", json_integer(m.landlock_abi));
 	json_object_set_new(o, "layers", layers);
+	if (!m.has_userns)
+		json_object_set_new(o, "lacks", box_lacks(&m));
 	json_object_set_new(o, "cgroups", cgroups_json(&m));
 	json_object_set_new(o, "guests", guests_json(&p));
 	policy_done(&p);

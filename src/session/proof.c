@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "cordon/cordon.h"
 #include "session/trial.h"
+#include "wall/machine.h"
 #include "wall/probe/list.h"
 
 enum { GUESTS = 4 };
@@ -19,7 +20,8 @@ struct proof {
 	enum guest_kind kinds[GUESTS]; /* guests of this machine */
 	size_t kind_count;
 	bool has_python;
-	uint32_t open, held, broken, uncontrolled;
+	bool has_namespaces; /* else the rung below is attacked */
+	uint32_t open, held, broken, lacking, uncontrolled;
 };
 
 /* Limits that an attack can pass outside without being felt. */
@@ -58,6 +60,8 @@ static void find_guests(struct proof *x)
 
 		if (x->options->guest && guest_from_name(x->options->guest) != kinds[i])
 			continue;
+		if (!x->has_namespaces && kinds[i] == GUEST_KIND_R)
+			continue; /* does not start on that rung */
 		if (guest_launch(&o, &l, NULL) == 0)
 			x->kinds[x->kind_count++] = kinds[i];
 		x->has_python =
@@ -67,7 +71,8 @@ static void find_guests(struct proof *x)
 
 static const char *outcome_name(enum trial_outcome o)
 {
-	static const char *const names[] = { "held", "open", "not applicable", "broken" };
+	static const char *const names[] = { "held", "open", "not applicable", "lacking",
+					     "broken" };
 
 	return names[o];
 }
@@ -147,6 +152,7 @@ static void count(struct proof *x, const struct trial *t, const struct trial *co
 {
 	x->open += t->outcome == TRIAL_OPEN;
 	x->held += t->outcome == TRIAL_HELD || t->outcome == TRIAL_NOT_HERE;
+	x->lacking += t->outcome == TRIAL_LACKING;
 	x->broken += t->outcome == TRIAL_BROKEN;
 	x->uncontrolled += control->outcome == TRIAL_HELD || control->outcome == TRIAL_BROKEN;
 }
@@ -170,6 +176,8 @@ static int prove_one(struct proof *x, const struct attack *a, json_t *rows,
 	cleanup_json json_t *row = json_object();
 
 	int r = try_guests(x, &o, &t, guests, reterr);
+	if (!x->has_namespaces && (a->flags & PROBE_SPACED) && t.outcome == TRIAL_OPEN)
+		t.outcome = TRIAL_LACKING;
 	if (r == 0 && x->options->control)
 		r = trial_outside(&o, &control, reterr);
 	if (r < 0)
@@ -242,16 +250,27 @@ int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
 	int r = set_policy(&x.policy, host, false, reterr);
 	if (r == 0)
 		r = set_policy(&x.listed, host, true, reterr);
-	if (r == 0)
+	if (r == 0) {
+		/* Without namespaces the rung below is what there is to attack. */
+		struct machine m;
+
+		machine_probe(&m);
+		x.has_namespaces = m.has_userns;
+		if (!m.has_userns)
+			x.policy.require = x.listed.require &= ~(uint32_t)LAYERS_NAMESPACES;
 		r = prove(&x, rows, reterr);
+	}
 	policy_done(&x.policy);
 	policy_done(&x.listed);
 	if (r < 0)
 		return r;
 	json_object_set_new(report, "user", json_string(geteuid() == 0 ? "root" : "ordinary"));
+	json_object_set_new(report, "rung",
+			    json_string(x.has_namespaces ? "full" : "without namespaces"));
 	json_object_set_new(report, "allow_host", host ? json_string(host) : json_null());
 	json_object_set_new(report, "held", json_integer(x.held));
 	json_object_set_new(report, "open", json_integer(x.open));
+	json_object_set_new(report, "lacking", json_integer(x.lacking));
 	json_object_set_new(report, "broken", json_integer(x.broken));
 	if (x.options->control)
 		json_object_set_new(report, "controls_failed", json_integer(x.uncontrolled));

@@ -106,7 +106,8 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 	if (!welcome || desk_names(s->desk, &names) < 0)
 		return err_errno(reterr, ENOMEM, "greet the guest");
 	int r = session_open_network(s, reterr);
-	if (r == 0 && !s->network && !s->is_cold && guest_can_fork(s->kind))
+	if (r == 0 && !s->network && !s->is_cold && guest_can_fork(s->kind) &&
+	    box_has_namespaces(&s->policy))
 		r = template_get(s->kind, &s->policy, &t, reterr);
 	if (r < 0)
 		return r;

@@ -26,6 +26,7 @@ enum trial_outcome {
 	TRIAL_HELD,
 	TRIAL_OPEN,
 	TRIAL_NOT_HERE, /* not applicable on this machine or to this user */
+	TRIAL_LACKING,  /* open on the rung without namespaces, which says so */
 	TRIAL_BROKEN,   /* neither: crashed, or did not start */
 };
 

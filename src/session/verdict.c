@@ -228,12 +228,16 @@ static bool is_out_of_cpu(const struct evidence *v, const struct status *s, cons
 	       (signo == SIGKILL && s->cpu_us >= limit_us - limit_us / 4);
 }
 
+#define CODE_NAME "/run/cordon/code"
+
 /* bash says so on stderr and ends with 2; the code is a file of this name. */
 static bool is_shell_syntax(const struct evidence *v, const struct engine *e, int exit_code)
 {
-	return !e->wire && exit_code == 2 && v->err_text &&
-	       str_starts(v->err_text, "/run/cordon/code: line ") &&
-	       strstr(v->err_text, "syntax error");
+	const char *name = v->err_text ? strstr(v->err_text, CODE_NAME ": line ") : NULL;
+
+	/* Without namespaces it lies in a private directory. */
+	return !e->wire && exit_code == 2 && name && name < strchrnul(v->err_text, '\n') &&
+	       v->err_text[0] == '/' && strstr(name, "syntax error");
 }
 
 /* The guest ended by itself with a status that is no success. */
@@ -243,7 +247,7 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 	const char *kind = "exception";
 
 	if (is_shell_syntax(v, e, r->exit_code)) {
-		const char *text = v->err_text + strlen("/run/cordon/code: ");
+		const char *text = strstr(v->err_text, CODE_NAME ": ") + strlen(CODE_NAME ": ");
 		(void)result_fail(r, "syntax", "%.*s", (int)strcspn(text, "\n"), text);
 		return;
 	}

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "wall/filters.h"
 #include "wall/init/kernel.h"
+#include "wall/shelter.h"
 
 enum { PLAN_MAX_BYTES = 64 << 20, INSIDE_ID = 1000 };
 
@@ -247,6 +248,49 @@ static void common_rules(struct draft *d)
 	add_rule(d, "/", LL_FS_READ_DIR, false); /* names may be listed everywhere */
 }
 
+/* The rung without namespaces: files in a directory of the host instead of a root. */
+static void shelter_files(struct draft *d, const struct launch *l, const char *dir)
+{
+	static const char *const dirs[] = { "run", SHELTER_RUNTIME, SHELTER_WORKSPACE };
+	static const char *const trees[] = { SHELTER_WORKSPACE "/user", SHELTER_WORKSPACE "/tmp",
+					     SHELTER_WORKSPACE "/workspace" };
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs); i++)
+		add_dir(d, dirs[i], 0755);
+	for (size_t i = 0; i < sizeof(trees) / sizeof(*trees); i++) {
+		cleanup_free char *path = str_printf("%s/%s", dir, trees[i]);
+
+		add_dir(d, trees[i], 0755);
+		add_rule(d, path ? path : "", WRITE_RIGHTS, false);
+	}
+	for (size_t i = 0; i < l->file_count; i++)
+		add_file(d, l->files[i].guest + strlen(dir), l->files[i].bytes, l->files[i].len,
+			 l->files[i].mode);
+	cleanup_free char *runtime = str_printf("%s/" SHELTER_RUNTIME, dir);
+	add_rule(d, runtime ? runtime : "", READ_RIGHTS, false);
+}
+
+/* Each path by itself: there is no view of /usr or /etc that holds only what was given. */
+static void shelter_rules(struct draft *d, const struct launch *l)
+{
+	static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+					       "/dev/urandom" };
+
+	for (size_t i = 0; i < sizeof(devices) / sizeof(*devices); i++)
+		add_rule(d, devices[i], LL_FS_READ_FILE | LL_FS_WRITE_FILE, false);
+	for (size_t i = 0; i < l->bind_count; i++) {
+		const struct launch_bind *b = &l->binds[i];
+		uint64_t access = b->flags & BIND_WRITABLE ? WRITE_RIGHTS : READ_RIGHTS;
+
+		add_rule(d, b->host, access | (b->flags & BIND_EXEC ? LL_FS_EXECUTE : 0),
+			 b->flags & BIND_OPTIONAL);
+	}
+	for (size_t i = 0; i < l->read_paths.count; i++)
+		add_rule(d, l->read_paths.items[i], READ_RIGHTS, true);
+	for (size_t i = 0; i < l->exec_paths.count; i++)
+		add_rule(d, l->exec_paths.items[i], READ_RIGHTS | LL_FS_EXECUTE, true);
+}
+
 static void landlock_masks(struct plan *p, const struct machine *m, bool network)
 {
 	static const int bits[] = { 0, 13, 14, 15, 15, 16, 16, 16 };
@@ -265,7 +309,7 @@ static void add_rlimit(struct plan *p, unsigned resource, uint64_t soft, uint64_
 		(struct plan_rlimit){ .resource = resource, .soft = soft, .hard = hard };
 }
 
-static void limits(struct plan *p, const struct policy *policy, bool template)
+static void limits(struct plan *p, const struct policy *policy, bool template, uint64_t tasks)
 {
 	add_rlimit(p, RLIMIT_CORE, 0, 0);
 	/* A session lives for many executions: its soft limit moves, the host watches the clock. */
@@ -274,7 +318,8 @@ static void limits(struct plan *p, const struct policy *policy, bool template)
 	add_rlimit(p, RLIMIT_DATA, policy->memory_bytes, policy->memory_bytes);
 	add_rlimit(p, RLIMIT_FSIZE, policy->file_bytes, policy->file_bytes);
 	add_rlimit(p, RLIMIT_NOFILE, policy->open_files, policy->open_files);
-	add_rlimit(p, RLIMIT_NPROC, policy->processes, policy->processes);
+	/* In a user namespace the count starts at nothing; else at what the user has already. */
+	add_rlimit(p, RLIMIT_NPROC, policy->processes + tasks, policy->processes + tasks);
 	add_rlimit(p, RLIMIT_STACK, policy->stack_bytes, policy->stack_bytes);
 	add_rlimit(p, RLIMIT_MEMLOCK, 0, 0);
 	add_rlimit(p, RLIMIT_MSGQUEUE, 0, 0);
@@ -327,7 +372,7 @@ static void filters(struct draft *d, const struct launch *l)
 
 static uint32_t flags(const struct blueprint_options *o)
 {
-	uint32_t f = PLANF_USERNS;
+	uint32_t f = o->private_dir ? 0 : PLANF_USERNS;
 
 	if (o->launch->is_template)
 		f |= PLANF_TEMPLATE;
@@ -359,7 +404,7 @@ static void header(struct draft *d, const struct blueprint_options *o)
 	p->flags = flags(o);
 	p->inside_uid = p->inside_gid = INSIDE_ID;
 	landlock_masks(p, o->machine, l->has_network);
-	limits(p, o->policy, l->is_template);
+	limits(p, o->policy, l->is_template, o->tasks);
 	p->argc = (uint32_t)l->argv.count;
 	p->argv = put_list(d, &l->argv);
 	p->envc = (uint32_t)l->env.count;
@@ -386,10 +431,16 @@ int blueprint_make(const struct blueprint_options *o, struct buf *ret, struct co
 	buf_init(&d.blob, PLAN_MAX_BYTES);
 	(void)put(&d, &d.head, sizeof(d.head));
 	header(&d, o);
-	common_root(&d);
-	root_data(&d, o->launch);
-	launch_root(&d, o->launch);
-	common_rules(&d);
+	if (o->private_dir) {
+		shelter_files(&d, o->launch, o->private_dir);
+		shelter_rules(&d, o->launch);
+		d.head.private_dir = put_text(&d, o->private_dir);
+	} else {
+		common_root(&d);
+		root_data(&d, o->launch);
+		launch_root(&d, o->launch);
+		common_rules(&d);
+	}
 	filters(&d, o->launch);
 	d.head.op_count = (uint32_t)d.op_count;
 	d.head.ops = put_aligned(&d, d.ops, d.op_count * sizeof(*d.ops));

@@ -15,6 +15,10 @@ struct blueprint_options {
 	const struct launch *launch;
 	const struct machine *machine;
 	const struct cgroup *cgroup;
+	/* The rung without namespaces: the launch is in the host's paths (wall/shelter.h), and what
+	 * the guest may write is in this directory. NULL: there are namespaces. */
+	const char *private_dir;
+	uint64_t tasks;      /* on that rung: how many the user has besides */
 	uint32_t layers_off; /* policy_layer bits that `doctor --prove` switches off */
 };
 

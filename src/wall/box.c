@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "wall/blueprint.h"
 #include "wall/init/kernel.h"
+#include "wall/shelter.h"
 #include "wall/slots.h"
 #include "wall/spawn.h"
 
@@ -45,9 +46,11 @@ struct box {
 	pid_t guest_pid; /* looked up once */
 	bool is_ready;   /* its root stands */
 	bool is_gone;
-	bool is_forked;       /* from a template */
-	struct slots slots;   /* a template's: control groups of sessions that are over */
-	struct box *template; /* outlives this box; NULL: none */
+	bool is_forked;                 /* from a template */
+	struct slots slots;             /* a template's: control groups of sessions that are over */
+	struct box *template;           /* outlives this box; NULL: none */
+	uint32_t require;               /* the policy's */
+	char private_dir[SHELTER_PATH]; /* on the rung without namespaces; the keeper removes it */
 };
 
 static struct box *new_box(void)
@@ -112,6 +115,39 @@ static int check_required(const struct machine *m, const struct policy *p,
 	return 0;
 }
 
+bool box_has_namespaces(const struct policy *p)
+{
+	struct machine m;
+
+	if (p->require & LAYERS_NAMESPACES)
+		return true;
+	machine_probe(&m);
+	return m.has_userns;
+}
+
+/* The rung below is only for those who gave up every namespace, and never without Landlock and the
+ * filter. */
+static int enter_shelter(struct box *b, const struct launch *from, struct launch *ret,
+			 struct cordon_error **reterr)
+{
+	if (b->machine.landlock_abi < SHELTER_LANDLOCK_ABI)
+		return err_set(reterr, CORDON_UNSUPPORTED,
+			       "user namespaces are not available here, and without them the wall "
+			       "needs Landlock ABI %d (this kernel has %d); remedy: Linux 6.2 or "
+			       "newer, or user namespaces",
+			       SHELTER_LANDLOCK_ABI, b->machine.landlock_abi);
+	if (b->machine.is_host_root)
+		return err_set(
+			reterr, CORDON_UNSUPPORTED,
+			"user namespaces are not available here, and the code would run with "
+			"the host's uid 0; remedy: start Cordon as an ordinary user");
+	if (from->is_template)
+		return err_set(reterr, CORDON_UNSUPPORTED,
+			       "templates need user namespaces, which are not available here");
+	int r = shelter_make(b->uid, b->private_dir, reterr);
+	return r < 0 ? r : shelter_rewrite(from, b->private_dir, ret, reterr);
+}
+
 static void fill_spawn(struct spawn *s, const struct box *b, const struct box_options *o)
 {
 	for (int i = 0; i < SPAWN_FDS; i++)
@@ -122,6 +158,7 @@ static void fill_spawn(struct spawn *s, const struct box *b, const struct box_op
 	s->fds[INIT_FD_WIRE] = o->wire_fd;
 	s->fds[INIT_FD_RELAY] = o->launch->has_network ? o->launch->relay_fd : -1;
 	s->uid = s->gid = b->uid;
+	s->empties_bounding = b->private_dir[0];
 	s->cgroup_fd = b->cgroup.is_v2 && b->cgroup.count ? b->cgroup.join_fds[0] : -1;
 	for (uint32_t i = 0; i < b->cgroup.count; i++) {
 		if (!b->cgroup.is_v2)
@@ -138,12 +175,21 @@ static int launch_init(struct box *b, const struct box_options *o, struct cordon
 					       .machine = &b->machine,
 					       .cgroup = &b->cgroup,
 					       .layers_off = o->layers_off };
+	cleanup_launch struct launch sheltered = { 0 };
 	cleanup_close int plan = -1, status = -1, program = -1, inner = -1;
 	cleanup_buf struct buf bytes = { 0 };
 	struct spawn s = { .argv = argv };
 	int pair[2];
 
-	int r = make_status(b, &status, reterr);
+	int r = 0;
+	if (!b->machine.has_userns) {
+		r = enter_shelter(b, o->launch, &sheltered, reterr);
+		blueprint.launch = &sheltered;
+		blueprint.private_dir = b->private_dir;
+		blueprint.tasks = shelter_count_tasks(b->uid);
+	}
+	if (r == 0)
+		r = make_status(b, &status, reterr);
 	if (r == 0)
 		r = make_program(&program, reterr);
 	if (r == 0)
@@ -171,7 +217,11 @@ int box_start(const struct box_options *o, struct box **ret, struct cordon_error
 
 	if (!b)
 		return err_errno(reterr, ENOMEM, "make a sandbox");
-	machine_look(&b->machine);
+	b->require = o->policy->require;
+	if (b->require & LAYERS_NAMESPACES)
+		machine_look(&b->machine);
+	else
+		machine_probe(&b->machine);
 	int r = check_required(&b->machine, o->policy, reterr);
 	if (r < 0)
 		return r;
@@ -208,6 +258,7 @@ int box_prepare(const struct policy *p, struct box *template, struct box **ret,
 		return err_errno(reterr, ENOMEM, "make a sandbox");
 	b->machine = template->machine;
 	b->is_forked = true;
+	b->require = p->require;
 	b->uid = template->uid;
 	b->filter = template->filter;
 	b->has_network = template->has_network;
@@ -338,10 +389,13 @@ int box_failure(const struct box *b, struct cordon_error **reterr)
 	struct machine lacking = { 0 };
 	if (s->stage == STAGE_NAMESPACES && (s->os_errno == EPERM || s->os_errno == ENOSPC)) {
 		const char *why = machine_missing(&lacking, LAYER_USERNS, &remedy);
+		uint32_t layer = LAYER_USERNS;
 
+		while (layer < LAYER_CGROUPNS && !(b->require & layer))
+			layer <<= 1;
 		return err_set(reterr, CORDON_UNSUPPORTED,
-			       "the policy requires the layer 'user', and %s (%s); remedy: %s", why,
-			       strerror(s->os_errno), remedy);
+			       "the policy requires the layer '%s', and %s (%s); remedy: %s",
+			       policy_layer_name(layer), why, strerror(s->os_errno), remedy);
 	}
 	const char *what = s->stage < sizeof(words) / sizeof(*words) ? words[s->stage] : "?";
 	/* Not err_errno: an EPERM here is this machine's, not the policy's refusal. */
@@ -383,7 +437,10 @@ struct box *box_free(struct box *b)
 	close_fdp(&b->workspace);
 	if (b->status)
 		munmap(b->status, sizeof(struct status));
+	bool had_keeper = b->keeper > 0;
 	bury_keeper(b);
+	if (!had_keeper && b->private_dir[0])
+		(void)rmdir(b->private_dir); /* nobody was there to fill it */
 	if (b->template && b->cgroup.count)
 		slots_give(&b->template->slots, &b->cgroup);
 	else

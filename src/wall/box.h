@@ -26,6 +26,9 @@ struct box_options {
 /* Starts the supervisor; the wall is being built when this returns. Refuses before that when a
  * layer that the policy requires is missing here. */
 int box_start(const struct box_options *o, struct box **ret, struct cordon_error **reterr);
+/* Whether sandboxes of this policy have namespaces here: always, unless it requires none and there
+ * are none to be had. */
+bool box_has_namespaces(const struct policy *p);
 /* Waits until the root stands and the workspace descriptor has come, or says what failed. */
 int box_wait_ready(struct box *b, deadline_ns deadline, struct cordon_error **reterr);
 
@@ -69,6 +72,8 @@ int box_failure(const struct box *b, struct cordon_error **reterr);
 void box_usage(struct box *b, uint64_t *ret_cpu_us, uint64_t *ret_peak_bytes);
 /* The layers that were proven active (docs/result.md); a new reference. */
 json_t *box_assurance(const struct box *b, const struct policy *p);
+/* What the rung without namespaces cannot keep, in words; a new array. */
+json_t *box_lacks(const struct machine *m);
 /* Refusals since the counts in before (STATUS_DENIALS of them; NULL: all). A new array. */
 json_t *box_denials(const struct box *b, const uint32_t *before);
 

@@ -72,6 +72,39 @@ static json_t *filter_json(const struct box *b)
 	return json_string(text);
 }
 
+json_t *box_lacks(const struct machine *m)
+{
+	static const char *const words[] = {
+		"no user namespace: the code has the uid of the sandbox on the host",
+		"no pid namespace: numbers of the host's processes can be tried",
+		"no mount namespace: names, sizes and times of the host's files can be seen, not "
+		"read; "
+		"the workspace is a directory of the host",
+		"no network namespace: the filter alone refuses sockets",
+		"no ipc namespace: the filter alone refuses System V objects",
+		"no uts namespace: the host's name can be read",
+		"no cgroup namespace",
+		"no quota: fs_bytes and file_count are not enforced, file_bytes is",
+		"no mount that forbids execution: the dynamic loader can start a program of the "
+		"workspace, behind the same wall",
+		"chmod, chown, times and extended attributes are refused everywhere",
+	};
+	json_t *a = json_array();
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		json_array_append_new(a, json_string(words[i]));
+	if (m->landlock_abi < 6)
+		json_array_append_new(a, json_string("no signal scope: the code may signal itself "
+						     "and its group only"));
+	if (!m->is_root)
+		json_array_append_new(a, json_string("the bounding set is not empty; no_new_privs "
+						     "leaves nothing to gain from it"));
+	if (!m->cgroup_dir[0][0])
+		json_array_append_new(
+			a, json_string("processes: counted with all others of the same user"));
+	return a;
+}
+
 json_t *box_assurance(const struct box *b, const struct policy *p)
 {
 	const struct status *s = box_status(b);
@@ -80,13 +113,16 @@ json_t *box_assurance(const struct box *b, const struct policy *p)
 	(void)p;
 	json_object_set_new(o, "wall", json_string("linux"));
 	json_object_set_new(o, "namespaces", namespaces_json(b));
+	if (!box_machine(b)->has_userns)
+		json_object_set_new(o, "lacks", box_lacks(box_machine(b)));
 	json_object_set_new(o, "landlock",
 			    s->landlock_proven ? json_integer(box_machine(b)->landlock_abi)
 					       : json_null());
 	json_object_set_new(o, "seccomp", filter_json(b));
 	json_object_set_new(o, "no_new_privs", json_boolean(s->no_new_privs == 1));
 	json_object_set_new(o, "capabilities",
-			    json_boolean((s->cap_eff | s->cap_prm | s->cap_bnd) != 0));
+			    json_boolean((s->cap_eff | s->cap_prm |
+					  (box_machine(b)->has_userns ? s->cap_bnd : 0)) != 0));
 	json_object_set_new(o, "cgroups",
 			    box_cgroup(b)->count == 0 ? json_null()
 			    : box_cgroup(b)->is_v2    ? json_string("v2")

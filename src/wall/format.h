@@ -56,7 +56,7 @@ struct plan_rlimit {
 };
 
 enum {
-	PLANF_USERNS = 1 << 0,      /* all namespaces; a plan without it is refused */
+	PLANF_USERNS = 1 << 0,      /* all namespaces; without it a private directory */
 	PLANF_LOOPBACK = 1 << 1,    /* bring lo up: the gateway's relay listens there */
 	PLANF_TEMPLATE = 1 << 2,    /* the guest forks sessions: it keeps what set-up needs */
 	PLANF_NO_LANDLOCK = 1 << 3, /* only `doctor --prove` switches layers off */
@@ -88,6 +88,7 @@ struct plan {
 	uint32_t root_data;                  /* mount data of the root itself */
 	uint32_t workspace_data;             /* sessions of a template: mount data of their tmpfs */
 	uint32_t filter_len[3], filter[3];   /* BPF programs: see enum plan_filter */
+	uint32_t private_dir; /* without PLANF_USERNS: on the host, the guest's alone */
 	uint32_t relay_port_count, relay_ports; /* 16-bit numbers the gateway listens on */
 };
 

@@ -125,7 +125,7 @@ static void look_at_cgroups(struct machine *m)
 
 /* Root of a container's user namespace is root of nothing else, and may not have the uid to give.
  */
-static bool has_uid(unsigned long uid)
+static bool has_uid(unsigned long uid, unsigned long *ret_outside)
 {
 	char text[4096], *save = NULL;
 
@@ -134,24 +134,31 @@ static bool has_uid(unsigned long uid)
 	for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
 		char *end;
 		unsigned long inside = strtoul(l, &end, 10);
-		(void)strtoul(end, &end, 10); /* what it is outside */
+		unsigned long outside = strtoul(end, &end, 10);
 		unsigned long count = strtoul(end, &end, 10);
 
-		if (uid >= inside && uid - inside < count)
+		if (uid >= inside && uid - inside < count) {
+			*ret_outside = outside + (uid - inside);
 			return true;
+		}
 	}
 	return false;
 }
 
 uid_t machine_box_uid(void)
 {
-	return geteuid() == 0 && has_uid(MACHINE_BOX_UID) ? MACHINE_BOX_UID : geteuid();
+	unsigned long outside;
+
+	return geteuid() == 0 && has_uid(MACHINE_BOX_UID, &outside) ? MACHINE_BOX_UID : geteuid();
 }
 
 void machine_look(struct machine *m)
 {
 	*m = (struct machine){ .has_userns = true, .box_uid = machine_box_uid() };
 	m->is_root = m->box_uid != geteuid();
+	/* Only where uid 0 cannot be left: an ordinary user's is not 0 anywhere. */
+	unsigned long outside = 1;
+	m->is_host_root = m->box_uid == 0 && has_uid(0, &outside) && outside == 0;
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* VERSION */);
 	m->landlock_abi = abi > 0 ? (int)abi : 0;
 	namespaces_read(m->namespaces);

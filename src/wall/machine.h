@@ -25,7 +25,8 @@ struct machine {
 	bool cgroup_v2;       /* one directory with all controllers: cgroup_dir[0] */
 	char cgroup_why[160]; /* why there are none */
 	uid_t box_uid;        /* machine_box_uid() */
-	bool is_root;         /* of this machine: it can become the sandboxes' own uid */
+	bool is_host_root; /* that uid is 0 outside of our user namespace: limits do not hold it */
+	bool is_root;      /* of this machine: it can become the sandboxes' own uid */
 };
 
 /* The host uid of sandboxes that root starts: dedicated, non-zero, in no one's files. */

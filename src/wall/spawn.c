@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +26,13 @@ struct child_job {
 
 static int drop_privileges(const struct spawn *s)
 {
+	/* Past the last capability there are no more to drop. */
+	for (unsigned long cap = 0; s->empties_bounding && cap < 64; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0) {
+			if (errno != EINVAL)
+				return -1;
+			break;
+		}
 	/* Raw calls: the C library's wrappers would change every thread of the host. */
 	if (syscall(SYS_setgroups, 0, NULL) != 0 ||
 	    syscall(SYS_setresgid, s->gid, s->gid, s->gid) != 0 ||

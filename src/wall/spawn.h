@@ -1,6 +1,7 @@
 /* wall/spawn.h - starting cordon-init from a host of any size and any number of threads. */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -12,7 +13,8 @@ struct spawn {
 	const char *const *argv; /* ends with NULL */
 	/* Descriptors the child gets: fds[i] becomes i; -1: closed there. */
 	int fds[SPAWN_FDS];
-	uid_t uid; /* taken on before exec when we are root */
+	bool empties_bounding; /* as root, because nobody can later: the rung without namespaces */
+	uid_t uid;             /* taken on before exec when we are root */
 	gid_t gid;
 	int cgroup_fd; /* v2 directory the child is born in; -1: none */
 };

@@ -17,16 +17,135 @@ check() { # name status pattern output
 	fi
 }
 
-without_userns() {
-	unshare -U -r sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"' sh "$CORDON" "$@" 2>&1
+is() { # the status of a test, as a word
+	test "$@" && echo 0 || echo 1
 }
 
-out=$(without_userns run -e 'print("ran")')
-check "no user namespaces: exit 125" $(($? != 125)) . "$out"
-check "no user namespaces: the layer is named" 0 "requires the layer 'user'" "$out"
-check "no user namespaces: the remedy is named" 0 "remedy: allow unprivileged user namespaces" "$out"
-case $out in *ran*) ran=1 ;; *) ran=0 ;; esac
-check "no user namespaces: no code ran" $ran . "$out"
+# As whoever runs this, and from root also as an ordinary user.
+users=self
+reach=$(mktemp -d) # copies that such a user can reach
+chmod 755 "$reach"
+trap 'rm -rf "$reach"' EXIT
+if [ "$(id -u)" = 0 ]; then
+	users="self ordinary"
+	cp "$CORDON" "$reach/cordon"
+	cp "$here/without-userns" "$reach/without-userns"
+fi
+
+without_userns() {
+	case $who in
+	self) "$here/without-userns" "$CORDON" "$@" 2>&1 ;;
+	*)
+		(cd / && setpriv --reuid 64999 --regid 64999 --clear-groups env -i PATH=/usr/bin:/bin LANG=C.UTF-8 \
+			"$reach/without-userns" "$reach/cordon" "$@" 2>&1)
+		;;
+	esac
+}
+
+BELOW=require=landlock,seccomp,rlimits
+
+below() { # run on the rung without namespaces
+	without_userns run --set $BELOW "$@"
+}
+
+refused() {
+	out=$(without_userns run -e 'print("ran")')
+	check "$who: no user namespaces: exit 125" $(($? != 125)) . "$out"
+	check "$who: no user namespaces: the layer is named" 0 "requires the layer 'user'" "$out"
+	check "$who: no user namespaces: the remedy is named" 0 "remedy: allow unprivileged user namespaces" "$out"
+	case $out in *ran*) ran=1 ;; *) ran=0 ;; esac
+	check "$who: no user namespaces: no code ran" $ran . "$out"
+	out=$(without_userns run --set require=net,landlock,seccomp -e 'print("ran")')
+	check "$who: one namespace is required: it is named" $(($? != 125)) "requires the layer 'net'" "$out"
+	if [ "$who" = self ]; then
+		out=$(below --set network.allow=example.org -e '1')
+		check "no gateway without a network namespace" $(($? == 0)) "needs a network namespace" "$out"
+	fi
+	out=$(below -g r -e '1')
+	check "$who: a guest that cannot be there says so" $(($? == 0)) "needs a mount namespace\|r-base-core" "$out"
+	out=$(below --set mounts=/etc:/mnt/etc:ro -e '1')
+	check "$who: no mount elsewhere without a mount namespace" $(($? == 0)) "cannot be seen as '/mnt/etc'" "$out"
+}
+
+runs() {
+	out=$(below --json -e 'open("x", "w").write("y"); import os; print(os.getuid(), os.getcwd()); 6 * 7')
+	check "$who: Python runs on the rung below" $? '"result": 42' "$out"
+	check "$who: it says that there are no namespaces" 0 '"namespaces":\[\],"lacks":\["no user namespace' "$out"
+	check "$who: it says that there is no quota" 0 'no quota: fs_bytes' "$out"
+	check "$who: Landlock and the filter are proven" 0 '"landlock":[1-9].*"seccomp":"sha256:.*"no_new_privs":true,"capabilities":false' "$out"
+	case $out in *'"stdout": "0 '*) zero=1 ;; *) zero=0 ;; esac
+	check "$who: never as uid 0" $zero . "$out"
+	left=$(printf '%s' "$out" | sed -n 's/.*"stdout": "[0-9]* \(.*\)\/w\/user\\n".*/\1/p')
+	check "$who: its directory was there" "$(is -n "$left")" . "$out"
+	check "$who: its directory is gone" "$(is ! -e "$left")" . "$left"
+	# shellcheck disable=SC2016
+	out=$(below -g sh -e 'echo in; cat /etc/passwd; echo x > /tmp/cordon-ladder; ls /; cd "$TMPDIR" && echo y > z && cat z; exit 3')
+	check "$who: a shell script and its status" $(($? != 3)) '^in$' "$out"
+	check "$who: a host file is refused" 0 '/etc/passwd: Permission denied' "$out"
+	check "$who: writing outside is refused" 0 '/tmp/cordon-ladder: Permission denied' "$out"
+	check "$who: the workspace is writable" 0 '^y$' "$out"
+	out=$(below -g sh --json -e 'if then')
+	check "$who: a syntax error is one" $(($? == 0)) '"error_kind": "syntax"' "$out"
+	out=$(below --json -e 'import socket; socket.socket()')
+	check "$who: a socket is denied and explained" $(($? == 0)) '"target":"AF_INET","layer":"seccomp"' "$out"
+	out=$(below --json --timeout 1s -e 'while True: pass')
+	check "$who: a timeout is one" $(($? != 124)) '"error_kind": "timeout"' "$out"
+	out=$(below --json --memory 64M -e 'x = bytearray(300 << 20)')
+	check "$who: too much memory is that" $(($? == 0)) '"error_kind": "memory"' "$out"
+}
+
+# setsid, two forks, deaf to signals: dead all the same when the program returns, and the depth of a tree is no hiding place.
+cleans_up() {
+	mark=cordon-ladder-$$-$who
+	out=$(below --timeout 20s -e "
+import os, signal, time, ctypes
+for i in range(8):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            ctypes.CDLL(None).prctl(15, b'$mark'[:15], 0, 0, 0)
+            time.sleep(1)
+            while True:
+                try:
+                    os.fork()
+                except OSError:
+                    pass
+                time.sleep(0.01)
+        os._exit(0)
+d = '.'
+for i in range(600):
+    os.mkdir('d')
+    os.chdir('d')
+os.mkdir('locked', 0)
+time.sleep(1.5)
+print(os.environ['HOME'])
+")
+	check "$who: a fork bomb comes to an end" $? "/w/user" "$out"
+	check "$who: none of it is left" $(($(grep -l "^${mark:0:15}" /proc/[0-9]*/comm 2>/dev/null | wc -l) != 0)) . "$out"
+	dir=$(printf '%s\n' "$out" | sed -n 's/^\(\/.*\)\/w\/user$/\1/p')
+	check "$who: nor of its directory" "$(is ! -e "${dir:-/}")" . "$dir"
+}
+
+proves() {
+	out=$(without_userns doctor)
+	check "$who: doctor names the rung" $? "Rung: without namespaces" "$out"
+	check "$who: doctor says what it lacks" 0 "no quota: fs_bytes and file_count are not enforced" "$out"
+	out=$(without_userns doctor --prove --quick)
+	check "$who: every attack is held or said to be lacking" $? ' 0 open, 0 broken' "$out"
+	check "$who: what is lacking is counted" 0 '[23] are not held on the rung\|[34] are not held on the rung' "$out"
+}
+
+for who in $users; do
+	refused
+	runs
+	cleans_up
+	proves
+done
+
+out=$(unshare -U -r sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"' sh "$CORDON" run --set $BELOW -e 1 2>&1)
+root=$?
+[ "$(id -u)" != 0 ] || check "never with the host's uid 0" $((root == 0)) "the host's uid 0" "$out"
 out=$(unshare -U -r "$CORDON" run -e '1 + 2' 2>&1)
 check "root of a user namespace only" $? '^3$' "$out"
 out=$(unshare -U -r "$CORDON" run --set require+=cgroups -e '1' 2>&1)

@@ -80,6 +80,8 @@ static int own_namespaces(const struct job *j)
 {
 	bool net = !(j->plan->flags & (PLANF_NO_NETNS | PLANF_LOOPBACK));
 
+	if (!(j->plan->flags & PLANF_USERNS))
+		return 0;
 	return CLONE_NEWCGROUP | (net ? CLONE_NEWNET : 0);
 }
 
@@ -99,7 +101,7 @@ static int prepare(struct job *j, int report)
 	 * because what is made outside is not counted piece by piece in a group that is new. */
 	if (join_cgroups(j) < 0)
 		return -1;
-	if (unshare(CLONE_NEWCGROUP) != 0)
+	if (own_namespaces(j) && unshare(CLONE_NEWCGROUP) != 0)
 		return plan_fail(j, STAGE_NAMESPACES, 1, errno);
 	if (reaper_send(report, 'N', NULL, 0) < 0)
 		return plan_fail(j, STAGE_FORK, 2, errno);
@@ -113,14 +115,14 @@ static int prepare(struct job *j, int report)
 
 static int seal_one_shot(struct job *j, int report)
 {
-	int listener = -1;
+	int listener = -1, status = seal_open_status(j);
 
-	if (seal_rlimits(j) < 0 || seal_privileges(j) < 0 || seal_landlock(j) < 0 ||
+	if (status < 0 || seal_rlimits(j) < 0 || seal_privileges(j) < 0 || seal_landlock(j) < 0 ||
 	    seal_seccomp(j, FILTER_WHOLE, &listener) < 0)
 		return -1;
 	if (reaper_send(report, 'L', &listener, listener >= 0 ? 1 : 0) < 0)
 		return plan_fail(j, STAGE_SECCOMP, 9, errno);
-	return seal_prove_process(j);
+	return seal_prove_process(j, status);
 }
 
 /* A template runs no foreign code and must still make namespaces: its filter is the wide one, and
@@ -195,10 +197,13 @@ int guest_admit(struct job *j, struct guest *g)
 {
 	if (!is_told(g->report)) /* it has said why */
 		return -1;
-	int fd = (int)syscall(SYS_pidfd_open, g->pid, 0);
-	if (fd < 0 || setns(fd, own_namespaces(j)) != 0)
-		return plan_fail(j, STAGE_NAMESPACES, 3, errno);
-	close(fd);
+	if (own_namespaces(j)) {
+		int fd = (int)syscall(SYS_pidfd_open, g->pid, 0);
+
+		if (fd < 0 || setns(fd, own_namespaces(j)) != 0)
+			return plan_fail(j, STAGE_NAMESPACES, 3, errno);
+		close(fd);
+	}
 	if (join_cgroups(j) < 0)
 		return -1;
 	return reaper_send(g->report, 'R', NULL, 0) < 0 ? plan_fail(j, STAGE_FORK, 3, EPIPE) : 0;

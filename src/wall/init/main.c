@@ -25,6 +25,7 @@
 #include "wall/init/reaper.h"
 #include "wall/init/root.h"
 #include "wall/init/seal.h"
+#include "wall/init/shelter.h"
 
 static void be_ordinary(void)
 {
@@ -35,12 +36,25 @@ static void be_ordinary(void)
 		(void)syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &(struct sched_param){ 0 });
 }
 
+static int send_workspace(struct job *j, int fd)
+{
+	if (reaper_send(INIT_FD_CONTROL, CONTROL_WORKSPACE, &fd, 1) < 0)
+		return plan_fail(j, STAGE_WORKSPACE, 9, errno);
+	close(fd);
+	return 0;
+}
+
 static int build(struct job *j, uid_t uid, gid_t gid)
 {
 	const struct plan *p = j->plan;
 	bool template = p->flags & PLANF_TEMPLATE;
 	int workspace = -1;
 
+	if (!(p->flags & PLANF_USERNS)) {
+		if (shelter_build(j, &workspace) < 0)
+			return -1;
+		return send_workspace(j, workspace);
+	}
 	if (identity_map(j, uid, gid) < 0 || identity_hostname(j) < 0 ||
 	    identity_forbid_nesting(j, template ? 1000 : 0) < 0)
 		return -1;
@@ -51,9 +65,8 @@ static int build(struct job *j, uid_t uid, gid_t gid)
 	/* A template may write while it warms up; each session's workspace lies over that. */
 	if (root_workspace(j, plan_text(j, p->workspace_data), &workspace) < 0)
 		return -1;
-	if (reaper_send(INIT_FD_CONTROL, CONTROL_WORKSPACE, &workspace, 1) < 0)
-		return plan_fail(j, STAGE_WORKSPACE, 9, errno);
-	close(workspace);
+	if (send_workspace(j, workspace) < 0)
+		return -1;
 	/* A template's limits would be shared by all its sessions: each sets its own. */
 	return template ? 0 : seal_rlimits(j);
 }
@@ -74,14 +87,21 @@ _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 	bool template = j->plan->flags & PLANF_TEMPLATE;
 	struct guest g;
 
+	bool spaced = j->plan->flags & PLANF_USERNS;
+
 	be_ordinary();
+	/* Without a pid namespace its orphans come to us, and after our end to the keeper. */
+	if (!spaced && prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+		plan_fail(j, STAGE_FORK, 4, errno);
+		_exit(1);
+	}
 	/* Once for both of us; what we hold is not affected. */
 	if (!template && seal_bounding(j) < 0)
 		_exit(1);
 	/* The guest's process makes what needs no root while the root is built here, and seals
 	 * itself while we leave the host's; it is released when there is no way back. */
 	if (guest_fork(j, &g) < 0 || build(j, uid, gid) < 0 || guest_admit(j, &g) < 0 ||
-	    root_leave(j) < 0 || seal_prove_namespaces(j) < 0)
+	    (spaced && root_leave(j) < 0) || seal_prove_namespaces(j) < 0)
 		_exit(1);
 	if (!template && seal_privileges(j) < 0)
 		_exit(1);
@@ -182,13 +202,19 @@ static void watch(struct job *j, pid_t pid, int pidfd)
  * is left to clean up then is cleaned up, also when the host died. */
 static int keep(struct job *j, pid_t pid, int pidfd)
 {
+	bool spaced = j->plan->flags & PLANF_USERNS;
+
 	j->status->init_pid = pid;
 	pidfd = let_go(pidfd);
 	watch(j, pid, pidfd);
+	if (!spaced)
+		shelter_end();
 	(void)shutdown(INIT_FD_CONTROL, SHUT_WR);
 	while (!host_is_gone(-1))
 		;
 	remove_cgroups(j);
+	if (!spaced)
+		shelter_remove(j);
 	return 0;
 }
 
@@ -231,6 +257,30 @@ static int keeper_main(struct job *j)
 	return keep(j, (pid_t)pid, pidfd);
 }
 
+/* The rung below: no namespaces, so nothing ends with pid 1 but what we find and kill. */
+static int shelter_main(struct job *j)
+{
+	listen_to_host();
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+		return plan_fail(j, STAGE_FORK, 5, errno);
+	/* The guest has our uid and no wall of ids between us. */
+	(void)prctl(PR_SET_DUMPABLE, 0);
+	pid_t pid = fork();
+	if (pid == 0)
+		init_main(j, getuid(), getgid());
+	int pidfd = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd < 0) {
+		int e = errno;
+
+		if (pid > 0)
+			(void)kill(pid, SIGKILL);
+		shelter_end();
+		shelter_remove(j);
+		return plan_fail(j, STAGE_FORK, 6, e);
+	}
+	return keep(j, pid, pidfd);
+}
+
 int main(int argc, char **argv)
 {
 	struct job j = { 0 };
@@ -246,6 +296,6 @@ int main(int argc, char **argv)
 	if (plan_map(&j, INIT_FD_PLAN, INIT_FD_STATUS) < 0)
 		return 125;
 	if (!(j.plan->flags & PLANF_USERNS))
-		return plan_fail(&j, STAGE_PLAN, 4, EINVAL) < 0; /* never without them */
+		return shelter_main(&j) < 0;
 	return keeper_main(&j) < 0;
 }

@@ -70,17 +70,24 @@ static unsigned add_children(pid_t pid, pid_t *list, unsigned count)
 	return count;
 }
 
+unsigned memory_tree(pid_t root, pid_t *ret, unsigned size)
+{
+	unsigned count = 1;
+
+	ret[0] = root;
+	for (unsigned i = 0; i < count && size >= TREE_MAX; i++)
+		count = add_children(ret[i], ret, count);
+	return count;
+}
+
 static uint64_t tree_kib(pid_t root, bool exact)
 {
 	static pid_t list[TREE_MAX];
-	unsigned count = 1;
+	unsigned count = memory_tree(root, list, TREE_MAX);
 	uint64_t sum = 0;
 
-	list[0] = root;
-	for (unsigned i = 0; i < count; i++) {
+	for (unsigned i = 0; i < count; i++)
 		sum += process_kib(list[i], exact);
-		count = add_children(list[i], list, count);
-	}
 	return sum;
 }
 

@@ -214,10 +214,20 @@ int root_leave(struct job *j)
 	return 0;
 }
 
-int root_build(struct job *j)
+int root_apply(struct job *j, enum stage stage)
 {
 	const struct plan_op *ops = plan_at(j, j->plan->ops);
 
+	for (uint32_t i = 0; i < j->plan->op_count; i++) {
+		int r = apply_op(j, &ops[i]);
+		if (r < 0)
+			return plan_fail(j, stage, i, -r);
+	}
+	return 0;
+}
+
+int root_build(struct job *j)
+{
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 1, errno);
 	int under = kernel_open(SCRATCH, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
@@ -228,11 +238,8 @@ int root_build(struct job *j)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 2, errno);
 	if (chdir(SCRATCH) != 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 3, errno);
-	for (uint32_t i = 0; i < j->plan->op_count; i++) {
-		int r = apply_op(j, &ops[i]);
-		if (r < 0)
-			return plan_fail(j, STAGE_MOUNTS, i, -r);
-	}
+	if (root_apply(j, STAGE_MOUNTS) < 0)
+		return -1;
 	close(SCRATCH_FD);
 	/* While the host's /proc is still in view: without one the kernel refuses a new one. */
 	return root_proc(j, "proc") < 0 ? -1 : pivot(j);

@@ -7,6 +7,8 @@
  * old one lies on top of it, where only our working directory still is. 0 or -1 with the failure
  * recorded. */
 int root_build(struct job *j);
+/* Carries the plan's steps out, relative to the working directory. */
+int root_apply(struct job *j, enum stage stage);
 /* Unmounts the old root, which waits for an RCU grace period: nothing foreign runs before. */
 int root_leave(struct job *j);
 /* Mounts the session's tmpfs and binds its trees; *ret_fd: its root, O_PATH. */

@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -133,6 +134,84 @@ static long forbid_memory_files(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
 }
 
+#define REFUSE(nr) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1), BPF_STMT(BPF_RET | BPF_K, REFUSED)
+#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+#define REFUSED (SECCOMP_RET_ERRNO | EPERM)
+
+/* Without namespaces the guest is one of the user's processes among the others, and Landlock knows
+ * neither the attributes of files nor the priorities of processes nor datagrams to sockets with a
+ * name: no such call, wherever it points. */
+static long forbid_neighbours(void)
+{
+	struct sock_filter code[] = {
+		LOAD(nr),
+		REFUSE(SYS_chmod),
+		REFUSE(SYS_fchmod),
+		REFUSE(SYS_fchmodat),
+		REFUSE(452 /* fchmodat2 */),
+		REFUSE(SYS_chown),
+		REFUSE(SYS_fchown),
+		REFUSE(SYS_lchown),
+		REFUSE(SYS_fchownat),
+		REFUSE(SYS_utime),
+		REFUSE(SYS_utimes),
+		REFUSE(SYS_futimesat),
+		REFUSE(SYS_utimensat),
+		REFUSE(SYS_setxattr),
+		REFUSE(SYS_lsetxattr),
+		REFUSE(SYS_fsetxattr),
+		REFUSE(SYS_removexattr),
+		REFUSE(SYS_lremovexattr),
+		REFUSE(SYS_fremovexattr),
+		REFUSE(SYS_inotify_add_watch),
+		REFUSE(SYS_setpriority),
+		REFUSE(SYS_pidfd_open),
+		/* kill(-1) says that it worked when Landlock kept everybody from it. */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 0, 3),
+		LOAD(args[0]),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, UINT32_MAX, 0, 6),
+		BPF_STMT(BPF_RET | BPF_K, REFUSED),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socketpair, 0, 4),
+		LOAD(args[1]),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xf),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1 /* SOCK_STREAM */, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, REFUSED),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = sizeof(code) / sizeof(*code), .filter = code };
+
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
+}
+
+/* Where Landlock has no scopes: signals only to the own process and its group, and nobody else is
+ * told of a descriptor's events. */
+static long forbid_signals(void)
+{
+	uint32_t self = (uint32_t)getpid();
+	struct sock_filter code[] = {
+		LOAD(nr),
+		REFUSE(SYS_tkill),
+		REFUSE(SYS_rt_sigqueueinfo),
+		REFUSE(SYS_rt_tgsigqueueinfo),
+		REFUSE(SYS_pidfd_send_signal),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 4),
+		LOAD(args[0]),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 7, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, self, 6, 0),
+		BPF_STMT(BPF_RET | BPF_K, REFUSED),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 4),
+		LOAD(args[1]),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 8 /* F_SETOWN */, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 15 /* F_SETOWN_EX */, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, REFUSED),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = sizeof(code) / sizeof(*code), .filter = code };
+
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
+}
+
 int seal_seccomp(struct job *j, enum plan_filter which, int *ret_listener)
 {
 	struct sock_fprog prog = {
@@ -146,6 +225,10 @@ int seal_seccomp(struct job *j, enum plan_filter which, int *ret_listener)
 	if ((j->plan->flags & PLANF_WATCH_MEMORY) && which != FILTER_TEMPLATE &&
 	    forbid_memory_files() != 0)
 		return plan_fail(j, STAGE_SECCOMP, 8, errno);
+	if (!(j->plan->flags & PLANF_USERNS) &&
+	    (forbid_neighbours() != 0 ||
+	     (!(j->plan->landlock_scoped & LL_SCOPE_SIGNAL) && forbid_signals() != 0)))
+		return plan_fail(j, STAGE_SECCOMP, 7, errno);
 	long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
 	if (fd < 0)
 		return plan_fail(j, STAGE_SECCOMP, which, errno);
@@ -174,14 +257,18 @@ static uint64_t status_field(const char *text, const char *name, int base)
 	}
 }
 
-static int prove_status_file(struct job *j)
+int seal_open_status(struct job *j)
+{
+	int fd = kernel_open("/proc/self/status", O_RDONLY | O_CLOEXEC, 0);
+
+	return fd < 0 ? plan_fail(j, STAGE_PROOF, 0, errno) : fd;
+}
+
+static int prove_status_file(struct job *j, int fd)
 {
 	struct status *s = j->status;
 	char text[4096];
-	int fd = kernel_open("/proc/self/status", O_RDONLY | O_CLOEXEC, 0);
 
-	if (fd < 0)
-		return plan_fail(j, STAGE_PROOF, 0, errno);
 	ssize_t n = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	if (n <= 0)
@@ -202,7 +289,7 @@ int seal_prove_namespaces(struct job *j)
 	return 0;
 }
 
-int seal_prove_process(struct job *j)
+int seal_prove_process(struct job *j, int status_fd)
 {
 	struct status *s = j->status;
 
@@ -216,15 +303,19 @@ int seal_prove_process(struct job *j)
 						      .soft = r.rlim_cur,
 						      .hard = r.rlim_max };
 	}
-	/* No rule names this file: only Landlock can say EACCES to its owner. */
-	int fd = kernel_open("/run/.landlock", O_RDONLY | O_CLOEXEC, 0);
+	/* No rule names it: only Landlock can say EACCES to the owner of the one, and to anybody
+	 * who lists the other. */
+	bool spaced = j->plan->flags & PLANF_USERNS;
+	int fd = kernel_open(spaced ? "/run/.landlock" : "/", O_RDONLY | O_CLOEXEC, 0);
 	s->landlock_proven = fd < 0 && errno == EACCES;
 	if (fd >= 0)
 		close(fd);
-	return prove_status_file(j);
+	return prove_status_file(j, status_fd);
 }
 
 int seal_prove(struct job *j)
 {
-	return seal_prove_namespaces(j) < 0 ? -1 : seal_prove_process(j);
+	int status = seal_prove_namespaces(j) < 0 ? -1 : seal_open_status(j);
+
+	return status < 0 ? -1 : seal_prove_process(j, status);
 }

@@ -20,4 +20,6 @@ int seal_prove(struct job *j);
 /* The same in two steps: pid 1 and the guest are in the same namespaces, the rest is a process's
  * own. */
 int seal_prove_namespaces(struct job *j);
-int seal_prove_process(struct job *j);
+int seal_prove_process(struct job *j, int status_fd);
+/* /proc/self/status, opened while it can be: the rung without namespaces has no /proc later. */
+int seal_open_status(struct job *j);

@@ -2,6 +2,7 @@
 
 Outside: python3 attacks.py NAME KEY=VALUE... (control=1); in the sandbox this text is followed by a call of try_attack().
 An attack returns when it worked and raises when it was refused."""
+import _thread
 import ctypes
 import errno
 import mmap
@@ -146,7 +147,8 @@ def attack_py_walk(lure):
 
 def attack_py_link_race(lure):
     """open a name while a thread turns it from an own file into a link to the host's"""
-    name, own, stop = f"/tmp/cordon-race.{os.getpid()}", f"/tmp/cordon-own.{os.getpid()}", []
+    here = os.environ.get("TMPDIR", "/tmp")
+    name, own, stop = f"{here}/cordon-race.{os.getpid()}", f"{here}/cordon-own.{os.getpid()}", []
     with open(own, "w", encoding="utf-8") as f:
         f.write("own")
 
@@ -230,7 +232,7 @@ def attack_py_memfd(lure):
 
 def attack_py_planted(lure):
     """run a program from the workspace"""
-    path = f"/tmp/cordon-planted.{os.getpid()}"
+    path = os.environ.get("TMPDIR", "/tmp") + f"/cordon-planted.{os.getpid()}"
 
     def run():
         os.execve(path, ["python3", "-I", "-S", "-c", ""], {})
@@ -260,11 +262,10 @@ def attack_py_forks(lure):
 
 def attack_py_threads(lure):
     """more threads than allowed"""
-    event, threads = threading.Event(), []
+    event = threading.Event()
     try:
         for _ in range(int(lure["processes"]) + 20):
-            threads.append(threading.Thread(target=event.wait))
-            threads[-1].start()
+            _thread.start_new_thread(event.wait, ())  # Thread.start() waits for ever for one without memory
     except RuntimeError as error:
         raise Refused(str(error)) from None
     finally:

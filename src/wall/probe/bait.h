@@ -40,5 +40,7 @@ _Noreturn void bait_exit(int verdict);
 int bait_decode(int status);
 /* Status of a child that was started with fork: exit code, or 128 + signal. */
 int bait_wait(int pid);
+/* A name of its own in the workspace, or outside in /tmp. */
+void bait_name(char *ret, size_t size, const char *word);
 /* Whether a file has the secret in it. 0, ENODATA, or why it cannot be read. */
 int bait_find_secret(const char *path, const char *secret);

@@ -169,11 +169,11 @@ int probe_memory_spread(const struct bait *b)
 static int fill_folder(uint64_t files, uint64_t bytes_each)
 {
 	static char block[CHUNK];
-	char path[96], dir[64];
+	char path[224], dir[192];
 	uint64_t made = 0;
 	int e = 0;
 
-	snprintf(dir, sizeof(dir), "/tmp/cordon-probe-fill.%d", getpid());
+	bait_name(dir, sizeof(dir), "cordon-probe-fill");
 	if (mkdir(dir, 0700) != 0)
 		return errno;
 	for (; !e && made < files; made++) {
@@ -209,10 +209,10 @@ int probe_inodes(const struct bait *b)
 
 static int grow_file(const struct bait *b)
 {
-	char path[64];
+	char path[192];
 
 	(void)signal(SIGXFSZ, SIG_IGN);
-	snprintf(path, sizeof(path), "/tmp/cordon-probe-big.%d", getpid());
+	bait_name(path, sizeof(path), "cordon-probe-big");
 	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return errno;
@@ -227,9 +227,9 @@ int probe_big_file(const struct bait *b)
 
 static int stretch_file(const struct bait *b)
 {
-	char path[64];
+	char path[192];
 
-	snprintf(path, sizeof(path), "/tmp/cordon-probe-sparse.%d", getpid());
+	bait_name(path, sizeof(path), "cordon-probe-sparse");
 	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return errno;

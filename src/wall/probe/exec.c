@@ -51,7 +51,7 @@ static int exec_path(const char *path)
 
 static int exec_memory(unsigned flags)
 {
-	char path[64];
+	char path[192];
 	int fd = (int)syscall(SYS_memfd_create, "probe", flags);
 
 	if (fd < 0)
@@ -84,7 +84,7 @@ int probe_memfd_sealed_exec(const struct bait *b)
 /* A copy of a program in the workspace. */
 static int plant(const char *from, char *ret, size_t size)
 {
-	snprintf(ret, size, "/tmp/cordon-probe-exec.%d", getpid());
+	bait_name(ret, size, "cordon-probe-exec");
 	int fd = open(ret, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0755);
 	if (fd < 0)
 		return errno;
@@ -96,7 +96,7 @@ static int plant(const char *from, char *ret, size_t size)
 
 int probe_workspace_exec(const struct bait *b)
 {
-	char path[64];
+	char path[192];
 	int e = plant("/proc/self/exe", path, sizeof(path));
 
 	(void)b;
@@ -108,7 +108,7 @@ int probe_workspace_exec(const struct bait *b)
 
 int probe_execveat_exec(const struct bait *b)
 {
-	char path[64];
+	char path[192];
 	int e = plant("/proc/self/exe", path, sizeof(path));
 	int fd = e ? -1 : open(path, O_RDONLY);
 
@@ -168,7 +168,7 @@ int probe_workspace_loader(const struct bait *b)
 						"/usr/bin/bash",         "/usr/bin/node",
 						"/usr/lib/R/bin/exec/R", NULL };
 	const char *program = first_of(programs);
-	char path[64];
+	char path[192];
 
 	(void)b;
 	if (!program)

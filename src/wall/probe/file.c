@@ -57,9 +57,9 @@ int probe_host_dotdot(const struct bait *b)
 
 int probe_host_symlink(const struct bait *b)
 {
-	char link[64];
+	char link[192];
 
-	snprintf(link, sizeof(link), "/tmp/cordon-probe-link.%d", getpid());
+	bait_name(link, sizeof(link), "cordon-probe-link");
 	if (symlink(b->file, link) != 0)
 		return errno;
 	int r = bait_find_secret(link, b->secret);
@@ -127,6 +127,22 @@ int probe_write_self(const struct bait *b)
 	return r == ETXTBSY ? 0 : r;
 }
 
+/* To what they are already: Landlock does not know of modes and times. */
+int probe_host_chmod(const struct bait *b)
+{
+	return bait_verdict(chmod(b->file, 0644));
+}
+
+int probe_host_times(const struct bait *b)
+{
+	return bait_verdict(utimensat(AT_FDCWD, b->file, NULL, 0));
+}
+
+int probe_host_truncate(const struct bait *b)
+{
+	return bait_verdict(truncate(b->file, (off_t)strlen(b->secret)));
+}
+
 int probe_hard_link(const struct bait *b)
 {
 	static const char *const targets[] = { "/usr/bin/su",
@@ -136,11 +152,11 @@ int probe_hard_link(const struct bait *b)
 					       "/etc/passwd",
 					       "/etc/ld.so.cache",
 					       NULL };
-	char own[64], to[64];
+	char own[192], to[192];
 	int worst = ENOENT;
 
-	snprintf(own, sizeof(own), "/tmp/cordon-probe-own.%d", getpid());
-	snprintf(to, sizeof(to), "/tmp/cordon-probe-hard.%d", getpid());
+	bait_name(own, sizeof(own), "cordon-probe-own");
+	bait_name(to, sizeof(to), "cordon-probe-hard");
 	if (b->is_control) { /* a file of the own stands for that of the host */
 		worst = can_open(own, O_CREAT | O_WRONLY);
 		if (worst == 0)
@@ -160,10 +176,10 @@ int probe_hard_link(const struct bait *b)
 
 int probe_device_node(const struct bait *b)
 {
-	char path[64];
+	char path[192];
 
 	(void)b;
-	snprintf(path, sizeof(path), "/tmp/cordon-probe-dev.%d", getpid());
+	bait_name(path, sizeof(path), "cordon-probe-dev");
 	if (mknod(path, S_IFCHR | 0600, makedev(1, 1)) != 0)
 		return errno;
 	(void)unlink(path);
@@ -173,10 +189,10 @@ int probe_device_node(const struct bait *b)
 int probe_file_capability(const struct bait *b)
 {
 	static const unsigned char all[20] = { 1, 0, 0, 2, 0, 0, 0, 1 };
-	char path[64];
+	char path[192];
 
 	(void)b;
-	snprintf(path, sizeof(path), "/tmp/cordon-probe-cap.%d", getpid());
+	bait_name(path, sizeof(path), "cordon-probe-cap");
 	int r = can_open(path, O_CREAT | O_WRONLY);
 	if (r == 0)
 		r = bait_verdict(setxattr(path, "security.capability", all, sizeof(all), 0));

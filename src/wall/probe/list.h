@@ -14,6 +14,7 @@ enum {
 	PROBE_LISTED = 1 << 1,   /* the policy names its commands: nothing else may run */
 	PROBE_SURVIVOR = 1 << 2, /* worked when a process with the marker outlives the sandbox */
 	PROBE_ONCE = 1 << 3,     /* costs memory or time: no second runs with layers off */
+	PROBE_SPACED = 1 << 5,   /* the rung without namespaces does not claim to hold it */
 	PROBE_PASSED = 1 << 4,   /* worked when descriptors sent over the wire arrive in the host */
 };
 
@@ -38,7 +39,7 @@ enum {
 	X(chroot, "chroot", CONTROL_SPACE, 0, "capabilities")                                      \
 	X(hostname, "change the host name", CONTROL_SPACE, 0, "capabilities")                      \
 	X(become_root, "become uid 0", CONTROL_SPACE, 0, "namespaces")                             \
-	X(capabilities, "hold a capability", CONTROL_PLAIN, 0, "capabilities")                     \
+	X(capabilities, "hold a capability", CONTROL_PLAIN, PROBE_SPACED, "capabilities")          \
 	X(uid_map, "write the id map", CONTROL_PLAIN, 0, "namespaces")
 
 #define PROBES_KERNEL(X)                                                                           \
@@ -87,6 +88,7 @@ enum {
 	X(pidfd_getfd, "copy a descriptor of the parent", CONTROL_PLAIN, 0, "namespaces")          \
 	X(kcmp, "compare with the parent by kcmp", CONTROL_PLAIN, 0, "namespaces")                 \
 	X(prlimit_parent, "change the parent's limits", CONTROL_PLAIN, 0, "namespaces")            \
+	X(renice_host, "change the priority of a host process", CONTROL_PLAIN, 0, "namespaces")    \
 	X(signal_parent, "signal the parent", CONTROL_PLAIN, 0, "namespaces")                      \
 	X(signal_host, "signal a process of the host", CONTROL_PLAIN, 0, "namespaces")             \
 	X(signal_all, "signal everything", CONTROL_PLAIN, 0, "namespaces")                         \
@@ -124,6 +126,9 @@ enum {
 
 #define PROBES_FILE(X)                                                                             \
 	X(host_file, "read a file of the host", CONTROL_PLAIN, 0, "mount view")                    \
+	X(host_chmod, "change the mode of a host file", CONTROL_PLAIN, 0, "mount view")            \
+	X(host_times, "change the times of a host file", CONTROL_PLAIN, 0, "mount view")           \
+	X(host_truncate, "truncate a host file", CONTROL_PLAIN, 0, "mount view")                   \
 	X(host_dotdot, "climb out by ..", CONTROL_PLAIN, 0, "mount view")                          \
 	X(host_symlink, "follow a planted link out", CONTROL_PLAIN, 0, "mount view")               \
 	X(host_self_root, "leave through /proc/self/root", CONTROL_PLAIN, 0, "mount view")         \
@@ -155,8 +160,8 @@ enum {
 	  "memfd seal")                                                                            \
 	X(execveat_exec, "run a program by descriptor", CONTROL_PLAIN, 0, "noexec mounts")         \
 	X(workspace_exec, "run a program from the workspace", CONTROL_PLAIN, 0, "noexec mounts")   \
-	X(workspace_loader, "have the loader start a program of the workspace", CONTROL_PLAIN, 0,  \
-	  "noexec mounts")                                                                         \
+	X(workspace_loader, "have the loader start a program of the workspace", CONTROL_PLAIN,     \
+	  PROBE_SPACED, "noexec mounts")                                                           \
 	X(unlisted_exec, "run a program that the policy does not name", CONTROL_PLAIN,             \
 	  PROBE_LISTED, "mount view")                                                              \
 	X(unlisted_loader, "have the loader start such a program", CONTROL_PLAIN, PROBE_LISTED,    \
@@ -171,10 +176,10 @@ enum {
 	X(memory_memfd, "more memory in memory files", CONTROL_PLAIN, PROBE_ONCE, "memory limit")  \
 	X(memory_spread, "more memory over several processes", CONTROL_PLAIN, PROBE_ONCE,          \
 	  "memory limit")                                                                          \
-	X(disk, "more bytes in the workspace than allowed", CONTROL_PLAIN, PROBE_ONCE,             \
-	  "workspace quota")                                                                       \
-	X(inodes, "more files in the workspace than allowed", CONTROL_PLAIN, PROBE_ONCE,           \
-	  "workspace quota")                                                                       \
+	X(disk, "more bytes in the workspace than allowed", CONTROL_PLAIN,                         \
+	  PROBE_ONCE | PROBE_SPACED, "workspace quota")                                            \
+	X(inodes, "more files in the workspace than allowed", CONTROL_PLAIN,                       \
+	  PROBE_ONCE | PROBE_SPACED, "workspace quota")                                            \
 	X(big_file, "a bigger file than allowed", CONTROL_PLAIN, PROBE_ONCE, "rlimits")            \
 	X(sparse_file, "a bigger file than allowed, full of holes", CONTROL_PLAIN, PROBE_ONCE,     \
 	  "rlimits")                                                                               \

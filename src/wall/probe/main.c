@@ -70,6 +70,13 @@ int bait_in_child(probe_fn fn, const struct bait *b)
 	return bait_decode(bait_wait(pid));
 }
 
+void bait_name(char *ret, size_t size, const char *word)
+{
+	const char *dir = getenv("TMPDIR");
+
+	snprintf(ret, size, "%s/%s.%d", dir ? dir : "/tmp", word, getpid());
+}
+
 int bait_find_secret(const char *path, const char *secret)
 {
 	char text[4096] = "";

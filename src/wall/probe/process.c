@@ -158,6 +158,17 @@ int probe_prlimit_parent(const struct bait *b)
 	return bait_verdict(prlimit(getppid(), RLIMIT_NOFILE, &old, NULL));
 }
 
+/* To what it is already. */
+int probe_renice_host(const struct bait *b)
+{
+	errno = 0;
+	int nice_now = getpriority(PRIO_PROCESS, (id_t)b->pid);
+
+	if (errno)
+		return errno;
+	return bait_verdict(setpriority(PRIO_PROCESS, (id_t)b->pid, nice_now));
+}
+
 int probe_signal_parent(const struct bait *b)
 {
 	(void)b;
