@@ -321,4 +321,4 @@ def verbose(guest):
                               stderr=subprocess.PIPE, check=True).stderr.decode()
     same(stderr(), "")
     lines = stderr("--verbose").splitlines()
-    assert len(lines) >= 3 and all(line.startswith("cordon") for line in lines), lines
+    assert len(lines) >= 3 and all(line.startswith("[cordon] ") for line in lines), lines
