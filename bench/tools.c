@@ -1,6 +1,7 @@
 /* bench/tools.c - what a tool call costs: a plain ping-pong over a socketpair, the same through
- * wire and desk, the same with an audit log, and from a live session in Python and sh. Medians, all
- * in one run, because the machine is shared. */
+ * wire and desk, the same with an audit log, and from live sessions of Python, R and sh. Medians,
+ * all in one run, because the machine is shared. Of sh the start of the helper's process is taken
+ * off: the same program is started as often without anybody to call. */
 #include <cordon/cordon.h>
 
 #include <poll.h>
@@ -161,23 +162,59 @@ static void through_the_desk(struct cordon_tools *tools, const char *audit_path,
 	policy_done(&policy);
 }
 
-static void from_a_session(struct cordon_tools *tools, const char *kind, const char *code)
+static void from_a_session(struct cordon_tools *tools, const char *kind, const char *code,
+			   const char *audit_path)
 {
+	struct cordon_policy *policy = NULL;
+	char set[100];
+
 	struct cordon_error *e = NULL;
 	struct cordon_session *s = NULL;
 	struct cordon_result *r = NULL;
-	struct cordon_session_options opts = { .guest = kind, .tools = tools };
-	struct cordon_execute_options x = { .code = code };
+	check(cordon_policy_new(NULL, &policy, &e), e, "policy");
+	snprintf(set, sizeof(set), "audit=%s", audit_path ? audit_path : "");
+	if (audit_path)
+		check(cordon_policy_set(policy, set, &e), e, "policy");
+	struct cordon_session_options opts = { .guest = kind, .tools = tools, .policy = policy };
+	struct cordon_execute_options x = { .code = code, .timeout_ms = 120000 };
 
 	check(cordon_session_open(&opts, &s, &e), e, kind);
 	check(cordon_session_execute(s, &x, &r, &e), e, kind);
 	if (cordon_result_success(r))
-		printf("%-6s %s\n", kind, cordon_result_value_text(r));
+		printf("%-44s %s", audit_path ? "from a session, audited" : "from a session",
+		       cordon_result_stdout(r, NULL));
 	else
 		printf("%-6s failed: %s\n", kind, cordon_result_error(r));
 	cordon_result_free(r);
 	cordon_session_close(s);
+	cordon_policy_free(policy);
 }
+
+static const char in_python[] =
+	"import time\nts = []\n"
+	"for i in range(5000):\n t = time.perf_counter(); add(a=1, b=2); "
+	"ts.append(time.perf_counter() - t)\n"
+	"print(f'{sorted(ts)[2500]*1e6:7.1f} us median, {min(ts)*1e6:7.1f} us best, Python')";
+static const char in_r[] =
+	"ts <- numeric(5000)\n"
+	"for (i in 1:5000) { t <- as.numeric(Sys.time()); add(1, 2); ts[i] <- "
+	"as.numeric(Sys.time()) - t }\n"
+	"cat(sprintf('%7.1f us median, %7.1f us best, R\\n', median(ts) * 1e6, min(ts) * 1e6))";
+/* Blocks of 20, in turns, so that both meet the same neighbours. */
+static const char in_sh[] =
+	"calls=() starts=()\n"
+	"for r in {1..25}; do\n"
+	" t=${EPOCHREALTIME/./}; for i in {1..20}; do add 1 2 >/dev/null; done; "
+	"calls+=($((${EPOCHREALTIME/./} - t)))\n"
+	" t=${EPOCHREALTIME/./}; for i in {1..20}; do CORDON_TOOLS_FD= add 1 2 2>/dev/null; done; "
+	"starts+=($((${EPOCHREALTIME/./} - t)))\n"
+	"done\n"
+	"nth() { local n=$1; shift; printf '%s\\n' \"$@\" | sort -n | sed -n ${n}p; }\n"
+	"a=$(nth 13 \"${calls[@]}\") b=$(nth 13 \"${starts[@]}\")\n"
+	"c=$(nth 1 \"${calls[@]}\") d=$(nth 1 \"${starts[@]}\")\n"
+	"printf '%5d.%d us median, %5d.%d us best, sh (and %d us for the start of its process)\\n' "
+	"$(((a - b) / 20)) $(((a - b) % 20 / 2)) $(((c - d) / 20)) $(((c - d) % 20 / 2)) $((b / "
+	"20))";
 
 int main(void)
 {
@@ -196,11 +233,12 @@ int main(void)
 		through_the_desk(tools, NULL, "wire and desk");
 		through_the_desk(tools, path, "wire and desk, audited (2 events a call)");
 	}
-	from_a_session(tools, "python",
-		       "import time\nts = []\n"
-		       "for i in range(5000):\n t = time.perf_counter(); add(a=1, b=2); "
-		       "ts.append(time.perf_counter() - t)\n"
-		       "f'{sorted(ts)[2500]*1e6:.1f} us median from Python'");
+	for (int round = 0; round < 2; round++) {
+		from_a_session(tools, "python", in_python, NULL);
+		from_a_session(tools, "python", in_python, path);
+		from_a_session(tools, "r", in_r, NULL);
+		from_a_session(tools, "sh", in_sh, NULL);
+	}
 	unlink(path);
 	cordon_tools_unref(tools);
 	return 0;

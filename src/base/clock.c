@@ -41,18 +41,34 @@ int deadline_poll_ms(deadline_ns d)
 	return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
-void clock_utc_text(char ret[static CLOCK_UTC_SIZE])
+void clock_utc_again(struct clock_utc *c, char ret[static CLOCK_UTC_SIZE])
 {
 	struct timespec now;
 	struct tm utc;
 	char text[80]; /* what any year would need; the compiler cannot know that four digits do */
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
-	(void)gmtime_r(&now.tv_sec, &utc);
-	(void)snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
-		       utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
-		       utc.tm_sec, (int)(now.tv_nsec / NS_PER_MS));
-	for (size_t i = 0; i < CLOCK_UTC_SIZE - 1; i++)
-		ret[i] = text[i];
-	ret[CLOCK_UTC_SIZE - 1] = '\0';
+	if (c->second != now.tv_sec || !c->text[0]) {
+		(void)gmtime_r(&now.tv_sec, &utc);
+		(void)snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.000Z",
+			       utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,
+			       utc.tm_min, utc.tm_sec);
+		for (size_t i = 0; i < CLOCK_UTC_SIZE - 1; i++)
+			c->text[i] = text[i];
+		c->text[CLOCK_UTC_SIZE - 1] = '\0';
+		c->second = now.tv_sec;
+	}
+	int ms = (int)(now.tv_nsec / NS_PER_MS);
+	for (size_t i = 0; i < CLOCK_UTC_SIZE; i++)
+		ret[i] = c->text[i];
+	ret[CLOCK_UTC_SIZE - 5] = (char)('0' + ms / 100);
+	ret[CLOCK_UTC_SIZE - 4] = (char)('0' + ms / 10 % 10);
+	ret[CLOCK_UTC_SIZE - 3] = (char)('0' + ms % 10);
+}
+
+void clock_utc_text(char ret[static CLOCK_UTC_SIZE])
+{
+	struct clock_utc fresh = { 0 };
+
+	clock_utc_again(&fresh, ret);
 }

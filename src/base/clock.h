@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 uint64_t clock_now_ns(void); /* CLOCK_MONOTONIC */
 
@@ -18,3 +19,9 @@ int deadline_poll_ms(deadline_ns d);
 /* "2024-01-02T03:04:05.678Z" */
 enum { CLOCK_UTC_SIZE = 25 };
 void clock_utc_text(char ret[static CLOCK_UTC_SIZE]);
+/* The same for who asks often: most of the text changes once a second only. Zero is ready. */
+struct clock_utc {
+	time_t second;
+	char text[CLOCK_UTC_SIZE];
+};
+void clock_utc_again(struct clock_utc *c, char ret[static CLOCK_UTC_SIZE]);
