@@ -14,6 +14,7 @@ struct callbacks {
 	struct lineout *out;
 	struct seats *seats; /* tell which request a call belongs to */
 	pthread_mutex_t lock;
+	pthread_cond_t answered; /* of those who wait themselves */
 	struct callback *first;
 	unsigned count;
 	uint64_t last; /* number of the last one */
@@ -24,6 +25,9 @@ void callbacks_init(struct callbacks *t, struct lineout *out, struct seats *seat
 void callbacks_done(struct callbacks *t);
 /* A tool's function whose arg is the table: the client gets `tool.call`, its answer the guest. */
 enum cordon_answer callback_call_tool(struct cordon_call *call, void *table);
+/* Asks the client and waits for its answer: the result, a new reference. params is JSON text. */
+int callback_request(struct callbacks *t, const char *method, const char *params, json_t **ret,
+		     struct cordon_error **reterr);
 /* An answer from the client. false: nobody waits for it. */
 bool callback_answer(struct callbacks *t, const json_t *message);
 /* Everything that waits fails; so does what comes. */

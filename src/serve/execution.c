@@ -178,6 +178,8 @@ int rpc_execution_run(struct request *q, struct seat *seat, struct buf *ret,
 	int r = rpc_execution_read(q, seat->id, &x, reterr);
 
 	if (r == 0)
+		r = seat_pass(&q->rpc->seats, seat, reterr);
+	if (r == 0)
 		r = cordon_session_execute(seat->session, &x.options, &result, reterr);
 	if (r < 0)
 		return r;

@@ -101,6 +101,29 @@ static int check_policy(struct request *q, struct buf *ret, struct cordon_error 
 	return add_json(ret, j, reterr);
 }
 
+/* a and b: each as policy.show takes it. */
+static int diff_policies(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	struct cordon_policy *a = NULL, *b = NULL;
+	json_t *ja = NULL, *jb = NULL;
+	int r = q->params ? json_get_object(q->params, "/params", "a", &ja, reterr) : 0;
+
+	if (r == 0 && q->params)
+		r = json_get_object(q->params, "/params", "b", &jb, reterr);
+	if (r == 0)
+		r = opening_policy(q->rpc, ja, &a, reterr);
+	if (r == 0)
+		r = opening_policy(q->rpc, jb, &b, reterr);
+	cleanup_free char *text = r == 0 ? cordon_policy_diff(a, b) : NULL;
+	cordon_policy_free(a);
+	cordon_policy_free(b);
+	if (r < 0)
+		return r;
+	json_t *j = json_object();
+	json_object_set_new(j, "diff", text ? json_string(text) : NULL);
+	return add_json(ret, j, reterr);
+}
+
 static int validate(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	const char *guest = "python", *code = NULL;
@@ -172,13 +195,9 @@ static int doctor(struct request *q, struct buf *ret, struct cordon_error **rete
 }
 
 const struct rpc_method rpc_machine_methods[] = {
-	{ "initialize", initialize, 0 },
-	{ "version", version, 0 },
-	{ "policy.show", show_policy, 0 },
-	{ "policy.check", check_policy, 0 },
-	{ "validate", validate, RPC_SLOW },
-	{ "sanitize", sanitize, 0 },
-	{ "audit.verify", verify_audit, RPC_SLOW },
-	{ "doctor", doctor, RPC_SLOW },
-	{ 0 },
+	{ "initialize", initialize, 0 },     { "version", version, 0 },
+	{ "policy.show", show_policy, 0 },   { "policy.check", check_policy, 0 },
+	{ "policy.diff", diff_policies, 0 }, { "validate", validate, RPC_SLOW },
+	{ "sanitize", sanitize, 0 },         { "audit.verify", verify_audit, RPC_SLOW },
+	{ "doctor", doctor, RPC_SLOW },      { 0 },
 };

@@ -203,6 +203,8 @@ static int read_rest(struct request *q, struct opening *o, struct cordon_error *
 	if (r == 0)
 		r = target_string(q, "workspace", &o->options.workspace, reterr);
 	if (r == 0)
+		r = target_string(q, "directory", &o->options.directory, reterr);
+	if (r == 0)
 		r = target_bool(q, "cold", &o->options.cold, reterr);
 	if (r == 0)
 		r = target_bool(q, "audit", &audit, reterr);
@@ -232,6 +234,15 @@ int opening_read(struct request *q, const char *guest, struct opening *ret,
 	ret->options.approval = callback_ask;
 	ret->options.approval_arg = &q->rpc->callbacks;
 	return 0;
+}
+
+void opening_remember(struct seat *seat, const json_t *params, const char *guest)
+{
+	seat->opening = params ? json_deep_copy(params) : json_object();
+	if (!json_object_get(seat->opening, "guest") && guest)
+		json_object_set_new(seat->opening, "guest", json_string(guest));
+	seat->env = json_deep_copy(json_object_get(seat->opening, "env"));
+	seat->has_storage = json_is_true(json_object_get(seat->opening, "storage"));
 }
 
 void opening_done(struct opening *o)

@@ -15,8 +15,8 @@
 enum { SPARE_THREADS = 4, CLOSERS = 4, END_MS = 700 };
 
 static const struct rpc_method *const tables[] = {
-	rpc_session_methods, rpc_files_methods,   rpc_picture_methods,
-	rpc_pool_methods,    rpc_machine_methods, rpc_sandbox_methods,
+	rpc_session_methods, rpc_files_methods,   rpc_picture_methods, rpc_pool_methods,
+	rpc_machine_methods, rpc_sandbox_methods, rpc_move_methods,    rpc_archive_methods,
 };
 
 enum { TABLES = sizeof(tables) / sizeof(*tables) };
@@ -131,6 +131,8 @@ static bool has_follower(struct rpc *c)
 	pthread_attr_t attr;
 	pthread_t thread;
 
+	if (c->is_alone)
+		return false;
 	pthread_mutex_lock(&c->lock);
 	bool good = c->waiting > 0;
 	if (!good) {
@@ -179,7 +181,22 @@ static bool handle(struct rpc *c, json_t *message, bool *ret_reading)
 	return goes_on;
 }
 
-static bool take_line(struct rpc *c, char *line, size_t len, bool *ret_reading)
+static bool take_message(struct rpc *c, json_t *message, bool *ret_reading)
+{
+	if (!json_is_object(message)) {
+		reply_error(&c->out, NULL, -32600, "a message is one JSON object");
+		return true;
+	}
+	if (json_object_get(message, "method"))
+		return handle(c, message, ret_reading);
+	if (!callback_answer(&c->callbacks, message) && !json_object_get(message, "result") &&
+	    !json_object_get(message, "error"))
+		reply_error(&c->out, json_object_get(message, "id"), -32600,
+			    "neither a request nor an answer");
+	return true;
+}
+
+static bool take_line(struct rpc *c, const char *line, size_t len, bool *ret_reading)
 {
 	cleanup_error struct cordon_error *e = NULL;
 	cleanup_json json_t *message = NULL;
@@ -190,18 +207,7 @@ static bool take_line(struct rpc *c, char *line, size_t len, bool *ret_reading)
 		reply_error(&c->out, NULL, -32700, cordon_error_message(e));
 		return true;
 	}
-	if (!json_is_object(message)) {
-		reply_error(&c->out, NULL, -32600, "a message is one JSON object");
-		return true;
-	}
-	if (!json_object_get(message, "method")) {
-		if (!callback_answer(&c->callbacks, message) &&
-		    !json_object_get(message, "result") && !json_object_get(message, "error"))
-			reply_error(&c->out, json_object_get(message, "id"), -32600,
-				    "neither a request nor an answer");
-		return true;
-	}
-	return handle(c, message, ret_reading);
+	return take_message(c, message, ret_reading);
 }
 
 /* As the reader: lines, until one of them takes this thread away from reading. */
@@ -327,30 +333,43 @@ static int end(struct rpc *c, struct cordon_error **reterr)
 				END_MS);
 }
 
-int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr)
+struct rpc *rpc_new(const struct rpc_options *o)
 {
 	struct rpc *c = mem_alloc(sizeof(*c));
 
 	if (!c)
-		return err_set(reterr, CORDON_NOMEM, "out of memory");
+		return NULL;
 	linein_init(&c->in, o->in_fd, o->out_fd, RPC_LINE_MAX);
 	lineout_init(&c->out, o->out_fd);
 	seats_init(&c->seats);
 	callbacks_init(&c->callbacks, &c->out, &c->seats);
 	c->policy = o->policy;
+	c->is_alone = true;
 	pthread_mutex_init(&c->reading, NULL);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->changed, NULL);
-	/* This thread carries out nothing, so that it can end what does not end by itself. */
-	if (!has_follower(c))
-		c->is_over = true;
-	pthread_mutex_lock(&c->lock);
-	while (!c->is_over)
-		pthread_cond_wait(&c->changed, &c->lock);
-	pthread_mutex_unlock(&c->lock);
-	int r = end(c, reterr);
-	if (r < 0)
-		return r; /* somebody still uses it */
+	return c;
+}
+
+bool rpc_take_line(struct rpc *c, const char *line, size_t len)
+{
+	bool is_reading = true;
+
+	if (len <= RPC_LINE_MAX)
+		return take_line(c, line, len, &is_reading);
+	reply_error(&c->out, NULL, -32700, "Request too large");
+	return true;
+}
+
+bool rpc_take_message(struct rpc *c, json_t *message)
+{
+	bool is_reading = true;
+
+	return take_message(c, message, &is_reading);
+}
+
+static void rpc_done(struct rpc *c)
+{
 	linein_done(&c->in);
 	lineout_done(&c->out);
 	callbacks_done(&c->callbacks);
@@ -359,5 +378,32 @@ int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr)
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->changed);
 	free(c);
-	return 0;
+}
+
+void rpc_free(struct rpc *c)
+{
+	callbacks_close(&c->callbacks);
+	seat_put(&c->seats, TAKE_PTR(c->home));
+	seats_close(&c->seats);
+	rpc_done(c);
+}
+
+int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr)
+{
+	struct rpc *c = rpc_new(o);
+
+	if (!c)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	c->is_alone = false;
+	/* This thread carries out nothing, so that it can end what does not end by itself. */
+	if (!has_follower(c))
+		c->is_over = true;
+	pthread_mutex_lock(&c->lock);
+	while (!c->is_over)
+		pthread_cond_wait(&c->changed, &c->lock);
+	pthread_mutex_unlock(&c->lock);
+	int r = end(c, reterr);
+	if (r == 0) /* otherwise somebody still uses it */
+		rpc_done(c);
+	return r;
 }

@@ -26,6 +26,13 @@ struct rpc_options {
  * could not be ended in time: only the end of the process will, and nothing was freed. */
 int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr);
 
+/* Lines that come from elsewhere, one after the other, each carried out by the caller. in_fd is not
+ * used. NULL: out of memory. */
+struct rpc *rpc_new(const struct rpc_options *o);
+bool rpc_take_line(struct rpc *c, const char *line, size_t len); /* false: it was the last */
+bool rpc_take_message(struct rpc *c, json_t *message);           /* the same, parsed */
+void rpc_free(struct rpc *c);                                    /* ends all the client owned */
+
 /* One client; for the files of this room. */
 struct rpc {
 	struct linein in;
@@ -38,6 +45,7 @@ struct rpc {
 	pthread_cond_t changed;
 	unsigned threads, waiting, busy; /* in all; for `reading`; with a request */
 	bool is_over;
+	bool is_alone;     /* no further threads */
 	struct seat *home; /* the sandbox of requests that name none, once created */
 };
 
@@ -59,6 +67,7 @@ enum rpc_flags {
 	RPC_POOL = 1 << 2,    /* works on a pool */
 	RPC_EXECUTE = 1 << 3, /* occupies its session */
 	RPC_LAST = 1 << 4,    /* the connection ends after the answer */
+	RPC_ASLEEP = 1 << 5,  /* also on a session that is offloaded */
 };
 
 /* Writes the result as JSON text. */
@@ -77,6 +86,8 @@ extern const struct rpc_method rpc_picture_methods[];
 extern const struct rpc_method rpc_pool_methods[];
 extern const struct rpc_method rpc_machine_methods[];
 extern const struct rpc_method rpc_sandbox_methods[];
+extern const struct rpc_method rpc_move_methods[];
+extern const struct rpc_method rpc_archive_methods[];
 /* Calls fn for every method of every table. */
 void rpc_visit_methods(void (*fn)(const struct rpc_method *m, void *arg), void *arg);
 

@@ -5,33 +5,13 @@
 
 #include "base/base64.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "serve/execution.h"
 #include "serve/opening.h"
 #include "serve/target.h"
 
-enum { COMMAND_MAX = 64 << 10 };
-
-/* {path, files: {name: base64}, writable}: every file becomes a mount of its own, by value. */
-static int add_mount(json_t *ret, const json_t *mount, struct cordon_error **reterr)
-{
-	const char *path = json_string_value(json_object_get(mount, "path")), *name;
-	json_t *files = json_object_get(mount, "files"), *data;
-
-	if (!path || !json_is_object(files))
-		return err_set(reterr, CORDON_INVALID, "a mount needs path and files");
-	json_object_foreach(files, name, data)
-	{
-		cleanup_free char *guest = str_printf("%s/%s", path, name);
-		json_t *m = guest ? json_object() : NULL;
-		if (!m)
-			return err_set(reterr, CORDON_NOMEM, "out of memory");
-		json_object_set_new(m, "guest", json_string(guest));
-		json_object_set(m, "bytes_base64", data);
-		json_array_append_new(ret, m);
-	}
-	return 0;
-}
+enum { COMMAND_MAX = 64 << 10, HISTORY_MAX = 1000 };
 
 static int add_mounts(json_t *policy, const json_t *mounts, struct cordon_error **reterr)
 {
@@ -41,7 +21,7 @@ static int add_mounts(json_t *policy, const json_t *mounts, struct cordon_error 
 	json_object_set_new(policy, "mounts", list);
 	json_array_foreach(mounts, i, mount)
 	{
-		int r = add_mount(list, mount, reterr);
+		int r = target_add_mount(list, mount, reterr);
 		if (r < 0)
 			return r;
 	}
@@ -96,7 +76,7 @@ static int open_into(struct request *q, struct seat *seat, struct cordon_error *
 	if (r == 0)
 		r = cordon_session_open(&o.options, &session, reterr);
 	if (r == 0) {
-		seat->env = json_deep_copy(json_object_get(params, "env"));
+		opening_remember(seat, params, "sh");
 		seat->label = json_deep_copy(json_object_get(params, "label"));
 		seat_open_session(&q->rpc->seats, seat, session);
 	}
@@ -174,19 +154,8 @@ static int list(struct request *q, struct buf *ret, struct cordon_error **reterr
 
 static int destroy(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	struct rpc *c = q->rpc;
-	bool is_home;
-
 	(void)reterr;
-	pthread_mutex_lock(&c->lock);
-	is_home = c->home == q->seat;
-	if (is_home)
-		c->home = NULL;
-	pthread_mutex_unlock(&c->lock);
-	if (is_home)
-		seat_put(&c->seats, q->seat);
-	seat_close(&c->seats, q->seat);
-	q->seat = NULL;
+	target_close(q);
 	return buf_add_str(ret, "{\"ok\":true}");
 }
 
@@ -238,6 +207,23 @@ static int add_run_result(struct buf *ret, struct cordon_result *r, struct cordo
 	return line ? buf_add_str(ret, line) : err_set(reterr, CORDON_NOMEM, "out of memory");
 }
 
+/* For shell.history.list. */
+static void remember(struct request *q, const char *command)
+{
+	char now[CLOCK_UTC_SIZE];
+	struct seat *s = q->seat;
+
+	clock_utc_text(now);
+	json_t *entry = json_pack("{s:s, s:s}", "command", command, "timestamp", now);
+	pthread_mutex_lock(&q->rpc->seats.lock);
+	if (!s->history)
+		s->history = json_array();
+	if (json_array_size(s->history) >= HISTORY_MAX)
+		json_array_remove(s->history, 0);
+	json_array_append_new(s->history, entry);
+	pthread_mutex_unlock(&q->rpc->seats.lock);
+}
+
 static int run(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	cleanup_rpc_execution struct rpc_execution x = { 0 };
@@ -253,6 +239,10 @@ static int run(struct request *q, struct buf *ret, struct cordon_error **reterr)
 	if (json_object_get(q->params, "timeoutMs"))
 		json_object_set(q->params, "timeout_ms", json_object_get(q->params, "timeoutMs"));
 	r = rpc_execution_read(q, q->seat->id, &x, reterr);
+	if (r == 0)
+		r = seat_pass(&q->rpc->seats, q->seat, reterr);
+	if (r == 0)
+		remember(q, command);
 	if (r == 0)
 		r = cordon_session_execute(q->seat->session, &x.options, &result, reterr);
 	if (r < 0)
@@ -274,9 +264,7 @@ static int set_env(struct request *q, struct buf *ret, struct cordon_error **ret
 		r = cordon_session_setenv(q->seat->session, name, value, reterr);
 	if (r < 0)
 		return r;
-	if (!q->seat->env)
-		q->seat->env = json_object();
-	json_object_set(q->seat->env, name, json_object_get(q->params, "value"));
+	target_note_env(q, name);
 	return buf_add_str(ret, "{\"ok\":true}");
 }
 
@@ -287,8 +275,10 @@ static int get_env(struct request *q, struct buf *ret, struct cordon_error **ret
 
 	if (r < 0)
 		return r;
+	pthread_mutex_lock(&q->rpc->seats.lock);
 	const json_t *value = q->seat->env ? json_object_get(q->seat->env, name) : NULL;
 	cleanup_free char *text = value ? json_text(value, NULL) : str_dup("null");
+	pthread_mutex_unlock(&q->rpc->seats.lock);
 	return text ? buf_printf(ret, "{\"value\":%s}", text)
 		    : err_set(reterr, CORDON_NOMEM, "out of memory");
 }
@@ -308,7 +298,7 @@ const struct rpc_method rpc_sandbox_methods[] = {
 	{ "env.get", get_env, RPC_SESSION },
 	{ "sandbox.create", create_sandbox, RPC_SLOW },
 	{ "sandbox.list", list, 0 },
-	{ "sandbox.remove", destroy, RPC_SLOW | RPC_SESSION },
-	{ "sandbox.destroy", destroy, RPC_SLOW | RPC_SESSION },
+	{ "sandbox.remove", destroy, RPC_SLOW | RPC_SESSION | RPC_ASLEEP },
+	{ "sandbox.destroy", destroy, RPC_SLOW | RPC_SESSION | RPC_ASLEEP },
 	{ 0 },
 };

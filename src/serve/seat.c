@@ -1,6 +1,7 @@
 /* serve/seat.c - see seat.h. */
 #include "serve/seat.h"
 
+#include <cordon/files.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -169,7 +170,7 @@ void seat_fail(struct seats *t, struct seat *s)
 
 static bool is_open(const struct seat *s)
 {
-	return s->session || s->pool;
+	return s->session || s->pool || s->is_offloaded;
 }
 
 struct seat *seat_get(struct seats *t, const char *id, enum seat_kind kind)
@@ -217,6 +218,9 @@ void seat_put(struct seats *t, struct seat *s)
 	if (!is_last)
 		return;
 	json_decref(s->env);
+	json_decref(s->opening);
+	json_decref(s->history);
+	free(s->state);
 	json_decref(s->label);
 	json_decref(s->request);
 	free(s);
@@ -358,10 +362,42 @@ char *seat_request(struct seats *t, const char *session)
 
 	pthread_mutex_lock(&t->lock);
 	for (struct seat *s = t->first; s && !text; s = s->next)
-		if (s->execution && s->request && str_eq(s->id, session))
+		if (s->execution && s->request && s->session &&
+		    str_eq(cordon_session_id(s->session), session))
 			text = json_text(s->request, NULL);
 	pthread_mutex_unlock(&t->lock);
 	return text;
+}
+
+void seat_name(struct seats *t, const char *session, char ret[SEAT_ID_BYTES])
+{
+	(void)str_copy(ret, SEAT_ID_BYTES, session);
+	pthread_mutex_lock(&t->lock);
+	for (struct seat *s = t->first; s; s = s->next)
+		if (s->session && str_eq(cordon_session_id(s->session), session))
+			(void)str_copy(ret, SEAT_ID_BYTES, s->id);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void seat_lock(struct seats *t, struct seat *s, unsigned others)
+{
+	pthread_mutex_lock(&t->lock);
+	s->is_moving = true;
+	while (s->refs > 2 + others && !s->is_closing)
+		wait_little(t);
+	pthread_mutex_unlock(&t->lock);
+}
+
+struct cordon_session *seat_unlock(struct seats *t, struct seat *s, struct cordon_session *session)
+{
+	pthread_mutex_lock(&t->lock);
+	struct cordon_session *old = s->session;
+	s->session = session;
+	s->is_offloaded = !session;
+	s->is_moving = false;
+	pthread_cond_broadcast(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+	return old;
 }
 
 /* With the lock held and the seat out of the table, until nobody else uses it. */
@@ -376,6 +412,7 @@ static void wait_alone(struct seats *t, struct seat *s)
 
 static void end_session(struct seats *t, struct seat *s)
 {
+	s->project = cordon_project_close(s->project);
 	if (s->lender && s->session) {
 		cordon_pool_release(s->lender->pool, s->session);
 		seat_put(t, s->lender);
@@ -486,7 +523,7 @@ void seats_visit(struct seats *t, void (*fn)(const struct seat *s, void *arg), v
 {
 	pthread_mutex_lock(&t->lock);
 	for (const struct seat *s = t->first; s; s = s->next)
-		if (s->kind == SEAT_SESSION && s->session && !s->is_closing)
+		if (s->kind == SEAT_SESSION && is_open(s) && !s->is_closing)
 			fn(s, arg);
 	pthread_mutex_unlock(&t->lock);
 }

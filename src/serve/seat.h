@@ -40,12 +40,19 @@ struct seat {
 	enum seat_kind kind;
 	struct cordon_session *session; /* NULL while it is opened */
 	struct cordon_pool *pool;
-	struct seat *lender; /* the pool that lent the session; NULL: it is its own */
-	json_t *env;         /* set by the client; NULL: nothing */
-	json_t *label;       /* the client's name for it; NULL: none */
+	struct seat *lender;            /* the pool that lent the session; NULL: it is its own */
+	struct cordon_project *project; /* opened in the session; NULL: none */
+	json_t *env;                    /* set by the client; NULL: nothing */
+	json_t *opening; /* the parameters that it was opened with; NULL: it cannot be again */
+	json_t *history; /* commands that ran; NULL: none */
+	char *state;     /* its files while it is offloaded and the client keeps none; base64 */
+	json_t *label;   /* the client's name for it; NULL: none */
 	bool is_fork, is_closing, is_failed;
 	bool is_suspended;   /* executions that begin wait until it is resumed */
 	bool is_unwanted;    /* the execution was cancelled */
+	bool is_offloaded;   /* there is no session; its files are put away */
+	bool is_moving;      /* its session is being exchanged: nobody may use it */
+	bool has_storage;    /* the client keeps the files of what is offloaded */
 	bool is_implicit;    /* made for a call that named none: may be ended to make room */
 	char guest[16];      /* for those who want to know */
 	uint64_t used_ns;    /* when somebody last looked it up or left it */
@@ -97,6 +104,13 @@ bool seat_cancel(struct seats *t, struct seat *s);
 struct seat *seat_by_request(struct seats *t, const json_t *request);
 /* The request that executes in this session as JSON text, to be freed; NULL: none, or no memory. */
 char *seat_request(struct seats *t, const char *session);
+/* The seat's id, which stays when its session is exchanged, for that of the session. */
+void seat_name(struct seats *t, const char *session, char ret[SEAT_ID_BYTES]);
+/* By who holds its execution: nobody finds it from here on, and those who had found it have left.
+ * others: references that stay meanwhile, beside the table's and the caller's. */
+void seat_lock(struct seats *t, struct seat *s, unsigned others);
+/* The end of it, with another session or none (offloaded). The old one is returned. */
+struct cordon_session *seat_unlock(struct seats *t, struct seat *s, struct cordon_session *session);
 /* Takes it out of the table, ends its execution, waits for everybody else, and closes it. Takes the
  * caller's reference. */
 void seat_close(struct seats *t, struct seat *s);

@@ -22,6 +22,7 @@ static int open_seat(struct request *q, struct seat **ret, struct cordon_error *
 		seat_fail(&q->rpc->seats, seat);
 		return r;
 	}
+	opening_remember(seat, q->params, "python");
 	seat_open_session(&q->rpc->seats, seat, session);
 	*ret = seat;
 	return 0;
@@ -82,6 +83,13 @@ static int cancel_request(struct request *q, struct buf *ret, struct cordon_erro
 	return buf_printf(ret, "{\"cancelled\":%s}", was_running ? "true" : "false");
 }
 
+static int interrupt(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	int r = cordon_session_interrupt(q->seat->session, reterr);
+
+	return r < 0 ? r : buf_add_str(ret, "{}");
+}
+
 static int restart(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	int r = cordon_session_restart(q->seat->session, reterr);
@@ -92,8 +100,7 @@ static int restart(struct request *q, struct buf *ret, struct cordon_error **ret
 static int close_session(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	(void)reterr;
-	seat_close(&q->rpc->seats, q->seat);
-	q->seat = NULL;
+	target_close(q);
 	return buf_add_str(ret, "{}");
 }
 
@@ -113,7 +120,10 @@ static int set_env(struct request *q, struct buf *ret, struct cordon_error **ret
 		r = target_need(q, "value", &value, reterr);
 	if (r == 0)
 		r = cordon_session_setenv(q->seat->session, name, value, reterr);
-	return r < 0 ? r : buf_add_str(ret, "{}");
+	if (r < 0)
+		return r;
+	target_note_env(q, name);
+	return buf_add_str(ret, "{}");
 }
 
 static int resolve(struct request *q, struct buf *ret, struct cordon_error **reterr)
@@ -156,8 +166,9 @@ const struct rpc_method rpc_session_methods[] = {
 	{ "session.execute", execute, RPC_SLOW | RPC_SESSION | RPC_EXECUTE },
 	{ "session.run", run, RPC_SLOW },
 	{ "session.cancel", cancel, RPC_SLOW | RPC_SESSION },
+	{ "session.interrupt", interrupt, RPC_SESSION },
 	{ "session.restart", restart, RPC_SLOW | RPC_SESSION },
-	{ "session.close", close_session, RPC_SLOW | RPC_SESSION },
+	{ "session.close", close_session, RPC_SLOW | RPC_SESSION | RPC_ASLEEP },
 	{ "session.describe", describe, RPC_SESSION },
 	{ "session.setenv", set_env, RPC_SESSION },
 	{ "session.list", list, 0 },

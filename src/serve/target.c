@@ -1,6 +1,10 @@
 /* serve/target.c - see target.h. */
 #include "serve/target.h"
 
+#include <string.h>
+
+#include "base/str.h"
+
 int target_string(const struct request *q, const char *key, const char **ret,
 		  struct cordon_error **reterr)
 {
@@ -65,12 +69,29 @@ static int find_session(struct request *q, struct cordon_error **reterr)
 	return err_set(reterr, CORDON_NOT_FOUND, "there is no session '%.100s'", id);
 }
 
+/* Whether what was found can be used now. */
+static int check_session(const struct request *q, struct cordon_error **reterr)
+{
+	pthread_mutex_lock(&q->rpc->seats.lock);
+	bool is_moving = q->seat->is_moving, is_offloaded = q->seat->is_offloaded;
+	pthread_mutex_unlock(&q->rpc->seats.lock);
+	if (is_moving)
+		return err_set(reterr, CORDON_STATE,
+			       "the sandbox is being moved; wait for mount, offload or rehydrate");
+	if (is_offloaded && !(q->method->flags & RPC_ASLEEP))
+		return err_set(reterr, CORDON_STATE,
+			       "Sandbox is offloaded — call rehydrate() first");
+	return 0;
+}
+
 int target_find(struct request *q, struct cordon_error **reterr)
 {
 	const char *id = NULL;
 
-	if (q->method->flags & RPC_SESSION)
-		return find_session(q, reterr);
+	if (q->method->flags & RPC_SESSION) {
+		int r = find_session(q, reterr);
+		return r < 0 ? r : check_session(q, reterr);
+	}
 	if (!(q->method->flags & RPC_POOL))
 		return 0;
 	int r = target_need(q, "pool", &id, reterr);
@@ -78,4 +99,71 @@ int target_find(struct request *q, struct cordon_error **reterr)
 		return r;
 	q->seat = seat_get(&q->rpc->seats, id, SEAT_POOL);
 	return q->seat ? 0 : err_set(reterr, CORDON_STATE, "Pool is closed.");
+}
+
+/* A name in a mount must not lead out of it. */
+static bool is_inside(const char *name)
+{
+	const char *at = name;
+
+	if (name[0] == '/' || name[0] == '\0')
+		return false;
+	for (; at; at = strchr(at, '/')) {
+		at += *at == '/';
+		if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
+			return false;
+	}
+	return true;
+}
+
+int target_add_mount(json_t *mounts, const json_t *mount, struct cordon_error **reterr)
+{
+	const char *path = json_string_value(json_object_get(mount, "path")), *name;
+	json_t *files = json_object_get(mount, "files"), *data;
+
+	if (!path || !json_is_object(files))
+		return err_set(reterr, CORDON_INVALID, "a mount needs path and files");
+	json_object_foreach(files, name, data)
+	{
+		if (!is_inside(name))
+			return err_set(reterr, CORDON_INVALID, "'%.100s' leaves its mount", name);
+		cleanup_free char *guest = str_printf("%s/%s", path, name);
+		json_t *m = guest ? json_object() : NULL;
+		if (!m)
+			return err_set(reterr, CORDON_NOMEM, "out of memory");
+		json_object_set_new(m, "guest", json_string(guest));
+		json_object_set(m, "bytes_base64", data);
+		json_array_append_new(mounts, m);
+	}
+	return 0;
+}
+
+void target_note_env(struct request *q, const char *name)
+{
+	json_t *value = json_object_get(q->params, "value");
+
+	pthread_mutex_lock(&q->rpc->seats.lock);
+	if (!q->seat->env)
+		q->seat->env = json_object();
+	if (json_is_string(value))
+		json_object_set(q->seat->env, name, value);
+	else
+		json_object_del(q->seat->env, name);
+	pthread_mutex_unlock(&q->rpc->seats.lock);
+}
+
+void target_close(struct request *q)
+{
+	struct rpc *c = q->rpc;
+	bool is_home;
+
+	pthread_mutex_lock(&c->lock);
+	is_home = c->home == q->seat;
+	if (is_home)
+		c->home = NULL;
+	pthread_mutex_unlock(&c->lock);
+	if (is_home)
+		seat_put(&c->seats, q->seat);
+	seat_close(&c->seats, q->seat);
+	q->seat = NULL;
 }

@@ -6,6 +6,9 @@
 /* Finds the seat the request's method needs. */
 int target_find(struct request *q, struct cordon_error **reterr);
 
+/* Ends the session that the request works on. */
+void target_close(struct request *q);
+
 /* Parameters by name; a missing one that is needed is "Missing required param: NAME". */
 int target_string(const struct request *q, const char *key, const char **ret,
 		  struct cordon_error **reterr);
@@ -14,3 +17,7 @@ int target_need(const struct request *q, const char *key, const char **ret,
 int target_uint(const struct request *q, const char *key, uint64_t *ret,
 		struct cordon_error **reterr);
 int target_bool(const struct request *q, const char *key, bool *ret, struct cordon_error **reterr);
+/* {path, files: {name: base64}} as the policy's mounts, one for every file, by value. */
+int target_add_mount(json_t *mounts, const json_t *mount, struct cordon_error **reterr);
+/* A variable was set to params/value, or removed: what env.get and a reopened session know. */
+void target_note_env(struct request *q, const char *name);

@@ -139,7 +139,11 @@ class Client:
     def answer(self, m):
         p = m["params"]
         try:
-            reply = {"result": {"value": self.tools[p["tool"]](**p["args"])}}
+            if m["method"].startswith("storage."):
+                reply = {"result": self.tools[m["method"]](**p)}
+                check(reply["result"], SCHEMA["callbacks"][m["method"]]["result"], m["method"])
+            else:
+                reply = {"result": {"value": self.tools[p["tool"]](**p["args"])}}
         except Exception as e:
             reply = {"error": {"code": 1, "message": str(e)}}
         try:

@@ -458,6 +458,165 @@ def guests_of(c, count):
     return [c.call("session.describe", session=s)["pid"] for s in sessions], sessions
 
 
+def test_closing_the_sandbox_that_needs_no_name():
+    with Client() as c:
+        c.call("create")
+        c.call("session.close")
+        c.fails(-32600, "not created", "run", command="ls")
+        c.call("create")
+        assert c.call("run", command="echo again")["stdout"] == "again\n"
+
+
+def test_mount_at_run_time():  # FS-15
+    with Client() as c:
+        c.call("create")
+        c.call("files.write", path="/home/user/kept", text="kept")
+        c.call("env.set", name="KEPT", value="yes")
+        c.call("mount", path="/mnt/a", files={"x.txt": base64.b64encode(b"one").decode(), "d/y": base64.b64encode(b"two").decode()})
+        r = c.call("run", command="cat /mnt/a/x.txt /mnt/a/d/y kept; echo $KEPT; echo no > /mnt/a/x.txt")
+        assert r["stdout"] == "onetwokeptyes\n" and r["exitCode"] != 0, r
+        c.call("mount", path="/mnt/b", files={"z": base64.b64encode(b"three").decode()})
+        assert c.call("run", command="cat /mnt/a/x.txt /mnt/b/z")["stdout"] == "onethree"
+        c.fails(-32602, "leaves its mount", "mount", path="/mnt/c", files={"../../etc/passwd": ""})
+        c.fails(-32602, "path and files", "mount", path="/mnt/c")
+        assert c.call("run", command="cat kept")["stdout"] == "kept", "a mount that fails leaves all as it was"
+        # By its id, and with tools that know it by the same id.
+        s = c.open(guest="python", tools=[ADD])
+        c.tools["add"] = lambda a, b: a + b
+        c.execute(s, "open('/home/user/f', 'w').write('x')")
+        c.call("mount", session=s, path="/mnt/a", files={"v": base64.b64encode(b"7").decode()})
+        assert c.execute(s, "int(open('/mnt/a/v').read()) + add(a=1, b=2)")["result"] == 10
+        assert s in c.call("session.list")["sessions"]
+        slow = c.send("session.execute", {"session": s, "code": "import time; time.sleep(1)"})
+        time.sleep(0.3)
+        c.fails(-32600, "concurrent", "mount", session=s, path="/mnt/q", files={})
+        c.wait(slow)
+
+
+def test_offload_and_rehydrate():
+    kept = {}
+    with Client() as c:
+        c.call("create")
+        c.call("files.write", path="/home/user/f", text="here")
+        pid = c.call("session.describe")["pid"]
+        c.call("offload")
+        assert until(lambda: not is_alive(pid), 2)
+        c.fails(-32600, "Sandbox is offloaded — call rehydrate() first", "run", command="ls")
+        c.fails(-32600, "offloaded", "files.read", path="/home/user/f")
+        c.call("offload")
+        c.call("rehydrate")
+        c.call("rehydrate")
+        assert c.call("run", command="cat f")["stdout"] == "here"
+        # With a storage of the client's.
+        c.tools["storage.save"] = lambda sandboxId, data: kept.update({sandboxId: data}) or {}
+        c.tools["storage.load"] = lambda sandboxId: {"data": kept[sandboxId]}
+        s = c.open(guest="sh", storage=True)
+        c.call("files.write", session=s, path="/home/user/g", text="away")
+        c.call("offload", session=s)
+        assert list(kept) == [s] and len(kept[s]) > 100
+        assert s in c.call("session.list")["sessions"]
+        data, kept[s] = kept[s], base64.b64encode(b"junk").decode()
+        c.fails(-32602, "too short", "rehydrate", session=s)
+        c.tools["storage.load"] = lambda sandboxId: 1 / 0
+        c.fails(-32603, "storage.load", "rehydrate", session=s)
+        c.tools["storage.load"] = lambda sandboxId: {"data": data}
+        c.call("rehydrate", session=s)
+        assert c.execute(s, "cat g")["stdout"] == "away"
+        c.tools["storage.save"] = lambda sandboxId, data: 1 / 0
+        c.fails(-32603, "storage.save", "offload", session=s)
+        assert c.execute(s, "cat g")["stdout"] == "away", "what could not be saved stays"
+        slow = c.send("session.execute", {"session": s, "code": "sleep 1"})
+        time.sleep(0.3)
+        c.fails(-32600, "", "offload", session=s)
+        c.wait(slow)
+        c.call("sandbox.remove", session=s)
+        p = c.call("pool.open", guest="python", size=1)["pool"]
+        lent = c.call("pool.acquire", pool=p)["session"]
+        c.fails(-32600, "pool", "offload", session=lent)
+
+
+def test_suspend_and_history():
+    with Client() as c:
+        c.call("create")
+        c.call("run", command="echo 1")
+        c.call("sandbox.suspend")
+        n = c.send("run", {"command": "echo 2"})
+        time.sleep(0.3)
+        assert n not in c.answers and c.call("files.list", path="/home/user")["entries"] == []
+        c.call("sandbox.resume")
+        assert c.wait(n)["stdout"] == "2\n"
+        assert [e["command"] for e in c.call("shell.history.list")["entries"]] == ["echo 1", "echo 2"]
+        c.call("shell.history.clear")
+        assert c.call("shell.history.list")["entries"] == []
+        c.call("sandbox.suspend")
+        n = c.send("run", {"command": "echo 3"})
+        time.sleep(0.2)
+        assert c.call("cancel", request_id=n)["cancelled"] is True
+        try:
+            c.wait(n)
+            raise AssertionError("it ran")
+        except Failure as f:
+            assert f.code == -32009
+        c.send("run", {"command": "echo 4"})  # waits when the client goes
+
+
+def test_interrupt():
+    with Client() as c:
+        s = c.open(guest="python")
+        c.execute(s, "x = 5")
+        n = c.send("session.execute", {"session": s, "code": "import time\ntime.sleep(20)"})
+        time.sleep(0.4)
+        c.call("session.interrupt", session=s)
+        r = c.wait(n)
+        assert not r["success"] and "KeyboardInterrupt" in r["error"], r
+        assert c.execute(s, "x")["result"] == 5, "its state stays"
+
+
+def test_tar_saved_exports_and_projects():
+    with Client() as c, tempfile.TemporaryDirectory() as folder:
+        s = c.open(guest="sh")
+        c.call("files.write", session=s, path="/home/user/d/a", text="A")
+        tar = c.call("files.get_tar", session=s, path="/home/user/d")
+        c.call("files.put_tar", session=s, path="/home/user/e", data=tar["data"])
+        assert c.execute(s, "cat e/a")["stdout"] == "A"
+        to = os.path.join(folder, "x.tar")
+        assert c.call("files.get_tar", session=s, path="/home/user/d", to=to)["length"] == os.path.getsize(to)
+        c.call("files.put_tar", session=s, path="/home/user/f", **{"from_": to})
+        assert c.execute(s, "cat f/a")["stdout"] == "A"
+        c.fails(-32602, "malformed", "files.put_tar", session=s, path="/home/user/g", data=base64.b64encode(b"junk" * 200).decode())
+        one, two = os.path.join(folder, "1.cws"), os.path.join(folder, "2.cws")
+        c.call("files.export", session=s, to=one)
+        c.call("files.write", session=s, path="/home/user/d/b", text="B")
+        c.call("files.export", session=s, to=two)
+        assert "b" in "".join(e["path"] for e in c.call("export.list", name=two)["entries"])
+        path = [e["path"] for e in c.call("export.list", name=two)["entries"] if e["path"].endswith("d/b")][0]
+        assert base64.b64decode(c.call("export.read", name=two, path=path)["data"]) == b"B"
+        changes = c.call("export.diff", old=one, new=two)["changes"]
+        assert [x["change"] for x in changes if x["path"].endswith("d/b")] == ["added"], changes
+        name = "rpc-test-%d" % os.getpid()
+        try:
+            c.call("saved.import", name=name, **{"from_": two})
+            assert name in [x["name"] for x in c.call("saved.list")["saved"]]
+            assert c.call("saved.read", name=name)["length"] > 100
+        finally:
+            c.call("saved.remove", name=name)
+        c.fails(-32005, "", "saved.remove", name=name)
+        host = os.path.join(folder, "project")
+        os.mkdir(host)
+        with open(os.path.join(host, "main.py"), "w") as f:
+            f.write("x = 1\n")
+        c.fails(-32600, "project.open", "project.diff", session=s)
+        c.call("project.open", session=s, directory=host)
+        c.execute(s, "cd /workspace && echo 'x = 2' > main.py && echo new > new.txt && echo no > no.txt")
+        d = c.call("project.diff", session=s)
+        assert d["added"] == 2 and d["modified"] == 1, d
+        r = c.call("project.apply", session=s, paths=["main.py", "new.txt"])
+        assert sorted(r["applied"]) == ["main.py", "new.txt"] and sorted(os.listdir(host)) == ["main.py", "new.txt"], r
+        c.call("project.close", session=s)
+        assert "timeout_ms" in c.call("policy.diff", a={"level": "standard"}, b={"level": "strict"})["diff"]
+        assert c.call("policy.diff")["diff"] == ""
+
+
 def test_client_death_ends_everything():
     c = Client()
     pids, sessions = guests_of(c, 4)

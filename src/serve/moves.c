@@ -1,0 +1,244 @@
+/* serve/moves.c - the methods that put a session away and bring it back: mount, offload and
+ * rehydrate exchange the session behind a seat, whose id stays; suspend lets it wait. */
+#include <cordon/cordon.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/base64.h"
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "serve/opening.h"
+#include "serve/target.h"
+
+enum { STATE_MAX = 1 << 30 };
+
+/* References of others that stay: requests that name none mean the home. */
+static unsigned others(const struct request *q)
+{
+	pthread_mutex_lock(&q->rpc->lock);
+	bool is_home = q->rpc->home == q->seat;
+	pthread_mutex_unlock(&q->rpc->lock);
+	return is_home;
+}
+
+static int check_movable(const struct request *q, struct cordon_error **reterr)
+{
+	if (q->seat->lender || !q->seat->opening)
+		return err_set(reterr, CORDON_STATE, "a pool's session cannot be moved");
+	if (json_object_get(q->seat->opening, "workspace"))
+		return err_set(reterr, CORDON_STATE,
+			       "a session with a saved workspace cannot be moved");
+	return 0;
+}
+
+/* A new session as the seat's was opened, with the environment of now. */
+static int open_again(struct request *q, json_t *params, struct cordon_session **ret,
+		      struct cordon_error **reterr)
+{
+	cleanup_opening struct opening o = { 0 };
+	json_t *given = q->params;
+
+	pthread_mutex_lock(&q->rpc->seats.lock);
+	if (q->seat->env)
+		json_object_set_new(params, "env", json_deep_copy(q->seat->env));
+	pthread_mutex_unlock(&q->rpc->seats.lock);
+	q->params = params;
+	int r = opening_read(q, "sh", &o, reterr);
+	if (r == 0)
+		r = cordon_session_open(&o.options, ret, reterr);
+	q->params = given;
+	return r;
+}
+
+static int export_to_memory(struct request *q, int *ret_fd, struct cordon_error **reterr)
+{
+	cleanup_close int fd = memfd_create("cordon-state", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return err_errno(reterr, errno, "make room for the files");
+	int r = cordon_files_export(q->seat->session, fd, reterr);
+	if (r == 0 && lseek(fd, 0, SEEK_SET) != 0)
+		r = err_errno(reterr, errno, "read the files");
+	if (r == 0)
+		*ret_fd = TAKE_FD(fd);
+	return r;
+}
+
+/* Files of the guest's become mounts of the policy; mounts belong to the wall, so a new session
+ * with the old one's files takes its place. What ran in it is gone. */
+static int mount(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	struct cordon_session *session = NULL;
+	cleanup_close int fd = -1;
+	int r = check_movable(q, reterr);
+
+	if (r < 0)
+		return r;
+	cleanup_json json_t *params = json_deep_copy(q->seat->opening);
+	json_t *policy = json_object_get(params, "policy"), *list;
+	if (!policy && (policy = json_object()))
+		json_object_set_new(params, "policy", policy);
+	list = json_object_get(policy, "mounts");
+	if (!list && (list = json_array()))
+		json_object_set_new(policy, "mounts", list);
+	if (!list)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	r = target_add_mount(list, q->params, reterr);
+	if (r < 0)
+		return r;
+	seat_lock(&q->rpc->seats, q->seat, others(q));
+	r = export_to_memory(q, &fd, reterr);
+	if (r == 0)
+		r = open_again(q, params, &session, reterr);
+	if (r == 0)
+		r = cordon_files_import(session, fd, NULL, reterr);
+	if (r < 0) {
+		cordon_session_close(session);
+		(void)seat_unlock(&q->rpc->seats, q->seat, q->seat->session);
+		return r;
+	}
+	json_decref(q->seat->opening);
+	q->seat->opening = TAKE_PTR(params);
+	q->seat->project = cordon_project_close(q->seat->project);
+	cordon_session_close(seat_unlock(&q->rpc->seats, q->seat, session));
+	return buf_add_str(ret, "{\"ok\":true}");
+}
+
+/* The files, with the client where it has a storage, else here. */
+static int put_away(struct request *q, struct cordon_error **reterr)
+{
+	cleanup_close int fd = -1;
+	cleanup_buf struct buf b = { 0 };
+	int r = export_to_memory(q, &fd, reterr);
+
+	buf_init(&b, STATE_MAX);
+	if (r == 0)
+		r = file_read_to_end(fd, &b, reterr);
+	if (r < 0)
+		return r;
+	cleanup_free char *text = base64_encode(b.data, b.len, NULL);
+	if (!text)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	if (!q->seat->has_storage) {
+		q->seat->state = TAKE_PTR(text);
+		return 0;
+	}
+	cleanup_json json_t *answer = NULL;
+	cleanup_free char *params =
+		str_printf("{\"sandboxId\":\"%s\",\"data\":\"%s\"}", q->seat->id, text);
+	return params ? callback_request(&q->rpc->callbacks, "storage.save", params, &answer,
+					 reterr)
+		      : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+
+static int offload(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	if (q->seat->is_offloaded)
+		return buf_add_str(ret, "{\"ok\":true}");
+	int r = check_movable(q, reterr);
+	if (r < 0)
+		return r;
+	seat_lock(&q->rpc->seats, q->seat, others(q));
+	r = put_away(q, reterr);
+	if (r < 0) {
+		(void)seat_unlock(&q->rpc->seats, q->seat, q->seat->session);
+		return r;
+	}
+	q->seat->project = cordon_project_close(q->seat->project);
+	cordon_session_close(seat_unlock(&q->rpc->seats, q->seat, NULL));
+	return buf_add_str(ret, "{\"ok\":true}");
+}
+
+static int load_state(struct request *q, int *ret_fd, struct cordon_error **reterr)
+{
+	cleanup_json json_t *answer = NULL;
+	cleanup_free void *bytes = NULL;
+	const char *text = q->seat->state;
+	size_t len = 0;
+	int r = 0;
+
+	if (q->seat->has_storage) {
+		cleanup_free char *params = str_printf("{\"sandboxId\":\"%s\"}", q->seat->id);
+		r = params ? callback_request(&q->rpc->callbacks, "storage.load", params, &answer,
+					      reterr)
+			   : err_set(reterr, CORDON_NOMEM, "out of memory");
+		text = json_string_value(json_object_get(answer, "data"));
+	}
+	if (r == 0 && !text)
+		r = err_set(reterr, CORDON_NOT_FOUND, "storage.load gave no data");
+	if (r == 0)
+		r = base64_decode(text, strlen(text), &bytes, &len, reterr);
+	return r < 0 ? r : file_from_bytes("cordon-state", bytes, len, ret_fd, reterr);
+}
+
+static int rehydrate(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	struct cordon_session *session = NULL;
+	cleanup_close int fd = -1;
+
+	if (!q->seat->is_offloaded)
+		return buf_add_str(ret, "{\"ok\":true}");
+	cleanup_json json_t *params = json_deep_copy(q->seat->opening);
+	seat_lock(&q->rpc->seats, q->seat, others(q));
+	int r = load_state(q, &fd, reterr);
+	if (r == 0)
+		r = open_again(q, params, &session, reterr);
+	if (r == 0)
+		r = cordon_files_import(session, fd, NULL, reterr);
+	if (r < 0)
+		session = cordon_session_close(session);
+	(void)seat_unlock(&q->rpc->seats, q->seat, session);
+	if (r < 0)
+		return r;
+	free(q->seat->state);
+	q->seat->state = NULL;
+	return buf_add_str(ret, "{\"ok\":true}");
+}
+
+static int suspend(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	int r = seat_suspend(&q->rpc->seats, q->seat, reterr);
+
+	return r < 0 ? r : buf_add_str(ret, "{\"ok\":true}");
+}
+
+static int resume(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	(void)reterr;
+	seat_resume(&q->rpc->seats, q->seat);
+	return buf_add_str(ret, "{\"ok\":true}");
+}
+
+static int list_history(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	pthread_mutex_lock(&q->rpc->seats.lock);
+	cleanup_free char *text =
+		q->seat->history ? json_text(q->seat->history, NULL) : str_dup("[]");
+	pthread_mutex_unlock(&q->rpc->seats.lock);
+	return text ? buf_printf(ret, "{\"entries\":%s}", text)
+		    : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+
+static int clear_history(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	(void)reterr;
+	pthread_mutex_lock(&q->rpc->seats.lock);
+	json_array_clear(q->seat->history);
+	pthread_mutex_unlock(&q->rpc->seats.lock);
+	return buf_add_str(ret, "{\"ok\":true}");
+}
+
+/* Those that exchange the session occupy it, as an execution does. */
+const struct rpc_method rpc_move_methods[] = {
+	{ "mount", mount, RPC_SLOW | RPC_SESSION | RPC_EXECUTE },
+	{ "offload", offload, RPC_SLOW | RPC_SESSION | RPC_EXECUTE | RPC_ASLEEP },
+	{ "rehydrate", rehydrate, RPC_SLOW | RPC_SESSION | RPC_EXECUTE | RPC_ASLEEP },
+	{ "sandbox.suspend", suspend, RPC_SESSION },
+	{ "sandbox.resume", resume, RPC_SESSION },
+	{ "shell.history.list", list_history, RPC_SESSION },
+	{ "shell.history.clear", clear_history, RPC_SESSION },
+	{ 0 },
+};
