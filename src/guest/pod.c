@@ -15,6 +15,7 @@
 
 #define POD_PROGRAM "/run/pod/cordon-pod"
 #define POD_ADDED "/run/pod/bin"
+#define POD_PACKAGES "/run/pod/packages"
 
 /* Whether the image's runtime and this library mean the same by a plan. */
 static int check_format(const char *image, struct cordon_error **reterr)
@@ -84,6 +85,19 @@ static int added(struct launch *l)
 	return strlist_add(&l->argv, POD_ADDED);
 }
 
+/* What the policy lets `pkg` install; session/packages.c has made it ready. */
+static int packages(struct launch *l, const struct policy *p)
+{
+	char dir[PATH_MAX];
+
+	if (!podimage_packages(p, dir, sizeof(dir)) || access(dir, R_OK | X_OK) != 0)
+		return 0;
+	if (launch_bind(l, dir, POD_PACKAGES, BIND_EXEC) < 0 ||
+	    strlist_add(&l->argv, "--modules") < 0)
+		return -CORDON_NOMEM;
+	return strlist_add(&l->argv, POD_PACKAGES "/bin");
+}
+
 /* The allowlist holds in the pod's own process table: exec looks only at the image. */
 static int commands(struct launch *l, const struct policy_list *list)
 {
@@ -112,7 +126,7 @@ static int command_line(const struct guest_options *o, struct launch *l)
 		 (unsigned long long)o->policy->memory_bytes);
 	snprintf(files, sizeof(files), "--files=%llu", (unsigned long long)o->policy->open_files);
 	if (language_command(l, POD_PROGRAM, program) < 0 || added(l) < 0 ||
-	    commands(l, &o->policy->commands) < 0)
+	    packages(l, o->policy) < 0 || commands(l, &o->policy->commands) < 0)
 		return -CORDON_NOMEM;
 	if (o->mode == GUEST_VALIDATE)
 		return strlist_add(&l->argv, "--validate");
@@ -137,7 +151,8 @@ int pod_launch(const struct guest_options *o, struct launch *l, struct cordon_er
 	int r = check_format(image, reterr);
 	if (r < 0)
 		return r;
-	if (view(l, image) < 0 || launch_env(l, "PATH", "/usr/bin:/bin:" POD_ADDED) < 0 ||
+	if (view(l, image) < 0 ||
+	    launch_env(l, "PATH", "/usr/bin:/bin:" POD_ADDED ":/home/user/.local/bin") < 0 ||
 	    command_line(o, l) < 0)
 		return err_errno(reterr, ENOMEM, "the launch of the pod");
 	return 0;

@@ -2,12 +2,15 @@
 #include "guest/podimage.h"
 
 #include <limits.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/random.h"
 #include "base/str.h"
+#include "policy/policy.h"
 
 bool podimage_find(char *ret, size_t size)
 {
@@ -45,5 +48,34 @@ bool podimage_added(char *ret, size_t size)
 		n = snprintf(ret, size, "/var/lib/cordon/pod");
 	else if (home && *home == '/')
 		n = snprintf(ret, size, "%s/.local/share/cordon/pod", home);
+	return n > 0 && (size_t)n < size;
+}
+
+static void add(crypto_generichash_state *h, const char *text)
+{
+	(void)crypto_generichash_update(h, (const unsigned char *)text, strlen(text) + 1);
+}
+
+/* Policies with the same packages, limits and hosts share one. */
+bool podimage_packages(const struct policy *p, char *ret, size_t size)
+{
+	const char *registry = getenv("CORDON_REGISTRY");
+	unsigned char hash[16];
+	char dir[PATH_MAX], hex[2 * sizeof(hash) + 1], limits[64];
+	crypto_generichash_state h;
+
+	if ((!p->packages.all && p->packages.names.count == 0) || !podimage_added(dir, sizeof(dir)))
+		return false;
+	(void)crypto_generichash_init(&h, NULL, 0, sizeof(hash));
+	snprintf(limits, sizeof(limits), "%llu %llu", (unsigned long long)p->package_bytes,
+		 (unsigned long long)p->package_count);
+	add(&h, registry ? registry : "");
+	add(&h, limits);
+	add(&h, p->packages.all ? "*" : "");
+	for (size_t i = 0; i < p->packages.names.count; i++)
+		add(&h, p->packages.names.items[i]);
+	(void)crypto_generichash_final(&h, hash, sizeof(hash));
+	hex_encode(hex, hash, sizeof(hash));
+	int n = snprintf(ret, size, "%s/packages/%s", dir, hex);
 	return n > 0 && (size_t)n < size;
 }

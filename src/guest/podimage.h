@@ -9,3 +9,6 @@ bool podimage_find(char *ret, size_t size);
 /* ${XDG_DATA_HOME:-~/.local/share}/cordon/pod, for root /var/lib/cordon/pod; false without a home.
  * It need not exist. */
 bool podimage_added(char *ret, size_t size);
+/* Where the packages of such a policy are made ready: bin/NAME and table. */
+struct policy;
+bool podimage_packages(const struct policy *p, char *ret, size_t size);

@@ -30,16 +30,16 @@
 #define OUR_FDS 16
 
 struct options {
-	const char *root;     /* a directory; NULL: a wall has made the root */
-	const char *commands; /* allowlist; NULL: all */
-	const char *modules;  /* a directory of added commands; NULL: none */
-	uint64_t memory;      /* bytes per process; 0: 4 GiB */
-	uint64_t files;       /* descriptors per process, ours among them; 0: as the kernel says */
-	int serve;            /* the agent's descriptor, or -1 */
-	int denials;          /* where refused commands are told, or -1 */
-	bool seal;            /* install the door's own filter */
-	bool network;         /* HTTP_PROXY names the gateway, the one address there is */
-	bool warm;            /* start Python once and resume it from a snapshot */
+	const char *root;       /* a directory; NULL: a wall has made the root */
+	const char *commands;   /* allowlist; NULL: all */
+	const char *modules[2]; /* directories of added commands; NULL: none */
+	uint64_t memory;        /* bytes per process; 0: 4 GiB */
+	uint64_t files; /* descriptors per process, ours among them; 0: as the kernel says */
+	int serve;      /* the agent's descriptor, or -1 */
+	int denials;    /* where refused commands are told, or -1 */
+	bool seal;      /* install the door's own filter */
+	bool network;   /* HTTP_PROXY names the gateway, the one address there is */
+	bool warm;      /* start Python once and resume it from a snapshot */
 	/* 'W': be a session, speak docs/wire.md on descriptor 3 · 'T': be what sessions are forked
 	 * from · 'V': check the shell code on standard input, run nothing · 0: none of these */
 	char mode;
@@ -51,7 +51,8 @@ static int usage(FILE *to, int status)
 	      "       cordon-pod [options] --serve FD\n"
 	      "  --root DIR       paths are beneath DIR (for use without a wall)\n"
 	      "  --commands LIST  the only commands that may be executed\n"
-	      "  --modules DIR    commands added to the image's, as cordon pod add makes them\n"
+	      "  --modules DIR    commands added to the image's, as cordon pod add makes them; "
+	      "twice\n"
 	      "  --memory BYTES   of one process\n"
 	      "  --files COUNT    open files of one process\n"
 	      "  --denials FD     a socket on which refused commands are reported\n"
@@ -179,7 +180,7 @@ static int parse(int argc, char **argv, struct options *o)
 			o->commands = optarg;
 			break;
 		case 'M':
-			o->modules = optarg;
+			o->modules[o->modules[0] != NULL] = optarg;
 			break;
 		case 'm':
 			o->memory = strtoull(optarg, NULL, 10);
@@ -251,9 +252,11 @@ static int prepare(struct w2c_sys *p, const struct options *o)
 	r = image_open(p);
 	if (r)
 		return fail("the image's /usr/bin", r);
-	r = o->modules ? module_open(p, o->modules) : 0;
-	if (r)
-		return fail(o->modules, r);
+	for (int i = 0; i < 2 && o->modules[i]; i++) {
+		r = module_open(p, o->modules[i]);
+		if (r)
+			return fail(o->modules[i], r);
+	}
 	r = o->commands ? image_allow(p, o->commands, &unknown) : 0;
 	if (r)
 		return fail("commands", r);

@@ -115,7 +115,8 @@ int module_open(struct w2c_sys *p, const char *dir)
 
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	p->modules = calloc(MODULE_MAX, sizeof *p->modules);
+	if (!p->modules)
+		p->modules = calloc(MODULE_MAX, sizeof *p->modules);
 	list = fdopendir(fd);
 	if (!p->modules || !list) {
 		close(fd);
@@ -126,6 +127,8 @@ int module_open(struct w2c_sys *p, const char *dir)
 			continue;
 		if (p->module_count == MODULE_MAX)
 			leave_out(entry->d_name, "there are too many");
+		else if (module_by_name(p, entry->d_name))
+			leave_out(entry->d_name, "another one has its name");
 		else if (!is_name(entry->d_name))
 			leave_out("(unnamed)", "its name is not one of a command");
 		else

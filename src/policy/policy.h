@@ -106,6 +106,7 @@ struct policy {
 	struct policy_secret *secrets;
 	size_t secret_count;
 	struct policy_list packages;
+	uint64_t package_bytes, package_count;
 	uint32_t require; /* enum policy_layer bits */
 	/* How. */
 	char *python, *r, *node, *shell; /* interpreter paths; NULL: the usual ones */

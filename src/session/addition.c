@@ -2,7 +2,6 @@
  * compiled only inside a wall; the host moves bytes and keeps a list. */
 #include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 #include "base/str.h"
 #include "cordon/pod.h"
 #include "guest/podimage.h"
-#include "session/translator.h"
+#include "session/addition.h"
 
 enum {
 	NAME_BYTES = 32,
@@ -23,7 +22,6 @@ enum {
 	MODULE_BYTES = 32 << 20,
 	META_BYTES = 64 << 10,
 	LIST_BYTES = 1 << 20,
-	HASH_HEX = 2 * crypto_hash_sha256_BYTES + 1,
 };
 
 static int no_memory(struct cordon_error **reterr)
@@ -93,8 +91,8 @@ static int make_parents(const char *path, mode_t mode, struct cordon_error **ret
 	return 0;
 }
 
-static int save(const char *path, mode_t mode, const void *bytes, size_t len,
-		struct cordon_error **reterr)
+int addition_save(const char *path, mode_t mode, const void *bytes, size_t len,
+		  struct cordon_error **reterr)
 {
 	int r = make_parents(path, 0755, reterr);
 
@@ -229,16 +227,15 @@ static int load_abi(const char *image, char ret[32], struct cordon_error **reter
 	return 0;
 }
 
-/* The object and what it imports, from the cache or made now. */
-static int make_object(const char *image, const char *abi, const char *hash,
-		       const struct translator_job *job, struct translation *ret,
-		       struct cordon_error **reterr)
+int addition_make(const struct addition_image *image, const char *hash,
+		  const struct translator_job *job, struct translation *ret,
+		  struct cordon_error **reterr)
 {
 	cleanup_free char *object = NULL, *imports = NULL;
-	int r = cache_path(hash, abi, "", &object, reterr);
+	int r = cache_path(hash, image->abi, "", &object, reterr);
 
 	if (r == 0)
-		r = cache_path(hash, abi, ".imports", &imports, reterr);
+		r = cache_path(hash, image->abi, ".imports", &imports, reterr);
 	if (r < 0)
 		return r;
 	if (file_load(object, TRANSLATOR_OBJECT_BYTES, &ret->object, NULL) == 0 &&
@@ -246,11 +243,11 @@ static int make_object(const char *image, const char *abi, const char *hash,
 		return 0;
 	buf_clear(&ret->object);
 	buf_clear(&ret->imports);
-	r = translator_run(image, job, ret, reterr);
+	r = translator_run(image->path, job, ret, reterr);
 	if (r == 0)
-		r = save(object, 0600, ret->object.data, ret->object.len, reterr);
+		r = addition_save(object, 0600, ret->object.data, ret->object.len, reterr);
 	if (r == 0)
-		r = save(imports, 0600, buf_text(&ret->imports), ret->imports.len, reterr);
+		r = addition_save(imports, 0600, buf_text(&ret->imports), ret->imports.len, reterr);
 	return r;
 }
 
@@ -284,8 +281,8 @@ static int keep(const char *name, const char *abi, const char *hash,
 	text = j ? json_text(j, NULL) : NULL;
 	if (!text)
 		return no_memory(reterr);
-	r = save(meta, 0644, text, strlen(text), reterr);
-	return r < 0 ? r : save(object, 0555, t->object.data, t->object.len, reterr);
+	r = addition_save(meta, 0644, text, strlen(text), reterr);
+	return r < 0 ? r : addition_save(object, 0555, t->object.data, t->object.len, reterr);
 }
 
 static int count_added(void)
@@ -304,13 +301,22 @@ static int count_added(void)
 	return n;
 }
 
-static int find_image(char image[PATH_MAX], struct cordon_error **reterr)
+int addition_find_image(struct addition_image *ret, struct cordon_error **reterr)
 {
-	if (podimage_find(image, PATH_MAX))
-		return 0;
-	return err_set(reterr, CORDON_UNSUPPORTED,
-		       "there is no pod image on this machine: build one with `make pod`, or name "
-		       "its directory in CORDON_POD");
+	if (!podimage_find(ret->path, sizeof(ret->path)))
+		return err_set(
+			reterr, CORDON_UNSUPPORTED,
+			"there is no pod image on this machine: build one with `make pod`, or "
+			"name its directory in CORDON_POD");
+	return load_abi(ret->path, ret->abi, reterr);
+}
+
+void addition_hash(const void *bytes, size_t len, char ret[static ADDITION_HASH])
+{
+	unsigned char hash[crypto_hash_sha256_BYTES];
+
+	(void)crypto_hash_sha256(hash, bytes, len);
+	hex_encode(ret, hash, sizeof(hash));
 }
 
 int cordon_pod_add(const char *name, const void *bytes, size_t len,
@@ -318,18 +324,16 @@ int cordon_pod_add(const char *name, const void *bytes, size_t len,
 {
 	const struct cordon_pod_add_options none = { 0 };
 	cleanup_translation struct translation t = { 0 };
-	unsigned char hash[crypto_hash_sha256_BYTES];
-	char image[PATH_MAX], abi[32], hex[HASH_HEX];
+	struct addition_image image;
+	char hex[ADDITION_HASH];
 	int r = check_name(name, reterr);
 
 	opts = opts ? opts : &none;
 	struct translator_job job = { bytes, len, opts->timeout_ms ? opts->timeout_ms : 600000 };
 	if (r == 0)
-		r = find_image(image, reterr);
+		r = addition_find_image(&image, reterr);
 	if (r == 0)
-		r = check_free(image, name, opts->replace, reterr);
-	if (r == 0)
-		r = load_abi(image, abi, reterr);
+		r = check_free(image.path, name, opts->replace, reterr);
 	if (r == 0)
 		r = check_reach(reterr);
 	if (r < 0)
@@ -340,11 +344,10 @@ int cordon_pod_add(const char *name, const void *bytes, size_t len,
 	if (count_added() >= ADDED_MAX)
 		return err_set(reterr, CORDON_LIMIT, "%d commands were added: remove some first",
 			       ADDED_MAX);
-	(void)crypto_hash_sha256(hash, bytes, len);
-	hex_encode(hex, hash, sizeof(hash));
+	addition_hash(bytes, len, hex);
 	translation_init(&t);
-	r = make_object(image, abi, hex, &job, &t, reterr);
-	return r < 0 ? r : keep(name, abi, hex, &job, &t, reterr);
+	r = addition_make(&image, hex, &job, &t, reterr);
+	return r < 0 ? r : keep(name, image.abi, hex, &job, &t, reterr);
 }
 
 int cordon_pod_remove(const char *name, struct cordon_error **reterr)

@@ -15,6 +15,7 @@
 #include "policy/public.h"
 #include "session/journal.h"
 #include "session/network.h"
+#include "session/packages.h"
 #include "session/persist.h"
 #include "session/result.h"
 #include "session/template.h"
@@ -169,6 +170,8 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 			  : policy_init_level(&s->policy, LEVEL_STANDARD, reterr);
 	if (r == 0)
 		r = policy_check(&s->policy, reterr);
+	if (r == 0 && s->kind == GUEST_KIND_POD)
+		r = packages_prepare(&s->policy, reterr);
 	if (r < 0)
 		return r;
 	s->is_cold = o->cold || o->directory;

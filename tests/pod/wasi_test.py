@@ -3,6 +3,7 @@
 
 usage: wasi_test.py CORDON IMAGE   (TAP; needs clang-22 and wasm-ld-22, node and gcc)"""
 
+import hashlib
 import json
 import os
 import shutil
@@ -246,6 +247,74 @@ def programs():
     ok("and is not there then", pod("late; echo $?").stdout == "127\n")
 
 
+def make_registry():
+    """One good package, and one for every reason to refuse one."""
+    folder = os.path.join(TMP, "registry")
+    os.mkdir(folder)
+    files = {"good.wasm": open(compile_c("crash"), "rb").read(), "big.wasm": bytes(6 << 20), "junk.wasm": b"junk"}
+    for name, data in files.items():
+        with open(os.path.join(folder, name), "wb") as f:
+            f.write(data)
+
+    def entry(name, file, **more):
+        sum_ = hashlib.sha256(files[file]).hexdigest() if file in files else "0" * 64
+        return {"name": name, "version": "1.0", "summary": "a test\nof\tlines", "file": file, "sha256": sum_, **more}
+
+    listed = [entry("good", "good.wasm"), entry("big", "big.wasm"), entry("junk", "junk.wasm"), entry("gone", "gone.wasm"),
+              entry("forged", "good.wasm", sha256="0" * 64), entry("nosum", "good.wasm", sha256=""),
+              entry("path", "../registry/good.wasm"), entry("late", "good.wasm")]
+    with open(os.path.join(folder, "packages.json"), "w") as f:
+        json.dump({"packages": listed}, f)
+    return folder
+
+
+def packages():
+    folder = make_registry()
+    ENV["CORDON_REGISTRY"] = folder
+    r = pod("pkg install good; echo $?; ls /run/pod")
+    ok("pkg is off by default", r.stdout.startswith("1\n") and "packages" not in r.stdout and
+       r.stderr == "pkg: package manager is disabled\n", r.stdout + r.stderr)
+    names_ = "good,big,junk,gone,forged,nosum,path,absent"
+    r = pod("pkg install good && good e7; echo $?; pkg list; pkg search test; pkg info good", "--set", "packages=" + names_)
+    ok("pkg install, and it runs", r.stdout.startswith("installed good 1.0\n7\ngood 1.0\n"), r.stdout + r.stderr)
+    ok("the registry's words stay on their line", "good 1.0 a test of lines\n" in r.stdout, r.stdout)
+    for name, code, words in (("big", "E_PKG_TOO_LARGE", "more than 5242880 bytes"), ("junk", "E_PKG_INVALID", "truncated"),
+                              ("gone", "E_PKG_NOT_FOUND", "does not have it"), ("forged", "E_PKG_INTEGRITY", "SHA-256"),
+                              ("nosum", "E_PKG_INTEGRITY", "no SHA-256"), ("path", "E_PKG_INVALID_NAME", "plain name"),
+                              ("absent", "E_PKG_NOT_FOUND", "does not have it"), ("late", "E_PKG_NOT_FOUND", "no package"),
+                              ("../x", "E_PKG_INVALID_NAME", "invalid package name")):
+        r = pod(f"pkg install {name}; echo $?; {name} 2> /dev/null || echo none", "--set", "packages=" + names_)
+        ok(f"pkg refuses {name}: {code}", r.stdout == "1\nnone\n" and code in r.stderr and words in r.stderr, r.stdout + r.stderr)
+    r = pod("pkg install good; pkg install good; pkg remove good; pkg remove good; pkg list | wc -l; hash -r; good || echo gone",
+            "--set", "packages=" + names_)
+    ok("pkg knows what is installed", "E_PKG_EXISTS" in r.stderr and r.stdout.endswith("removed good\n0\ngone\n"), r.stdout + r.stderr)
+    r = pod("pkg install good late", "--set", "packages=good,late", "--set", "package_count=1")
+    ok("pkg keeps to the number", "installed good" in r.stdout and "Maximum of 1 packages reached (E_PKG_LIMIT)" in r.stderr,
+       r.stdout + r.stderr)
+    r = pod("echo 'x\t1\tok\t' > /run/pod/packages/table; rm -f /run/pod/packages/table; cp /usr/bin/env /run/pod/packages/bin/x; "
+            "pkg install x; pkg install good", "--set", "packages=good")
+    ok("the guest cannot let one in", r.stdout == "installed good 1.0\n", r.stdout + r.stderr)
+    served(folder)
+
+
+def served(folder):
+    """The same over HTTP: through the gateway, by the policy's hosts."""
+    code = "import http.server, functools as f; s = http.server.ThreadingHTTPServer(('127.0.0.1', 0), f.partial(" \
+           f"http.server.SimpleHTTPRequestHandler, directory={folder!r})); print(s.server_port, flush=True); s.serve_forever()"
+    server = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        host = "127.0.0.1:" + server.stdout.readline().strip()
+        ENV["CORDON_REGISTRY"] = "http://" + host
+        r = pod("pkg install good", "--set", "packages=good")
+        ok("pkg refuses a host that is not allowed", f"Host '{host}' is not in the allowed hosts list (E_PKG_HOST_DENIED)" in r.stderr,
+           r.stdout + r.stderr)
+        r = pod("pkg install good && good e4; echo $?", "--set", "packages=good", "--set", "network.allow=" + host)
+        ok("pkg fetches through the gateway", r.stdout == "installed good 1.0\n4\n", r.stdout + r.stderr)
+    finally:
+        server.kill()
+        server.wait()
+
+
 def main():
     global TMP, ENV
     if not shutil.which("clang-22") or not os.path.exists(os.path.join(IMAGE, "translate", "abi")):
@@ -262,6 +331,7 @@ def main():
         damaged()
         add_all()
         programs()
+        packages()
     finally:
         shutil.rmtree(TMP, ignore_errors=True)
     print(f"1..{count}")

@@ -1,0 +1,289 @@
+/* session/packages.c - see packages.h. A registry is a directory or an http(s) address that holds
+ * packages.json: {"packages": [{"name", "version", "summary", "file", "sha256"}]}. Addresses are
+ * read by code in a sandbox, through the gateway and by the rules of the session's own policy. */
+#include "session/packages.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "cordon/files.h"
+#include "cordon/session.h"
+#include "guest/podimage.h"
+#include "policy/name.h"
+#include "policy/public.h"
+#include "session/addition.h"
+
+#define REGISTRY "/usr/share/cordon/packages"
+
+enum {
+	INDEX_BYTES = 1 << 20,
+	TABLE_BYTES = 1 << 20,
+	TRANSLATE_MS = 120000,
+	WHY_BYTES = 300,
+	STAMP_BYTES = 128
+};
+
+/* Why not: a code of the pods' package manager, and words. */
+struct refusal {
+	const char *code;
+	char why[WHY_BYTES];
+};
+
+struct preparation {
+	const struct policy *policy;
+	const char *registry;
+	char dir[PATH_MAX];
+	struct addition_image image;
+	json_t *index; /* of entries */
+	struct buf table;
+	struct refusal no_index; /* why there is none */
+	uint64_t count;          /* made ready */
+};
+
+#define REFUSE(r, code_, ...)                                                                      \
+	((r)->code = (code_), (void)snprintf((r)->why, sizeof((r)->why), __VA_ARGS__), -1)
+
+DEFINE_FREEP(struct cordon_session *, cordon_session_close)
+DEFINE_FREEP(struct cordon_result *, cordon_result_free)
+
+static bool is_address(const char *registry)
+{
+	return str_starts(registry, "http://") || str_starts(registry, "https://");
+}
+
+/* no_proxy: this machine's own addresses go through the gateway too. */
+static const char download[] = "import os, urllib.request, urllib.error\n"
+			       "os.environ['no_proxy'] = os.environ['NO_PROXY'] = ''\n"
+			       "try:\n"
+			       "    with urllib.request.urlopen(url, timeout=60) as r:\n"
+			       "        data = r.read(limit + 1)\n"
+			       "    with open('/workspace/file', 'wb') as f:\n"
+			       "        f.write(data)\n"
+			       "    print('ok')\n"
+			       "except urllib.error.HTTPError as e:\n"
+			       "    print('denied' if e.code in (403, 407) else 'missing')\n"
+			       "except Exception as e:\n"
+			       "    print('denied')\n";
+
+static int fetch(const struct preparation *w, const char *address, size_t max, struct buf *ret,
+		 struct refusal *why)
+{
+	CLEANUP(cordon_session_closep) struct cordon_session *s = NULL;
+	CLEANUP(cordon_result_freep) struct cordon_result *r = NULL;
+	cleanup_json json_t *context =
+		json_pack("{s:s, s:I}", "url", address, "limit", (json_int_t)max);
+	cleanup_free char *text = context ? json_text(context, NULL) : NULL, *bytes = NULL;
+	struct cordon_execute_options e = { .code = download, .context_json = text };
+	struct cordon_policy policy;
+	size_t len = 0;
+
+	if (!text || policy_copy(&policy.p, w->policy, NULL) < 0)
+		return REFUSE(why, "E_PKG_NOT_FOUND", "out of memory");
+	struct cordon_session_options o = { .guest = "python", .policy = &policy, .cold = true };
+	int opened = cordon_session_open(&o, &s, NULL);
+	policy_done(&policy.p);
+	if (opened < 0 || cordon_session_execute(s, &e, &r, NULL) < 0)
+		return REFUSE(why, "E_PKG_NOT_FOUND", "it cannot be fetched");
+	const char *said = cordon_result_stdout(r, &len), *host = strstr(address, "://") + 3;
+	if (!str_eq(said, "ok\n"))
+		return str_eq(said, "missing\n")
+			       ? REFUSE(why, "E_PKG_NOT_FOUND", "the registry does not have it")
+			       : REFUSE(why, "E_PKG_HOST_DENIED",
+					"Host '%.*s' is not in the allowed hosts list",
+					(int)strcspn(host, "/"), host);
+	if (cordon_file_read(s, "/workspace/file", &bytes, &len, NULL) < 0)
+		return REFUSE(why, "E_PKG_NOT_FOUND", "it cannot be fetched");
+	if (len > max || buf_add(ret, bytes, len) < 0)
+		return REFUSE(why, "E_PKG_TOO_LARGE", "it has more than %zu bytes", max);
+	return 0;
+}
+
+static int load(const struct preparation *w, const char *name, size_t max, struct buf *ret,
+		struct refusal *why)
+{
+	cleanup_free char *path = str_printf("%s/%s", w->registry, name);
+
+	if (!path)
+		return REFUSE(why, "E_PKG_NOT_FOUND", "out of memory");
+	buf_init(ret, max);
+	if (is_address(w->registry))
+		return fetch(w, path, max, ret, why);
+	int r = file_load(path, max, ret, NULL);
+	if (r == -CORDON_LIMIT)
+		return REFUSE(why, "E_PKG_TOO_LARGE", "it has more than %zu bytes", max);
+	return r < 0 ? REFUSE(why, "E_PKG_NOT_FOUND", "the registry does not have it") : 0;
+}
+
+static const char *text_of(const json_t *entry, const char *key)
+{
+	const char *s = json_string_value(json_object_get(entry, key));
+
+	return s ? s : "";
+}
+
+static const json_t *find(const struct preparation *w, const char *name)
+{
+	size_t i;
+	json_t *one;
+
+	json_array_foreach(w->index, i, one)
+	{
+		if (str_eq(text_of(one, "name"), name))
+			return one;
+	}
+	return NULL;
+}
+
+static int make(struct preparation *w, const json_t *entry, struct refusal *why)
+{
+	cleanup_translation struct translation t = { 0 };
+	cleanup_buf struct buf bytes = { 0 };
+	cleanup_error struct cordon_error *e = NULL;
+	const char *file = text_of(entry, "file"), *sum = text_of(entry, "sha256");
+	char hash[ADDITION_HASH];
+
+	if (w->count >= w->policy->package_count)
+		return REFUSE(why, "E_PKG_LIMIT", "Maximum of %llu packages reached",
+			      (unsigned long long)w->policy->package_count);
+	if (!name_is_package(file))
+		return REFUSE(why, "E_PKG_INVALID_NAME", "its file has no plain name");
+	if (strlen(sum) != ADDITION_HASH - 1)
+		return REFUSE(why, "E_PKG_INTEGRITY", "the registry gives no SHA-256 of it");
+	if (load(w, file, w->policy->package_bytes, &bytes, why) < 0)
+		return -1;
+	addition_hash(buf_text(&bytes), bytes.len, hash);
+	if (!str_eq(hash, sum))
+		return REFUSE(why, "E_PKG_INTEGRITY",
+			      "it does not have the SHA-256 of the registry");
+	struct translator_job job = { buf_text(&bytes), bytes.len, TRANSLATE_MS };
+	cleanup_free char *path = str_printf("%s/bin/%s", w->dir, text_of(entry, "name"));
+	translation_init(&t);
+	if (!path || addition_make(&w->image, hash, &job, &t, &e) < 0 ||
+	    addition_save(path, 0555, t.object.data, t.object.len, &e) < 0)
+		return REFUSE(why, "E_PKG_INVALID", "%.250s",
+			      e ? cordon_error_message(e) : "out of memory");
+	w->count++;
+	return 0;
+}
+
+/* One line of the table; the registry's words must not make two. */
+static int add_line(struct preparation *w, const char *name, const json_t *entry,
+		    const struct refusal *why)
+{
+	cleanup_free char *line = str_printf(
+		"%.64s\t%.40s\t%s\t%.300s", name,
+		entry && *text_of(entry, "version") ? text_of(entry, "version") : "-",
+		why->code ? why->code : "ok", why->code ? why->why : text_of(entry, "summary"));
+	unsigned tabs = 0;
+
+	if (!line)
+		return -CORDON_NOMEM;
+	for (char *c = line; *c; c++)
+		if ((*c == '\t' && ++tabs > 3) || (*c != '\t' && (unsigned char)*c < ' ') ||
+		    *c == 0x7f)
+			*c = ' ';
+	return buf_printf(&w->table, "%s\n", line);
+}
+
+static int prepare_one(struct preparation *w, const char *name)
+{
+	struct refusal why = { 0 };
+	const json_t *entry = find(w, name);
+
+	if (!name_is_package(name) || strlen(name) > 32)
+		(void)REFUSE(&why, "E_PKG_INVALID_NAME", "invalid package name");
+	else if (!w->index)
+		why = w->no_index;
+	else if (!entry)
+		(void)REFUSE(&why, "E_PKG_NOT_FOUND", "the registry does not have it");
+	else
+		(void)make(w, entry, &why);
+	return add_line(w, name, entry, &why);
+}
+
+static int prepare_all(struct preparation *w)
+{
+	const struct policy_list *list = &w->policy->packages;
+	size_t i;
+	json_t *one;
+	int r = 0;
+
+	for (size_t k = 0; r == 0 && !list->all && k < list->names.count; k++)
+		r = prepare_one(w, list->names.items[k]);
+	if (!list->all)
+		return r;
+	json_array_foreach(w->index, i, one)
+	{
+		r = prepare_one(w, text_of(one, "name"));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Whether the same index, by the same image, is ready; the stamp is written last. */
+static bool is_ready(const struct preparation *w, const char *stamp)
+{
+	cleanup_buf struct buf was = { 0 };
+	cleanup_free char *path = str_printf("%s/stamp", w->dir);
+
+	buf_init(&was, STAMP_BYTES);
+	return path && file_load(path, STAMP_BYTES, &was, NULL) == 0 &&
+	       str_eq(buf_text(&was), stamp);
+}
+
+static int save(const struct preparation *w, const char *name, const char *text, size_t len,
+		struct cordon_error **reterr)
+{
+	cleanup_free char *path = str_printf("%s/%s", w->dir, name);
+
+	return path ? addition_save(path, 0644, text, len, reterr)
+		    : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+
+static void load_index(struct preparation *w, struct buf *ret_text)
+{
+	cleanup_json json_t *j = NULL;
+
+	if (load(w, "packages.json", INDEX_BYTES, ret_text, &w->no_index) < 0)
+		return;
+	if (json_parse(buf_text(ret_text), ret_text->len, INDEX_BYTES, &j, NULL) < 0)
+		(void)REFUSE(&w->no_index, "E_PKG_NOT_FOUND", "the registry's list cannot be read");
+	else
+		w->index = json_incref(json_object_get(j, "packages"));
+}
+
+int packages_prepare(const struct policy *p, struct cordon_error **reterr)
+{
+	struct preparation w = { .policy = p };
+	cleanup_buf struct buf index = { 0 };
+	char hash[ADDITION_HASH], stamp[STAMP_BYTES];
+	const char *named = getenv("CORDON_REGISTRY");
+
+	if (!podimage_packages(p, w.dir, sizeof(w.dir)) || addition_find_image(&w.image, NULL) < 0)
+		return 0; /* none, or the launch says what is missing */
+	w.registry = named && *named ? named : REGISTRY;
+	load_index(&w, &index);
+	addition_hash(buf_text(&index), index.len, hash);
+	snprintf(stamp, sizeof(stamp), "%s-%s", hash, w.image.abi);
+	int r = 0;
+	if (!w.index || !is_ready(&w, stamp)) {
+		buf_init(&w.table, TABLE_BYTES);
+		r = prepare_all(&w);
+		if (r < 0)
+			r = err_set(reterr, (enum cordon_code) - r, "the table of packages");
+		if (r == 0)
+			r = save(&w, "bin/.keep", "", 0, reterr);
+		if (r == 0)
+			r = save(&w, "table", buf_text(&w.table), w.table.len, reterr);
+		if (r == 0 && w.index)
+			r = save(&w, "stamp", stamp, strlen(stamp), reterr);
+		buf_done(&w.table);
+	}
+	json_decref(w.index);
+	return r;
+}
