@@ -103,10 +103,21 @@ static int report(const struct cli *c, struct cordon_result *r)
 	return cordon_result_exit_status(r);
 }
 
-/* Whatever needs the session itself; a plain run is one call. */
-static bool needs_session(const struct cli *c)
+/* Whether requests wait for a decision of the one who started this. */
+static bool asks(const struct cordon_policy *p)
 {
-	return cli_has(c, "project") || cli_has(c, "file") || cli_has(c, "out") ||
+	cleanup_free char *text = cordon_policy_json(p);
+	cleanup_json json_t *j = NULL;
+
+	return text && json_parse(text, strlen(text), 0, &j, NULL) == 0 &&
+	       json_is_true(json_object_get(json_object_get(j, "network"), "ask"));
+}
+
+/* Whatever needs the session itself; a plain run is one call. */
+static bool needs_session(const struct cli *c, const struct cordon_policy *policy)
+{
+	return ((cli_has(c, "policy") || cli_has(c, "set")) && asks(policy)) ||
+	       cli_has(c, "project") || cli_has(c, "file") || cli_has(c, "out") ||
 	       cli_has(c, "tools") || cli_has(c, "workspace") || cli_has(c, "validate");
 }
 
@@ -220,8 +231,8 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 		.discard_output = !json,
 		.args = (const char *const *)(argv + (cli_value(c, "eval") || argc == 0 ? 0 : 1)),
 	};
-	int r = needs_session(c) ? run_in_session(c, &session, &options, &result, &e)
-				 : cordon_run(&session, &options, &result, &e);
+	int r = needs_session(c, policy) ? run_in_session(c, &session, &options, &result, &e)
+					 : cordon_run(&session, &options, &result, &e);
 	if (r == 0 && cli_value(c, "out-dir"))
 		r = transfer_outputs(c, result, cli_value(c, "out-dir"), &e);
 	int status = r == 0 ? report(c, result) : fail(c, e);

@@ -251,7 +251,7 @@ static int add_env(struct strlist *env, const char *name, const char *value)
 	return strlist_add(env, entry);
 }
 
-int gateway_add_environment(const struct gateway *g, const char *bundle_path, struct strlist *env,
+int gateway_add_environment(const char *bundle_path, struct strlist *env,
 			    struct cordon_error **reterr)
 {
 	static const char *const proxies[] = { "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
@@ -268,7 +268,7 @@ int gateway_add_environment(const struct gateway *g, const char *bundle_path, st
 	if (r == 0)
 		r = add_env(env, "no_proxy", "localhost,127.0.0.1,::1");
 	for (size_t i = 0; i < sizeof(bundles) / sizeof(*bundles) && r == 0; i++)
-		if (g->authority && bundle_path)
+		if (bundle_path)
 			r = add_env(env, bundles[i], bundle_path);
 	return r < 0 ? err_set(reterr, CORDON_NOMEM, "out of memory") : 0;
 }

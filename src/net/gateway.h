@@ -56,9 +56,9 @@ void gateway_close_relay(struct gateway *g);
 
 /* The authority that the guest has to trust, PEM, or NULL when nothing is opened by the gateway. */
 const char *gateway_authority(const struct gateway *g);
-/* HTTP_PROXY and its kin, and, where there is an authority, the variables that make programs trust
- * bundle_path: a file with the system's authorities and this one. Existing entries are kept. */
-int gateway_add_environment(const struct gateway *g, const char *bundle_path, struct strlist *env,
+/* HTTP_PROXY and its kin, and the variables that make programs trust bundle_path: a file with the
+ * system's authorities, and this one where there is one; NULL: none. Existing entries are kept. */
+int gateway_add_environment(const char *bundle_path, struct strlist *env,
 			    struct cordon_error **reterr);
 
 /* Poll this for reading and call gateway_dispatch(): it reads what is there and calls back. Returns

@@ -18,7 +18,7 @@
 #define BUNDLE_PATH "/etc/ssl/certs/ca-certificates.crt"
 #define APPROVAL_PREFIX "net-"
 
-enum { BUNDLE_MAX = 16 << 20, APPROVAL_KEY = 32 };
+enum { BUNDLE_MAX = 16 << 20, APPROVAL_KEY = 32, DENIALS_MAX = 1000 };
 
 struct network {
 	struct cordon_session *session;
@@ -44,6 +44,29 @@ static json_t *denial_of(const json_t *event)
 	return d;
 }
 
+/* The same thing denied again is counted, not listed. */
+static void add_denial(json_t *list, const json_t *event)
+{
+	static const char *const keys[] = { "operation", "target", "rule" };
+	json_t *d;
+	size_t i;
+
+	json_array_foreach(list, i, d)
+	{
+		bool is_same = true;
+		for (size_t k = 0; k < sizeof(keys) / sizeof(*keys) && is_same; k++)
+			is_same = json_equal(json_object_get(d, keys[k]),
+					     json_object_get(event, keys[k]));
+		json_int_t count = json_integer_value(json_object_get(d, "count"));
+		if (is_same) {
+			json_object_set_new(d, "count", json_integer(count + 1));
+			return;
+		}
+	}
+	if (json_array_size(list) < DENIALS_MAX)
+		json_array_append_new(list, denial_of(event));
+}
+
 static void on_event(const json_t *event, void *arg)
 {
 	struct network *n = arg;
@@ -58,8 +81,8 @@ static void on_event(const json_t *event, void *arg)
 			audit_add_json(e, "request", text, strlen(text));
 		(void)audit_commit(e, NULL);
 	}
-	if (str_eq(name, "network.denied") && json_array_size(result_array(&n->denials)) < 1000)
-		json_array_append_new(n->denials, denial_of(event));
+	if (str_eq(name, "network.denied"))
+		add_denial(result_array(&n->denials), event);
 }
 
 static void on_ask(uint64_t id, const json_t *request, void *arg)
@@ -154,7 +177,7 @@ int network_fill(const struct gateway *g, const struct policy *p, struct launch 
 		 struct cordon_error **reterr)
 {
 	cleanup_strlist struct strlist env = { 0 };
-	int r = gateway_add_environment(g, BUNDLE_PATH, &env, reterr);
+	int r = gateway_add_environment(BUNDLE_PATH, &env, reterr);
 
 	if (r == 0)
 		r = add_authorities(g, l, reterr);

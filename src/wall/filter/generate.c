@@ -99,11 +99,12 @@ static void file_rules(scmp_filter_ctx c, uint32_t allow, uint32_t refuse)
 	add_if(c, refuse, "memfd_create", SCMP_A1(SCMP_CMP_MASKED_EQ, MFD_NOEXEC, 0));
 }
 
-/* Every family but the C library's own habit of asking for a name service daemon is explained. */
+/* Every family but the C library's own habits, of asking for a name service daemon and, before it
+ * resolves, for the machine's addresses, is explained. */
 static void refuse_sockets(scmp_filter_ctx c, bool net)
 {
 	for (uint64_t family = 0; family < 48; family++)
-		if (family == AF_UNIX)
+		if (family == AF_UNIX || (net && family == AF_NETLINK))
 			add_if(c, SCMP_ACT_ERRNO(EACCES), "socket", SCMP_A0(SCMP_CMP_EQ, family));
 		else if (!net || (family != AF_INET && family != AF_INET6))
 			add_if(c, SCMP_ACT_NOTIFY, "socket", SCMP_A0(SCMP_CMP_EQ, family));

@@ -92,7 +92,7 @@ TEST(environment)
 		test_fail(__FILE__, __LINE__, "%s", cordon_error_message(e));
 	ASSERT(str_starts(gateway_authority(g), "-----BEGIN CERTIFICATE-----"));
 	ASSERT_EQ(strlist_add(&env, "HTTP_PROXY=mine"), 0);
-	ASSERT_EQ(gateway_add_environment(g, "/etc/bundle.pem", &env, NULL), 0);
+	ASSERT_EQ(gateway_add_environment("/etc/bundle.pem", &env, NULL), 0);
 	ASSERT(strlist_has(&env, "HTTP_PROXY=mine"));
 	ASSERT(strlist_has(&env, "https_proxy=http://127.0.0.1:3128"));
 	ASSERT(strlist_has(&env, "SSL_CERT_FILE=/etc/bundle.pem"));
