@@ -38,7 +38,7 @@ static void on_approval(const struct cordon_approval *a, void *arg)
 
 int main(int argc, char **argv)
 {
-	struct desk desk = { .delay_ms = argc > 3 ? (unsigned)atoi(argv[3]) : 0 };
+	struct desk desk = { .delay_ms = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0 };
 	struct cordon_policy *policy = NULL;
 	struct cordon_error *e = NULL;
 	json_t *out = json_array();
