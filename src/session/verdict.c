@@ -284,9 +284,10 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 		return;
 	}
 	/* The keeper ends the whole sandbox, so nobody was left to tell of the guest's end. */
-	int signo = s->memory_kills > 0 ? SIGKILL : WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	bool out_of_memory = box_is_out_of_memory(e->box);
+	int signo = out_of_memory ? SIGKILL : WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	r->exit_code = signo ? 128 + signo : WEXITSTATUS(status);
-	if (e->counted.oom_kills > v->before.oom_kills || s->memory_kills > 0)
+	if (e->counted.oom_kills > v->before.oom_kills || out_of_memory)
 		(void)result_fail(r, "memory", "killed: the memory limit of %llu bytes was reached",
 				  (unsigned long long)p->memory_bytes);
 	else if (is_out_of_cpu(v, s, p, signo))

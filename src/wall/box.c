@@ -497,6 +497,19 @@ const struct status *box_status(const struct box *b)
 	return b->status;
 }
 
+/* The keeper of a forked session is its template's, and tells of it on that page. */
+bool box_is_out_of_memory(const struct box *b)
+{
+	const struct status *s = b->template ? b->template->status : b->status;
+
+	if (!b->template)
+		return s->memory_kills > 0;
+	for (int i = 0; i < STATUS_VICTIMS && b->status->init_pid > 0; i++)
+		if (s->memory_victims[i] == b->status->init_pid)
+			return true;
+	return false;
+}
+
 void box_filter_hash(const struct box *b, uint8_t ret[static 32])
 {
 	/* A forked session has its template's filter and the final one on top. */

@@ -61,6 +61,8 @@ pid_t box_pid(const struct box *b); /* pid 1 of the sandbox as the host sees it;
 /* The guest's process as the host sees it; 0: unknown or gone. */
 pid_t box_guest_pid(struct box *b);
 const struct status *box_status(const struct box *b);
+/* Whether the keeper, where no control group limits memory, ended it for that. */
+bool box_is_out_of_memory(const struct box *b);
 /* SHA-256 of the system call filters that its guest was sealed with. */
 void box_filter_hash(const struct box *b, uint8_t ret[static 32]);
 const struct cgroup *box_cgroup(const struct box *b);

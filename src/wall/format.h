@@ -126,7 +126,7 @@ enum stage {
 #undef X
 };
 
-enum { STATUS_DENIALS = 24, STATUS_TARGET = 120 };
+enum { STATUS_VICTIMS = 16, STATUS_DENIALS = 24, STATUS_TARGET = 120 };
 
 /* A system call that was refused and explained. */
 struct status_denial {
@@ -149,6 +149,9 @@ struct status {
 	uint64_t cpu_us, max_rss_kib; /* of what was reaped */
 	uint64_t memory_peak_kib;     /* seen by PLANF_WATCH_MEMORY */
 	uint32_t memory_kills;        /* made by it */
+	/* The last of them: pid 1 of the sandbox or of a template's session, as the keeper sees it.
+	 */
+	int32_t memory_victims[STATUS_VICTIMS];
 	/* Proof, read back after sealing. */
 	uint64_t namespaces[PLAN_NAMESPACES]; /* inode numbers: user pid mnt net ipc uts cgroup */
 	uint64_t cap_eff, cap_prm, cap_bnd;

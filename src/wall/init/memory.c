@@ -100,7 +100,8 @@ static int look_at_tree(struct job *j, pid_t root)
 	if (now > j->status->memory_peak_kib)
 		j->status->memory_peak_kib = now;
 	if (now > limit) {
-		j->status->memory_kills++;
+		/* Told first: whoever sees it die finds the reason. */
+		j->status->memory_victims[j->status->memory_kills++ % STATUS_VICTIMS] = root;
 		(void)kill(root, SIGKILL);
 	}
 	return now > limit / 4 ? SOON_MS : LATER_MS;
