@@ -25,6 +25,7 @@ struct draft {
 	size_t op_count;
 	struct plan_rule *rules;
 	size_t rule_count;
+	const struct blueprint_options *options;
 	bool failed;
 };
 
@@ -117,8 +118,13 @@ static void add_link(struct draft *d, const char *target, const char *path)
 
 static void add_bind(struct draft *d, const struct launch_bind *b)
 {
-	uint32_t flags = OPF_RECURSIVE;
+	uint32_t flags = OPF_RECURSIVE, made = 0;
 
+	for (uint32_t i = 0; b->flags & BIND_WRITABLE && i < d->options->made_count; i++)
+		if (str_eq(d->options->made[i], b->host)) {
+			flags |= OPF_MADE;
+			made = INIT_FD_MOUNT + i;
+		}
 	if (!(b->flags & BIND_WRITABLE) && !(b->flags & BIND_DEVICE))
 		flags |= OPF_RO;
 	if (b->flags & BIND_OPTIONAL)
@@ -128,6 +134,7 @@ static void add_bind(struct draft *d, const struct launch_bind *b)
 	add_op(d, (struct plan_op){ .kind = OP_BIND,
 				    .src = put_text(d, b->host),
 				    .dst = put_dst(d, b->guest),
+				    .mode = made,
 				    .flags = flags });
 }
 
@@ -426,7 +433,7 @@ static void header(struct draft *d, const struct blueprint_options *o)
 
 int blueprint_make(const struct blueprint_options *o, struct buf *ret, struct cordon_error **reterr)
 {
-	struct draft d = { .failed = false };
+	struct draft d = { .options = o };
 
 	buf_init(&d.blob, PLAN_MAX_BYTES);
 	(void)put(&d, &d.head, sizeof(d.head));

@@ -18,6 +18,9 @@ struct blueprint_options {
 	/* The rung without namespaces: the launch is in the host's paths (wall/shelter.h), and what
 	 * the guest may write is in this directory. NULL: there are namespaces. */
 	const char *private_dir;
+	/* Host paths whose mounts the host has made itself, in the order of INIT_FD_MOUNT. */
+	const char *made[PLAN_MOUNTS];
+	uint32_t made_count;
 	uint64_t tasks;      /* on that rung: how many the user has besides */
 	uint32_t layers_off; /* policy_layer bits that `doctor --prove` switches off */
 };

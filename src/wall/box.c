@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "wall/blueprint.h"
+#include "wall/idmap.h"
 #include "wall/init/kernel.h"
 #include "wall/shelter.h"
 #include "wall/slots.h"
@@ -167,6 +168,40 @@ static void fill_spawn(struct spawn *s, const struct box *b, const struct box_op
 	}
 }
 
+static void close_mounts(struct spawn *s)
+{
+	for (int i = INIT_FD_MOUNT; i < INIT_FD_MOUNT + PLAN_MOUNTS; i++)
+		close_fdp(&s->fds[i]);
+}
+
+/* What root lets a sandbox write is another user's: seen as the sandbox's own. */
+static int map_mounts(const struct box *b, struct blueprint_options *blueprint, struct spawn *s,
+		      struct cordon_error **reterr)
+{
+	const struct launch *l = blueprint->launch;
+
+	for (size_t i = 0; b->machine.is_root && i < l->bind_count; i++) {
+		const char *path = l->binds[i].host;
+		int fd = -1, r = 0;
+
+		if (!(l->binds[i].flags & BIND_WRITABLE))
+			continue;
+		if (blueprint->private_dir || blueprint->made_count == PLAN_MOUNTS)
+			return err_set(reterr, CORDON_UNSUPPORTED,
+				       "'%s' cannot be mounted writable: %s", path,
+				       blueprint->private_dir ? "there is no mount namespace"
+							      : "there are 8 such already");
+		r = idmap_open(path, b->uid, &fd, reterr);
+		if (r < 0)
+			return r;
+		if (fd < 0)
+			continue;
+		s->fds[INIT_FD_MOUNT + (int)blueprint->made_count] = fd;
+		blueprint->made[blueprint->made_count++] = path;
+	}
+	return 0;
+}
+
 static int launch_init(struct box *b, const struct box_options *o, struct cordon_error **reterr)
 {
 	static const char *const argv[] = { "cordon-init", NULL };
@@ -179,7 +214,7 @@ static int launch_init(struct box *b, const struct box_options *o, struct cordon
 	cleanup_close int plan = -1, status = -1, program = -1, inner = -1;
 	cleanup_buf struct buf bytes = { 0 };
 	struct spawn s = { .argv = argv };
-	int pair[2];
+	int pair[2] = { -1, -1 };
 
 	int r = 0;
 	if (!b->machine.has_userns) {
@@ -188,6 +223,9 @@ static int launch_init(struct box *b, const struct box_options *o, struct cordon
 		blueprint.private_dir = b->private_dir;
 		blueprint.tasks = shelter_count_tasks(b->uid);
 	}
+	fill_spawn(&s, b, o);
+	if (r == 0)
+		r = map_mounts(b, &blueprint, &s, reterr);
 	if (r == 0)
 		r = make_status(b, &status, reterr);
 	if (r == 0)
@@ -196,19 +234,22 @@ static int launch_init(struct box *b, const struct box_options *o, struct cordon
 		r = blueprint_make(&blueprint, &bytes, reterr);
 	if (r == 0)
 		r = file_from_bytes("cordon-plan", bytes.data, bytes.len, &plan, reterr);
-	if (r < 0)
+	if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		r = err_errno(reterr, errno, "make the control socket");
+	if (r < 0) {
+		close_mounts(&s);
 		return r;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-		return err_errno(reterr, errno, "make the control socket");
+	}
 	b->control = pair[0];
 	inner = pair[1];
-	fill_spawn(&s, b, o);
 	s.program_fd = program;
 	s.fds[INIT_FD_CONTROL] = inner;
 	s.fds[INIT_FD_PLAN] = plan;
 	s.fds[INIT_FD_STATUS] = status;
 	s.fds[INIT_FD_SELF] = program;
-	return spawn_start(&s, &b->keeper, &b->pidfd, reterr);
+	r = spawn_start(&s, &b->keeper, &b->pidfd, reterr);
+	close_mounts(&s);
+	return r;
 }
 
 int box_start(const struct box_options *o, struct box **ret, struct cordon_error **reterr)

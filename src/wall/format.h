@@ -17,9 +17,10 @@ enum {
 	INIT_FD_CGROUP = 8,  /* PLAN_CGROUPS slots: `tasks` files (v1) */
 	INIT_FD_PARENT = 11, /* PLAN_CGROUPS slots: the directories that hold our cgroups */
 	INIT_FD_RELAY = 14,  /* where the gateway's listening sockets go */
-	INIT_FD_END = 15,
+	INIT_FD_MOUNT = 15,  /* PLAN_MOUNTS slots: mounts that the host has made */
+	INIT_FD_END = 23,
 };
-enum { PLAN_CGROUPS = 3, PLAN_RLIMITS = 12, PLAN_NAMESPACES = 7 };
+enum { PLAN_CGROUPS = 3, PLAN_MOUNTS = 8, PLAN_RLIMITS = 12, PLAN_NAMESPACES = 7 };
 
 /* One step of building the root. Strings are offsets into the plan. Paths are relative to the new
  * root (destinations) or absolute on the host (sources). */
@@ -38,6 +39,7 @@ enum {
 	OPF_OPTIONAL = 1 << 2, /* a missing source is no failure */
 	OPF_DEV = 1 << 3,      /* a device file: the mount must allow it */
 	OPF_RECURSIVE = 1 << 4,
+	OPF_MADE = 1 << 5, /* OP_BIND: the source is the mount at descriptor `mode` */
 };
 struct plan_op {
 	uint32_t kind, flags, mode, dst, src, size;

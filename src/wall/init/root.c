@@ -84,6 +84,22 @@ static int source_path(const char *src, char *ret, size_t size)
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
+/* A mount of the host's making: it maps ids, which is not ours to do. */
+static int move_made(const struct plan_op *op, const char *dst)
+{
+	int fd = (int)op->mode;
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return -errno;
+	int r = make_place(dst, S_ISDIR(st.st_mode));
+	if (r == 0 &&
+	    syscall(429 /* move_mount */, fd, "", AT_FDCWD, dst, 4 /* F_EMPTY_PATH */) != 0)
+		r = -errno;
+	close(fd);
+	return r < 0 ? r : restrict_mount(dst, op->flags);
+}
+
 static int apply_bind(const struct job *j, const struct plan_op *op)
 {
 	const char *dst = plan_text(j, op->dst);
@@ -94,6 +110,8 @@ static int apply_bind(const struct job *j, const struct plan_op *op)
 	if (r < 0)
 		return r;
 
+	if (op->flags & OPF_MADE)
+		return move_made(op, dst);
 	if (stat(src, &st) != 0)
 		return op->flags & OPF_OPTIONAL ? 0 : -errno;
 	r = make_place(dst, S_ISDIR(st.st_mode));

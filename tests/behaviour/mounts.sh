@@ -1,0 +1,61 @@
+#!/bin/bash
+# Live mounts that the code may write: the files of the directory's owner are the sandbox's own, nobody else's are.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+: "${CORDON:=$here/../../build/cordon}"
+count=0 failed=0
+
+check() { # name status pattern output
+	count=$((count + 1))
+	if [ "$2" = 0 ] && printf '%s' "$4" | grep -q "$3"; then
+		echo "ok $count - $1"
+	else
+		echo "not ok $count - $1"
+		printf '%s\n' "$4" | sed 's/^/# /'
+		failed=$((failed + 1))
+	fi
+}
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+chmod 755 "$dir"
+mkdir "$dir/work"
+echo old >"$dir/work/file"
+chmod 600 "$dir/work/file"
+
+run() {
+	"$CORDON" run --set "mounts=$dir/work:/mnt/work:rw" "$@" 2>&1
+}
+
+write="f = open('/mnt/work/file', 'a'); f.write('new'); f.close(); open('/mnt/work/made', 'w').close(); import os; os.stat('/mnt/work/file').st_uid"
+if [ "$(id -u)" = 0 ]; then
+	out=$(run -e "$write")
+	check "what belongs to root is not given to code" $(($? == 0)) "belongs to root" "$out"
+	check "and nothing was written" 0 '^old$' "$(cat "$dir/work/file")"
+	chmod 1777 "$dir/work"
+	out=$(run -e "open('/mnt/work/anybody', 'w').close()")
+	check "a directory of root's that anybody may write in is written in" $? . "ran $out"
+	check "as the sandbox" 0 '^64210$' "$(stat -c %u "$dir/work/anybody")"
+	chmod 755 "$dir/work"
+	chown -R 4242:4343 "$dir/work"
+	echo other >"$dir/work/other"
+	chown 4244 "$dir/work/other"
+	chmod 600 "$dir/work/other"
+	out=$(run -e "$write")
+	check "another user's directory is written" $? '^1000$' "$out"
+	check "what was made belongs to that user" 0 '^4242 4343$' "$(stat -c '%u %g' "$dir/work/made")"
+	check "what was there still does" 0 '^4242$' "$(stat -c %u "$dir/work/file")"
+	out=$(run -e "open('/mnt/work/other').read()")
+	check "a third user's file is not readable" $(($? == 0)) "Permission denied" "$out"
+	out=$(run -g sh -e 'echo "#!/bin/sh" > /mnt/work/p; chmod 4755 /mnt/work/p; /mnt/work/p')
+	check "nothing there may be executed" $(($? == 0)) "Permission denied" "$out"
+	chown -R 64210 "$dir/work"
+	out=$(run -e "$write")
+	check "the sandbox's own directory needs no map" $? '^1000$' "$out"
+else
+	out=$(run -e "$write")
+	check "the own directory is written" $? '^1000$' "$out"
+	check "what was made is one's own" 0 "^$(id -u)\$" "$(stat -c %u "$dir/work/made")"
+fi
+echo "1..$count"
+[ $failed = 0 ]
