@@ -6,7 +6,7 @@ CI ?=
 NICE ?= nice
 
 .DEFAULT_GOAL := all
-.PHONY: all run test asan lint format fuzz bench man install pod clean help setup-core setup-test setup-lint
+.PHONY: all run test asan lint format fuzz bench man install pod pod-tests clean help setup-core setup-test setup-lint
 
 all: setup-core ## build the library and the program
 	@tools/configure $(BUILD) $(if $(CI),-Dwerror=true)
@@ -15,7 +15,7 @@ all: setup-core ## build the library and the program
 run: all ## run a first program in the sandbox, or FILE=x.py
 	@$(BUILD)/cordon run $(if $(FILE),$(FILE),examples/first.py)
 
-test: setup-test all $(if $(CI),setup-lint asan) ## set up, build, run all tests (CI=1: also sanitizers and lint)
+test: setup-test all pod-tests $(if $(CI),setup-lint asan) ## set up, build, run all tests (CI=1: also sanitizers and lint)
 	@tools/test $(if $(CI),--asan build-asan --lint) $(BUILD)
 
 asan: setup-core ## build with AddressSanitizer and UBSan into build-asan
@@ -40,8 +40,11 @@ man: all ## the man pages into $(BUILD)/man
 install: all ## into DESTDIR, prefix as set up
 	@meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
-pod: all ## build the image of WebAssembly programs
-	@tools/pod
+pod: ## build the image of WebAssembly programs
+	@$(NICE) tools/pod --out $(abspath $(BUILD))/pod
+
+pod-tests: all
+	@$(NICE) tools/pod --tests --out $(abspath $(BUILD))/pod
 
 clean: ## remove the build folders
 	@rm -rf build build-asan build-fuzz build-lint
