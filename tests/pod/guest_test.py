@@ -261,6 +261,7 @@ def network():
     fetch = "python3 -c 'import urllib.request as u, sys; print(u.urlopen(sys.argv[1], timeout=5).read().decode())' "
     url = "http://127.0.0.1:%d" % port
     gives(s, fetch + url + "/x", "hello /x\n", what="NET-13: urllib through the gateway")
+    gives(s, "curl -s %s/y; wget -qO- %s/z" % (url, url), "hello /yhello /z", what="NET-13: curl and wget through the gateway")
     r = gives(s, fetch + "http://b.test/", "", 1, "exception", "403", what="NET-13: another host")
     check("NET-02: is told", [(d.operation, d.target) for d in r.denials if d.layer == "gateway"] != [], r.denials)
     gives(s, "python3 -c 'import urllib.request as u, sys; print(u.urlopen(sys.argv[1], data=b\"abc\").read())' " + url,
