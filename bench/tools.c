@@ -1,7 +1,7 @@
 /* bench/tools.c - what a tool call costs: a plain ping-pong over a socketpair, the same through
  * wire and desk, the same with an audit log, and from live sessions of Python, R and sh. Medians,
- * all in one run, because the machine is shared. Of sh the start of the helper's process is taken
- * off: the same program is started as often without anybody to call. */
+ * all in one run, because the machine is shared. Of sh it is what its helper does, without the
+ * start of the helper's process. */
 #include <cordon/cordon.h>
 
 #include <poll.h>
@@ -200,21 +200,25 @@ static const char in_r[] =
 	"for (i in 1:5000) { t <- as.numeric(Sys.time()); add(1, 2); ts[i] <- "
 	"as.numeric(Sys.time()) - t }\n"
 	"cat(sprintf('%7.1f us median, %7.1f us best, R\\n', median(ts) * 1e6, min(ts) * 1e6))";
-/* Blocks of 20, in turns, so that both meet the same neighbours. */
+/* What a helper does once it runs, over and over in one process: the start is not the call's. */
 static const char in_sh[] =
-	"calls=() starts=()\n"
-	"for r in {1..25}; do\n"
-	" t=${EPOCHREALTIME/./}; for i in {1..20}; do add 1 2 >/dev/null; done; "
-	"calls+=($((${EPOCHREALTIME/./} - t)))\n"
-	" t=${EPOCHREALTIME/./}; for i in {1..20}; do CORDON_TOOLS_FD= add 1 2 2>/dev/null; done; "
-	"starts+=($((${EPOCHREALTIME/./} - t)))\n"
-	"done\n"
-	"nth() { local n=$1; shift; printf '%s\\n' \"$@\" | sort -n | sed -n ${n}p; }\n"
-	"a=$(nth 13 \"${calls[@]}\") b=$(nth 13 \"${starts[@]}\")\n"
-	"c=$(nth 1 \"${calls[@]}\") d=$(nth 1 \"${starts[@]}\")\n"
-	"printf '%5d.%d us median, %5d.%d us best, sh (and %d us for the start of its process)\\n' "
-	"$(((a - b) / 20)) $(((a - b) % 20 / 2)) $(((c - d) / 20)) $(((c - d) % 20 / 2)) $((b / "
-	"20))";
+	"exec python3 - <<'E'\n"
+	"import array, os, socket, time\n"
+	"agent = socket.socket(fileno=os.dup(int(os.environ['CORDON_TOOLS_FD'])))\n"
+	"def call():\n"
+	" a, b = socket.socketpair()\n"
+	" agent.sendmsg([b'8\\nadd\\x001\\x002\\x00'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, "
+	"array.array('i', [b.fileno()]))])\n"
+	" b.close()\n"
+	" data = a.recv(100)\n"
+	" while a.recv(100): pass\n"
+	" a.close()\n"
+	" assert data == b'R0 2 0\\n3\\n', data\n"
+	"ts = []\n"
+	"for i in range(2000):\n t = time.perf_counter(); call(); "
+	"ts.append(time.perf_counter() - t)\n"
+	"print(f'{sorted(ts)[1000]*1e6:7.1f} us median, {min(ts)*1e6:7.1f} us best, sh')\n"
+	"E";
 
 int main(void)
 {

@@ -11,14 +11,18 @@
 #include "helper.h"
 #include "tools.h"
 
-static int connect_agent(int agent)
+/* The call goes along with the socket where it is small: one message, one awakening. */
+#define ALONG_BYTES 16384
+
+static int connect_agent(int agent, const struct bytes *call)
 {
 	int pair[2];
 	if (agent < 3 || fcntl(agent, F_GETFD) < 0 ||
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -1;
 	char byte = 'T', control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec iov = { &byte, 1 };
+	bool along = call->len > 1 && call->len <= ALONG_BYTES;
+	struct iovec iov = { along ? call->data : &byte, along ? call->len : 1 };
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
 			    .msg_control = control,
@@ -30,10 +34,12 @@ static int connect_agent(int agent)
 	memcpy(CMSG_DATA(c), &pair[1], sizeof(int));
 	ssize_t n = sendmsg(agent, &m, 0);
 	close(pair[1]);
-	if (n != 1) {
+	if (n != (ssize_t)iov.iov_len) {
 		close(pair[0]);
 		return -1;
 	}
+	if (!along)
+		bytes_write(pair[0], call->data, call->len);
 	return pair[0];
 }
 
@@ -90,14 +96,13 @@ static int show_reply(struct bytes *b, int fd)
 int helper_run(int agent, const char *name, int argc, char **argv)
 {
 	struct bytes words = { 0 }, head = { 0 }, in = { 0 };
-	int fd = connect_agent(agent), status = -1;
+	bytes_add(&words, name, strlen(name) + 1);
+	for (int i = 0; i < argc; i++)
+		bytes_add(&words, argv[i], strlen(argv[i]) + 1);
+	bytes_format(&head, "%zu\n", words.len);
+	bytes_add(&head, words.data, words.len);
+	int fd = connect_agent(agent, &head), status = -1;
 	if (fd >= 0) {
-		bytes_add(&words, name, strlen(name) + 1);
-		for (int i = 0; i < argc; i++)
-			bytes_add(&words, argv[i], strlen(argv[i]) + 1);
-		bytes_format(&head, "%zu\n", words.len);
-		bytes_add(&head, words.data, words.len);
-		bytes_write(fd, head.data, head.len);
 		/* One line first: "I" asks for stdin, else the reply begins. */
 		while (in.len < 2 && bytes_read(&in, fd) > 0)
 			;

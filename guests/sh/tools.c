@@ -92,12 +92,12 @@ static void drop(struct tools_call *c)
 static void reply(struct tools_call *c, int status, const struct bytes *out,
 		  const struct bytes *err)
 {
-	struct bytes head = { 0 };
-	bytes_format(&head, "R%d %zu %zu\n", status, out->len, err->len);
-	if (bytes_write(c->fd, head.data, head.len) == 0 &&
-	    bytes_write(c->fd, out->data, out->len) == 0)
-		bytes_write(c->fd, err->data, err->len);
-	bytes_done(&head);
+	struct bytes all = { 0 }; /* in one piece, so that the helper is woken once */
+	bytes_format(&all, "R%d %zu %zu\n", status, out->len, err->len);
+	bytes_add(&all, out->data, out->len);
+	bytes_add(&all, err->data, err->len);
+	bytes_write(c->fd, all.data, all.len);
+	bytes_done(&all);
 	drop(c);
 }
 
@@ -109,16 +109,20 @@ static void fail(struct tools_call *c, const char *name, const char *why)
 	bytes_done(&err);
 }
 
-/* A helper sends one end of a socket of its own, with one byte. */
+static void take_call(struct tools *t, struct tools_call *c);
+
+/* A helper sends one end of a socket of its own, with its call or, when that is large, one byte. */
 static void accept_helper(struct tools *t)
 {
-	char byte, control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { &byte, 1 };
+	static char data[16384];
+	char control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = { data, sizeof(data) };
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
 			    .msg_control = control,
 			    .msg_controllen = sizeof(control) };
-	if (recvmsg(t->listen_fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
+	ssize_t n = recvmsg(t->listen_fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0)
 		return;
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
@@ -129,6 +133,10 @@ static void accept_helper(struct tools *t)
 	for (size_t i = 0; i < TOOLS_CALLS; i++) {
 		if (t->calls[i].fd < 0) {
 			t->calls[i] = (struct tools_call){ .fd = fd };
+			if (n > 1) {
+				bytes_add(&t->calls[i].in, data, (size_t)n);
+				take_call(t, &t->calls[i]);
+			}
 			return;
 		}
 	}
@@ -231,6 +239,19 @@ static void first_part(struct tools *t, struct tools_call *c)
 	free(copy);
 }
 
+/* "LENGTH\n", then that many bytes of words; perhaps not all of it yet. */
+static void take_call(struct tools *t, struct tools_call *c)
+{
+	char *nl = c->in.len ? memchr(c->in.data, '\n', c->in.len) : NULL;
+	size_t want = nl ? strtoul(c->in.data, NULL, 10) : 0;
+	size_t head = nl ? (size_t)(nl - c->in.data) + 1 : 0;
+	if (nl && c->in.len - head >= want) {
+		bytes_drop(&c->in, head);
+		c->args_len = want;
+		first_part(t, c);
+	}
+}
+
 static void read_helper(struct tools *t, struct tools_call *c)
 {
 	long n = bytes_read(&c->in, c->fd);
@@ -239,17 +260,9 @@ static void read_helper(struct tools *t, struct tools_call *c)
 		return;
 	}
 	if (!c->asked) {
-		/* "LENGTH\n", then that many bytes of words */
-		char *nl = c->in.len ? memchr(c->in.data, '\n', c->in.len) : NULL;
-		size_t want = nl ? strtoul(c->in.data, NULL, 10) : 0;
-		size_t head = nl ? (size_t)(nl - c->in.data) + 1 : 0;
-		if (nl && c->in.len - head >= want) {
-			bytes_drop(&c->in, head);
-			c->args_len = want;
-			first_part(t, c);
-		} else if (n == 0) {
+		take_call(t, c);
+		if (n == 0 && c->fd >= 0 && !c->asked && !c->waiting)
 			drop(c);
-		}
 		return;
 	}
 	if (n > 0)

@@ -113,6 +113,22 @@ JSON
 	check "verbose: lines of JSON" test "$(grep -c '^{"timestamp":".*"session_id":"sess_.*}$' "$dir/err")" = 6
 	check "verbose is no record" fails_with_2 "audit_required" watched -v --set audit_required=true
 fi
+if needs "a wall that can start Python" "$CORDON" run -e 1; then
+	# Killed at any moment, a program leaves a log that is whole up to its last line, and the next one goes on.
+	cat >"$dir/ping.json" <<'JSON'
+[{"name": "ping", "command": ["true"]}]
+JSON
+	bad=0
+	for pause in 0.05 0.1 0.15 0.2 0.25 0.3 0.35 0.4 0.5 0.6; do
+		"$CORDON" run --audit "$dir/killed" --tools "$dir/ping.json" -e 'while True: ping()' </dev/null >/dev/null 2>&1 &
+		sleep "$pause"
+		kill -9 $!
+		wait $! 2>/dev/null
+		[ ! -e "$dir/killed" ] || audit verify "$dir/killed" >"$dir/verdict" || { bad=1; cat "$dir/verdict"; }
+	done
+	check "killed at any moment, the log verifies" test $bad = 0
+	check "and it is no empty one" says '"event":"tool_result"' cat "$dir/killed"
+fi
 full() { # option...: a disk of one page, in a mount namespace of its own
 	# shellcheck disable=SC2016
 	unshare -m sh -c 'mount -t tmpfs -o size=4k tmpfs "$1" || exit 77; shift; "$@"; status=$?; cat "$dir/full/log" >"$dir/full.log"; exit $status' \

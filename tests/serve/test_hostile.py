@@ -1,0 +1,76 @@
+# test_hostile.py - code that speaks the wire by hand, in living sessions: no handler is reached wrongly, the server
+# does not grow, the session goes on (or is replaced and goes on).
+import time
+
+from driver import Client
+
+TOOL = {"name": "add", "args": {"a": "number", "b": "number"}, "max_calls": 50}
+# The execution's id is the runtime's own knowledge; code that tries finds it.
+SAY = """
+import cordon, json, os
+ID = cordon.call.__closure__[0].cell_contents.ident
+def say(text):
+    data = text.encode() if isinstance(text, str) else text
+    while data: data = data[os.write(3, data):]
+def call(n, tool="add", args={"a": 1, "b": 2}, **more):
+    say(json.dumps(dict({"type": "tool_call", "id": ID, "call": n, "tool": tool, "args": args}, **more), separators=(",", ":")) + "\\n")
+"""
+# What is sent (ID is the execution's), and how often a handler may have run for it.
+ATTACKS = {
+    "wrong types of arguments": ("call(900, args={'a': 'x', 'b': 1})", 0),
+    "an extra argument": ("call(901, args={'a': 1, 'b': 1, 'evil': 1})", 0),
+    "a missing argument": ("call(902, args={'a': 1})", 0),
+    "a tag that lies": ("call(903, args={'a': {'$': 'float', 'v': [1]}, 'b': 1})", 0),
+    "arguments that are a list": ("call(904, args=[1, 2])", 0),
+    "another tool": ("call(905, tool='../../bin/sh')", 0),
+    "a tool that is a number": ("call(906, tool=7)", 0),
+    "another execution's id": ("say('{\"type\":\"tool_call\",\"id\":%d,\"call\":1,\"tool\":\"add\",\"args\":{\"a\":1,\"b\":2}}\\n' % (ID + 1))", 0),
+    "a replay": ("for i in range(20): call(907)", 1),
+    "extra fields": ("call(908, session='sess_x', approved=True, value=5)", 1),
+    "answers to nobody": ("for i in range(20): say('{\"type\":\"tool_result\",\"id\":%d,\"call\":1,\"value\":9}\\n' % ID)", 0),
+    "a welcome of its own": ("say('{\"type\":\"welcome\",\"version\":1}\\n')", 0),
+    "a second hello": ("say('{\"type\":\"hello\",\"version\":1,\"token\":\"x\"}\\n')", 0),
+    "half a message": ("say('{\"type\":\"tool_call\",\"id\"'); os._exit(0)", 0),
+    "no JSON": ("say('hello\\n')", 0),
+    "no UTF-8": ("say(b'{\"type\":\"\\xff\"}\\n')", 0),
+    "deep nesting": ("say('{\"type\":\"tool_call\",\"id\":%d,\"call\":909,\"tool\":\"add\",\"args\":{\"a\":' % ID + '[' * 5000 + ']' * 5000 + '}}\\n')", 0),
+    "a key twice": ("say('{\"type\":\"tool_call\",\"type\":\"result\",\"id\":%d}\\n' % ID)", 0),
+    "a hundred thousand junk messages": ("for i in range(100000): say('{\"type\":\"junk\"}\\n')", 0),
+    "a gigabyte without an end": ("say('{\"type\":\"tool_call\",\"x\":\"')\nfor i in range(16384): say('x' * 65536)", 0),
+    "a gigabyte of nothing": ("for i in range(16384): say(' ' * 65536)", 0),
+    "closing early": ("os.close(3)", 0),
+    "closing after a question": ("call(910); os.close(3)", 1),
+    "more calls than it may make": ("for i in range(1000, 1500): call(i)", 50),
+    "never listening": ("for i in range(2000, 22000): call(i, tool='nope')", 0),
+}
+
+
+def memory_kib(pid):
+    with open("/proc/%d/status" % pid) as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
+
+
+def test_a_guest_that_speaks_the_wire_by_hand():
+    ran = []
+    with Client() as c:
+        c.tools["add"] = lambda a, b: ran.append((a, b)) or a + b
+        s = c.open(guest="python", tools=[TOOL])
+        assert c.execute(s, "add(2, 3)")["result"] == 5
+        del ran[:]
+        c.execute(s, SAY + "call(899)")  # by hand, and good: it does get through
+        end = time.monotonic() + 10
+        while not ran and time.monotonic() < end:
+            time.sleep(0.01)
+        assert ran == [(1, 2)], ran
+        before = memory_kib(c.process.pid)
+        for name, (code, most) in ATTACKS.items():
+            del ran[:]
+            r = c.execute(s, SAY + code, timeout_ms=2000 if name == "never listening" else 25000)
+            assert r["success"] or r["error_kind"] in ("protocol", "crashed", "exception", "tool", "timeout"), (name, r)
+            assert len(ran) <= most, (name, ran)
+            assert all(call == (1, 2) for call in ran), (name, ran)
+            after = c.execute(s, "add(20, 22)")
+            assert after["result"] == 42, (name, after)
+        grown = memory_kib(c.process.pid) - before
+        assert grown < 96 * 1024, grown
+
