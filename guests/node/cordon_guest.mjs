@@ -10,6 +10,7 @@
 import fs from 'node:fs';
 import inspector from 'node:inspector';
 import { createRequire, isBuiltin } from 'node:module';
+import net from 'node:net';
 import path from 'node:path';
 import { pathToFileURL, fileURLToPath } from 'node:url';
 import vm from 'node:vm';
@@ -217,7 +218,23 @@ function movedField() {
   return `,"cwd":${quote(now)}`;
 }
 
+/** This execution's own stdin: waits until the host has opened its end. */
+async function takeStdin(file) {
+  const old = process.stdin;
+  if (!old.closed) await new Promise((resolve) => old.once('close', resolve).destroy());
+  try {
+    fs.closeSync(0);
+  } catch { /* the code closed the last */ }
+  if (fs.openSync(file) !== 0) throw new Error('descriptor 0 is not free'); // the lowest that is free
+  let stream;
+  Object.defineProperty(process, 'stdin', { configurable: true, enumerable: true,
+    get: () => stream ??= fs.fstatSync(0).isFIFO() ?
+      new net.Socket({ fd: 0, readable: true, writable: false, manualStart: true }) :
+      new fs.ReadStream(null, { fd: 0, autoClose: false }) });
+}
+
 async function run(m) {
+  if (m.stdin) await takeStdin(m.stdin);
   changeEnv(m.env);
   if (typeof m.directory === 'string') goTo(m.directory);
   const context = Object.entries(m.context ?? {});

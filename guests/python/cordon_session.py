@@ -124,6 +124,8 @@ class Session:
             try:
                 wire.pending, wire.active = False, True
                 signal(SIGINT, wire.on_sigint)
+                if "stdin" in m:
+                    self._take_stdin(m["stdin"])
                 self._mend_streams()
                 wire.armed = True
                 result = self.evaluate(m)
@@ -461,6 +463,14 @@ class Session:
                 s.flush()
             except BaseException:
                 pass
+
+    def _take_stdin(self, path):
+        """This execution's own. Waits until the host has opened its end."""
+        fd = os.open(path, os.O_RDONLY)
+        if fd != 0:  # as it is where the code closed the last
+            os.dup2(fd, 0)
+            os.close(fd)
+        sys.stdin = sys.__stdin__ = open(0, "r", encoding="utf-8", errors="replace", closefd=False)
 
     def _mend_streams(self):
         """exit() closes stdin, and code may close the rest: the next execution has them again."""

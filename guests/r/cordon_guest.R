@@ -136,7 +136,7 @@ validate <- function() {
 dll <- dyn.load(library_path("CORDON_R_LIB", "cordon_r.so"))
 for (routine in c("wire_token", "wire_send", "wire_next", "wire_call", "wire_encode", "wire_output",
 	"wire_flush", "wire_quote", "wire_text", "wire_context", "wire_random", "wire_address", "wire_interrupts", "wire_idle",
-	"wire_mute", "fork_serve"))
+	"wire_mute", "wire_stdin", "fork_serve"))
 	assign(routine, getNativeSymbolInfo(routine, dll))
 
 if ("--validate" %in% commandArgs(TRUE)) {
@@ -449,6 +449,7 @@ evaluate <- function(m) {
 	at <<- 0L
 	warned <<- character()
 	if (!is.null(m$env)) change_env(m$env)
+	if (!is.null(m$stdin)) .Call(wire_stdin, m$stdin)
 	if (is.character(m$directory)) {
 		try(setwd(m$directory), silent = TRUE) # where it is not there any more: stay
 		known_wd <<- where()

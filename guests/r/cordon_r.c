@@ -15,7 +15,7 @@ static const R_CallMethodDef routines[] = {
 	ROUTINE(wire_flush, 0),      ROUTINE(wire_context, 0), ROUTINE(wire_random, 0),
 	ROUTINE(wire_quote, 1),      ROUTINE(wire_text, 1),    ROUTINE(wire_address, 2),
 	ROUTINE(wire_interrupts, 1), ROUTINE(wire_idle, 1),    ROUTINE(fork_serve, 3),
-	ROUTINE(wire_mute, 1),       { NULL, NULL, 0 },
+	ROUTINE(wire_mute, 1),       ROUTINE(wire_stdin, 1),   { NULL, NULL, 0 },
 };
 
 __attribute__((visibility("default"))) void R_init_cordon_r(DllInfo *dll);

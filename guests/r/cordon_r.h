@@ -41,6 +41,7 @@ SEXP wire_call(SEXP name, SEXP args, SEXP state); /* a tool: list(value) or list
 SEXP wire_encode(SEXP v, SEXP text, SEXP limit);  /* JSON; or a list(why) */
 SEXP wire_output(SEXP id, SEXP mime, SEXP data, SEXP name, SEXP limit);
 SEXP wire_mute(SEXP on); /* what would be sent goes nowhere */
+SEXP wire_stdin(SEXP path);
 SEXP wire_flush(void);
 SEXP wire_interrupts(SEXP allowed); /* whether SIGINT may stop R code now; forgets an old one */
 SEXP wire_address(SEXP name, SEXP env);

@@ -1,5 +1,6 @@
 /* guests/r/wire.c - descriptor 3: lines in and out, and the round trip of a tool call. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -59,6 +60,24 @@ SEXP wire_send(SEXP text)
 SEXP wire_mute(SEXP on)
 {
 	is_muted = Rf_asLogical(on) == TRUE;
+	return R_NilValue;
+}
+
+/* This execution's own stdin: waits until the host has opened its end. */
+SEXP wire_stdin(SEXP path)
+{
+	int fd;
+	do
+		fd = open(CHAR(STRING_ELT(path, 0)), O_RDONLY | O_CLOEXEC);
+	while (fd < 0 && errno == EINTR);
+	if (fd < 0)
+		Rf_error("cannot open stdin: %s", strerror(errno));
+	if (fd != 0) { /* as it is where the code closed the last */
+		dup2(fd, 0);
+		close(fd);
+	}
+	fcntl(0, F_SETFD, 0);
+	clearerr(stdin);
 	return R_NilValue;
 }
 
@@ -196,7 +215,7 @@ SEXP wire_context(void)
 static SEXP message(struct json m)
 {
 	struct json id = json_get(m, "id"), code = json_get(m, "code");
-	SEXP out = PROTECT(Rf_allocVector(VECSXP, 8)), names = PROTECT(Rf_allocVector(STRSXP, 8));
+	SEXP out = PROTECT(Rf_allocVector(VECSXP, 9)), names = PROTECT(Rf_allocVector(STRSXP, 9));
 	put(out, names, 0, "type", decode_value(json_get(m, "type")));
 	put(out, names, 1, "id",
 	    Rf_ScalarString(
@@ -207,6 +226,7 @@ static SEXP message(struct json m)
 	put(out, names, 5, "options", decode_value(json_get(m, "guest_options")));
 	put(out, names, 6, "validate", Rf_ScalarLogical(json_kind(json_get(m, "validate")) == 't'));
 	put(out, names, 7, "directory", decode_value(json_get(m, "directory")));
+	put(out, names, 8, "stdin", decode_value(json_get(m, "stdin")));
 	Rf_setAttrib(out, R_NamesSymbol, names);
 	UNPROTECT(2);
 	return out;

@@ -232,6 +232,12 @@ static bool prelude(struct json m, struct bytes *ret)
 	}
 	if (json_kind(json_get(m, "args")) == '[')
 		positional(json_get(m, "args"), ret);
+	/* Waits until the host has opened its end; `builtin exec` would not keep it. */
+	if (json_kind(json_get(m, "stdin")) == '"') {
+		bytes_text(ret, "exec 0< ");
+		word(json_get(m, "stdin"), ret);
+		bytes_text(ret, " || :\n");
+	}
 	for (int i = 0; i < 2; i++) {
 		const char *at = NULL;
 		struct json key, v;

@@ -57,8 +57,7 @@ struct cordon_execute_options {
 	const char *code;
 	size_t code_len;          /* 0: strlen(code) */
 	const char *context_json; /* variables: a JSON object, tagged values as in docs/values.md */
-	const char
-		*stdin_bytes; /* NULL: empty. Only a session's first execution can be given any */
+	const char *stdin_bytes;  /* of this execution; NULL: empty */
 	size_t stdin_len;
 	int stdin_fd;         /* > 0: piped in instead of stdin_bytes */
 	uint64_t timeout_ms;  /* 0: the policy's; UINT64_MAX: none */

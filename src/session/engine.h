@@ -18,9 +18,10 @@ struct template;
 struct engine {
 	enum guest_kind kind;
 	struct box *box;
-	struct wire *wire; /* NULL: a script that speaks no wire */
-	int stdin_fd;      /* write end, non-blocking; -1: closed */
-	uint64_t stdin_written;
+	struct wire *wire;      /* NULL: a script that speaks no wire */
+	int stdin_fd;           /* write end, non-blocking, for its first execution; -1: taken */
+	uint64_t stdin_written; /* a pod's, whose one pipe serves all its executions */
+	bool had_stdin;         /* its last execution was given some */
 	int stdout_fd, stderr_fd;
 	bool is_ready;
 	/* It lives in the template's namespaces and dies with it: a reference; NULL: cold. */

@@ -9,13 +9,14 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "session/cputime.h"
+#include "session/feed.h"
 #include "session/network.h"
 #include "session/result.h"
 #include "session/session.h"
 #include "session/stream.h"
 #include "session/verdict.h"
 
-enum { STDIN_CHUNK = 65536, CPU_CHECK_MS = 200, MAX_OUTPUTS = 64 };
+enum { CPU_CHECK_MS = 200, MAX_OUTPUTS = 64 };
 /* Of what a guest may say about the code. */
 enum { MAX_WARNINGS = 64, WARNING_BYTES = 300, WARNINGS_BYTES = 65536 };
 
@@ -30,13 +31,7 @@ struct execution {
 	deadline_ns deadline;
 	bool is_over; /* a result came, or none will */
 	bool is_dead; /* the engine cannot go on */
-	/* stdin still to be fed. */
-	const char *in;
-	size_t in_left;
-	int in_fd;   /* source to be pumped; -1: none */
-	char *chunk; /* of it; NULL before the first */
-	/* The guest was told which bytes are this execution's: the pipe stays for the next. */
-	bool is_stdin_kept;
+	struct feed in;
 };
 
 static char *copy_text(struct wire_text t)
@@ -188,44 +183,6 @@ static void serve_wire(struct execution *x, short revents)
 		x->is_over = x->is_dead = true;
 }
 
-/* Feeds the guest's stdin as fast as it reads. */
-static void read_source(struct execution *x)
-{
-	if (!x->chunk)
-		x->chunk = mem_alloc(STDIN_CHUNK);
-	ssize_t n = x->chunk ? read(x->in_fd, x->chunk, STDIN_CHUNK) : 0;
-
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		x->in_fd = -1;
-	x->in = x->chunk;
-	x->in_left = n > 0 ? (size_t)n : 0;
-}
-
-static void feed(struct execution *x, bool source_ready)
-{
-	int *to = &x->engine->stdin_fd;
-
-	if (*to < 0)
-		return;
-	if (x->in_left == 0 && x->in_fd >= 0 && source_ready)
-		read_source(x);
-	while (x->in_left > 0) {
-		ssize_t n = write(*to, x->in, x->in_left);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			return;
-		if (n < 0) {
-			x->in_left = 0;
-			x->in_fd = -1;
-			break;
-		}
-		x->in += n;
-		x->in_left -= (size_t)n;
-		x->engine->stdin_written += (uint64_t)n;
-	}
-	if (x->in_left == 0 && x->in_fd < 0 && !x->is_stdin_kept)
-		close_fdp(to);
-}
-
 /* The clock stands still while somebody decides about an approval. */
 static deadline_ns deadline_of(const struct execution *x)
 {
@@ -260,7 +217,8 @@ static int patience_ms(const struct execution *x)
 		  : quarter_ms - ran_ms > 3600000 ? 3600000
 						  : (int)(quarter_ms - ran_ms) + 1;
 
-	return left < 0 || left > cpu ? cpu : left;
+	int soonest = left < 0 || left > cpu ? cpu : left, in = feed_patience_ms(&x->in);
+	return in >= 0 && in < soonest ? in : soonest;
 }
 
 enum { P_WIRE, P_OUT, P_ERR, P_BOX, P_CANCEL, P_STDIN, P_SOURCE, P_DESK, P_NET, P_COUNT };
@@ -292,8 +250,8 @@ static void wait_and_serve(struct execution *x)
 		[P_ERR] = { .fd = x->err.fd, .events = POLLIN },
 		[P_BOX] = { .fd = box_control_fd(e->box), .events = POLLIN },
 		[P_CANCEL] = { .fd = x->session->cancel_fd, .events = POLLIN },
-		[P_STDIN] = { .fd = x->in_left > 0 ? e->stdin_fd : -1, .events = POLLOUT },
-		[P_SOURCE] = { .fd = x->in_left == 0 ? x->in_fd : -1, .events = POLLIN },
+		[P_STDIN] = { .fd = feed_to_fd(&x->in), .events = POLLOUT },
+		[P_SOURCE] = { .fd = feed_source_fd(&x->in), .events = POLLIN },
 		[P_DESK] = { .fd = desk_fd(x->session->desk), .events = POLLIN },
 		[P_NET] = { .fd = network_fd(x->session->network), .events = POLLIN },
 	};
@@ -310,8 +268,8 @@ static void wait_and_serve(struct execution *x)
 		serve_desk(x);
 	if (p[P_NET].revents)
 		network_serve(x->session->network);
-	if (p[P_STDIN].revents || p[P_SOURCE].revents)
-		feed(x, p[P_SOURCE].revents != 0);
+	if (p[P_STDIN].revents || p[P_SOURCE].revents || x->in.is_awaited)
+		feed_go_on(&x->in, p[P_SOURCE].revents != 0);
 	if (!x->is_over)
 		look_after(x, p[P_CANCEL].revents != 0, p[P_BOX].revents != 0);
 }
@@ -337,10 +295,6 @@ static void begin(struct execution *x)
 	x->evidence.timeout_ms = timeout;
 	x->started_ns = clock_now_ns();
 	x->deadline = timeout == UINT64_MAX ? 0 : deadline_after_ms(timeout);
-	x->in = o->stdin_bytes;
-	x->in_left = o->stdin_bytes ? o->stdin_len : 0;
-	x->in_fd = o->stdin_fd > 0 ? o->stdin_fd : -1;
-	x->is_stdin_kept = x->engine->kind == GUEST_KIND_POD && x->in_fd < 0;
 }
 
 /* The arguments of a script as a JSON array; NULL: none. */
@@ -371,6 +325,7 @@ static int send_code(struct execution *x, struct cordon_error **reterr)
 					.context_json = o->context_json,
 					.env_json = env,
 					.directory = where_to(x->session),
+					.stdin_path = x->in.told,
 					.is_validated = x->session->policy.validate &&
 							!o->skip_validation };
 	cleanup_free char *args = args_text(o->args);
@@ -379,9 +334,10 @@ static int send_code(struct execution *x, struct cordon_error **reterr)
 		message.args_json = args;
 	if (x->engine->kind == GUEST_KIND_POD) {
 		message.args_json = args;
-		message.has_stdin = x->in_left > 0 || x->in_fd >= 0;
+		message.has_stdin = x->in.left > 0 || x->in.source >= 0;
 		message.stdin_from = x->engine->stdin_written;
-		message.stdin_bytes = x->in_fd >= 0 ? 0 : x->in_left;
+		message.stdin_bytes = x->in.source >= 0 ? 0 : x->in.left;
+		message.stdin_path = NULL;
 	}
 	uint64_t calls = o->tool_calls ? o->tool_calls : x->session->policy.tool_calls;
 
@@ -440,14 +396,18 @@ int execution_run(struct cordon_session *s, const struct cordon_execute_options 
 	x->options = o;
 	x->result = result;
 	x->id = ++s->next_id;
+	int r = feed_begin(&x->in, s->engine, s->workspace, o, reterr);
+	if (r < 0)
+		return r;
 	begin(x);
 	network_begin(s->network, x->id);
-	int r = x->engine->wire ? send_code(x, reterr) : 0;
+	r = x->engine->wire ? send_code(x, reterr) : 0;
 	if (r < 0) {
+		feed_end(&x->in);
 		evidence_done(&x->evidence);
 		return r;
 	}
-	feed(x, false);
+	feed_go_on(&x->in, false);
 	while (!x->is_over)
 		wait_and_serve(x);
 	result->tool_calls = desk_get_calls(s->desk);
@@ -455,8 +415,8 @@ int execution_run(struct cordon_session *s, const struct cordon_execute_options 
 	result->denials = desk_take_denials(s->desk);
 	if (x->engine->wire)
 		wire_end(x->engine->wire);
+	feed_end(&x->in);
 	finish(x);
-	free(x->chunk);
 	evidence_done(&x->evidence);
 	*ret_alive = !x->is_dead && x->engine->wire;
 	*ret = TAKE_PTR(result);

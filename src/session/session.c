@@ -313,6 +313,13 @@ void session_let_go(struct cordon_session *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* A pod has one pipe for all its executions, which a descriptor uses up. */
+static bool is_fed_up(const struct cordon_session *s, const struct cordon_execute_options *o)
+{
+	return s->kind == GUEST_KIND_POD && s->engine && s->engine->stdin_fd < 0 &&
+	       (o->stdin_bytes || o->stdin_fd > 0);
+}
+
 /* Refusals before anything runs, in the order users rely on; a result, or 0 to go on. */
 static int check_text(const char *code, size_t len, struct cordon_error **reterr)
 {
@@ -344,9 +351,9 @@ static int refuse(struct cordon_session *s, const struct cordon_execute_options 
 			       is_shell ? "Command too large (%zu bytes, max %llu)."
 					: "Code too long (%zu chars, max %llu).",
 			       len, (unsigned long long)max);
-	if (s->engine && s->engine->stdin_fd < 0 && (o->stdin_bytes || o->stdin_fd > 0))
+	if (is_fed_up(s, o))
 		return err_set(reterr, CORDON_STATE,
-			       "standard input can be given to a session's first execution only");
+			       "a pod that was given a descriptor as stdin takes no more");
 	return check_text(o->code, len, reterr);
 }
 

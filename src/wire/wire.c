@@ -410,6 +410,10 @@ int wire_send_execute(struct wire *w, const struct wire_execute *x, struct cordo
 		queue_add_text(q, ",\"directory\":");
 		queue_add_string(q, x->directory, strlen(x->directory));
 	}
+	if (x->stdin_path) {
+		queue_add_text(q, ",\"stdin\":");
+		queue_add_string(q, x->stdin_path, strlen(x->stdin_path));
+	}
 	if (x->is_validated)
 		queue_add_text(q, ",\"validate\":true");
 	if (x->args_json) {

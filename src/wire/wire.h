@@ -129,6 +129,7 @@ struct wire_execute {
 	size_t context_len;       /* 0: strlen */
 	const char *env_json;     /* the same */
 	const char *directory;    /* go there first; NULL: stay */
+	const char *stdin_path;   /* its stdin, to be opened; NULL: as it is */
 	bool is_validated;        /* asks for advice about the code */
 	const char *args_json;    /* a JSON array in one line: arguments of a script; NULL: none */
 	/* Standard input of this execution alone, out of the session's one pipe (pod). */

@@ -1,7 +1,7 @@
 /* tests/behaviour/sessions.c - living sessions through the public API, in every guest that is
  * installed: state, errors, timeouts, cancel, restart, limits, streaming, isolation, randomness,
  * values. */
-#include <cordon/cordon.h>
+#include "dialect.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -13,113 +13,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "harness/test.h"
-#include "session/template.h"
-
-/* What the same things are called in each guest. */
-static const struct dialect {
-	const char *guest, *program; /* program: what must be installed */
-	const char *set_x, *get_x, *x_value;
-	const char *fail, *fail_text;
-	const char *spin, *sleep;
-	const char *syntax, *two_lines, *write_file, *read_file, *random;
-} dialects[] = {
-	{ "python", "/usr/bin/python3", "x = 10", "x * 2", "20", "raise ValueError('user error')",
-	  "user error", "while True: pass", "import time; time.sleep(60)", "if (True {",
-	  "import sys, time\nprint('line1', flush=True)\ntime.sleep(0.6)\nprint('line2')",
-	  "open('/tmp/f', 'w').write('kept')", "open('/tmp/f').read()",
-	  "__import__('random').random()" },
-	{ "r", "/usr/lib/R/bin/exec/R", "x <- 10", "x * 2", "20.0", "stop('user error')",
-	  "user error", "repeat {}", "Sys.sleep(60)", "if (TRUE {",
-	  "cat('line1\\n'); flush(stdout()); Sys.sleep(0.6); cat('line2\\n')",
-	  "writeLines('kept', '/tmp/f')", "readLines('/tmp/f')", "runif(1)" },
-	{ "node", "/usr/bin/node", "var x = 10", "x * 2", "20", "throw new Error('user error')",
-	  "user error", "while (true) {}", "await new Promise(r => setTimeout(r, 60000))",
-	  "if (true {",
-	  "console.log('line1'); await new Promise(r => setTimeout(r, 600)); console.log('line2')",
-	  "require('fs').writeFileSync('/tmp/f', 'kept')",
-	  "require('fs').readFileSync('/tmp/f', 'utf8')", "Math.random()" },
-	{ "sh", "/bin/bash", "x=10", "echo $((x * 2))", NULL, "echo user error >&2; false", NULL,
-	  "while true; do :; done", "sleep 60", "if true; then",
-	  "echo line1; sleep 0.6; echo line2", "echo kept > /tmp/f", "cat /tmp/f", "echo $RANDOM" },
-};
-
-#define EACH_DIALECT(d)                                                                            \
-	for (const struct dialect *d = dialects;                                                   \
-	     d < dialects + sizeof(dialects) / sizeof(*dialects); d++)                             \
-		if (access(d->program, X_OK) == 0)
-
-static struct cordon_policy *new_policy(const char *set)
-{
-	struct cordon_policy *p = NULL;
-
-	ASSERT_EQ(cordon_policy_new(NULL, &p, NULL), 0);
-	if (set)
-		ASSERT_EQ(cordon_policy_set(p, set, NULL), 0);
-	return p;
-}
-
-static struct cordon_session *open_with(const char *guest, const char *set)
-{
-	cleanup_error struct cordon_error *e = NULL;
-	struct cordon_policy *p = new_policy(set);
-	struct cordon_session *s = NULL;
-
-	if (cordon_session_open(&(struct cordon_session_options){ .guest = guest, .policy = p }, &s,
-				&e))
-		test_fail(__FILE__, __LINE__, "%s: %s", guest, cordon_error_message(e));
-	cordon_policy_free(p);
-	return s;
-}
-
-static struct cordon_result *run_for(struct cordon_session *s, const char *code,
-				     uint64_t timeout_ms)
-{
-	cleanup_error struct cordon_error *e = NULL;
-	struct cordon_result *r = NULL;
-	struct cordon_execute_options o = { .code = code, .timeout_ms = timeout_ms };
-
-	if (cordon_session_execute(s, &o, &r, &e) < 0)
-		test_fail(__FILE__, __LINE__, "%s: %s", code, cordon_error_message(e));
-	return r;
-}
-
-static struct cordon_result *run(struct cordon_session *s, const char *code)
-{
-	return run_for(s, code, 0);
-}
-
-static void must(struct cordon_session *s, const char *code)
-{
-	struct cordon_result *r = run(s, code);
-
-	if (!cordon_result_success(r))
-		test_fail(__FILE__, __LINE__, "%s: %s", code, cordon_result_error(r));
-	cordon_result_free(r);
-}
-
-static void must_be(struct cordon_session *s, const struct dialect *d, const char *code,
-		    const char *value)
-{
-	struct cordon_result *r = run(s, code);
-
-	if (!cordon_result_success(r))
-		test_fail(__FILE__, __LINE__, "%s: %s: %s", d->guest, code, cordon_result_error(r));
-	if (value)
-		ASSERT_STREQ(cordon_result_value_json(r), value);
-	cordon_result_free(r);
-}
-
-static void must_fail(struct cordon_session *s, const char *code, uint64_t timeout_ms,
-		      const char *kind, const char *text)
-{
-	struct cordon_result *r = run_for(s, code, timeout_ms);
-
-	ASSERT(!cordon_result_success(r));
-	ASSERT_STREQ(cordon_result_error_kind(r), kind);
-	if (text && !strstr(cordon_result_error(r), text))
-		test_fail(__FILE__, __LINE__, "'%s' is not in '%s'", text, cordon_result_error(r));
-	cordon_result_free(r);
-}
 
 TEST(state_persists_between_executions)
 {
@@ -456,72 +349,6 @@ TEST(a_broken_protocol_ends_that_execution_only)
 	cordon_session_close(s);
 }
 
-TEST(pools_hand_out_clean_sessions)
-{
-	cleanup_error struct cordon_error *e = NULL;
-	struct cordon_pool_options o = { .session = { .guest = "python" },
-					 .size = 2,
-					 .max_size = 2 };
-	struct cordon_pool *p = NULL;
-	struct cordon_session *a = NULL, *b = NULL, *c = NULL;
-	struct cordon_result *r = NULL;
-
-	ASSERT_EQ(cordon_pool_new(&o, &p, NULL), 0);
-	struct cordon_pool_status st = cordon_pool_get_status(p);
-	ASSERT_EQ(st.total, 2);
-	ASSERT_EQ(st.idle, 2);
-	ASSERT_EQ(cordon_pool_execute(p, &(struct cordon_execute_options){ .code = "x = 1" }, 5000,
-				      &r, NULL),
-		  0);
-	cordon_result_free(r);
-	ASSERT_EQ(cordon_pool_execute(p, &(struct cordon_execute_options){ .code = "x" }, 5000, &r,
-				      NULL),
-		  0);
-	ASSERT(!cordon_result_success(r)); /* another session, or a clean one */
-	cordon_result_free(r);
-	ASSERT_EQ(cordon_pool_acquire(p, 5000, &a, NULL), 0);
-	ASSERT_EQ(cordon_pool_acquire(p, 5000, &b, NULL), 0);
-	ASSERT_EQ(cordon_pool_acquire(p, 0, &c, &e), -CORDON_LIMIT);
-	ASSERT_STREQ(cordon_error_message(e), "All sessions are busy.");
-	ASSERT_EQ(cordon_pool_get_status(p).busy, 2);
-	cordon_pool_release(p, a);
-	cordon_pool_release(p, b);
-	cordon_pool_free(p);
-}
-
-/* The control groups of a session that is over serve the next: its figures must not. */
-TEST(a_used_control_group_bears_no_marks)
-{
-	struct cordon_session *s = open_with("python", NULL);
-
-	must(s, "b = bytearray(100 << 20)");
-	cordon_session_close(s);
-	for (int i = 0; i < 4; i++) {
-		s = open_with("python", NULL);
-		struct cordon_result *r = run(s, "1");
-		const char *mb = strstr(cordon_result_json(r), "\"memory_used_mb\": ");
-		ASSERT(mb && strtod(mb + 18, NULL) < 50);
-		cordon_result_free(r);
-		must_fail(s, "b = bytearray(1 << 30)", 0, "memory", NULL);
-		cordon_session_close(s);
-		s = open_with("python", "processes=5");
-		must_fail(s,
-			  "import os, time\nfor i in range(20):\n if os.fork() == 0: time.sleep(9)",
-			  0, "processes", NULL);
-		cordon_session_close(s);
-	}
-}
-
-TEST(pool_sizes_are_bounded)
-{
-	cleanup_error struct cordon_error *e = NULL;
-	struct cordon_pool *p = NULL;
-
-	ASSERT_EQ(cordon_pool_new(&(struct cordon_pool_options){ .size = 101 }, &p, &e),
-		  -CORDON_INVALID);
-	ASSERT(strstr(cordon_error_message(e), "must not exceed 100"));
-}
-
 TEST(snapshots_forks_and_the_environment)
 {
 	struct cordon_session *s = open_with("python", NULL), *f = NULL;
@@ -547,54 +374,4 @@ TEST(snapshots_forks_and_the_environment)
 	free(bytes);
 	cordon_session_close(f);
 	cordon_session_close(s);
-}
-
-/* Its sessions are inside a template's namespaces: it may go only after the last of them. */
-TEST(a_retired_template_outlives_its_sessions)
-{
-	EACH_DIALECT(d)
-	{
-		struct cordon_session *old = open_with(d->guest, NULL);
-
-		must(old, d->set_x);
-		template_release_all(); /* as by count and by age */
-		struct cordon_session *new = open_with(d->guest, NULL);
-		must_be(old, d, d->get_x, d->x_value);
-		cordon_session_close(old);
-		template_release_all();
-		must(new, d->set_x);
-		must_be(new, d, d->get_x, d->x_value);
-		cordon_session_close(new);
-	}
-}
-
-/* Sessions opened, used and ended in all ways; nothing of them may stay. */
-TEST(many_sessions_leave_nothing)
-{
-	enum { ROUNDS = 120 };
-	int fds_before = 0, fds_after = 0;
-	char path[64];
-
-	template_release_all();
-	for (int i = 0; i < 1024; i++) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", i);
-		fds_before += access(path, F_OK) == 0;
-	}
-	for (int i = 0; i < ROUNDS; i++) {
-		struct cordon_session *s = open_with("python", NULL);
-		struct cordon_result *r = run_for(s,
-						  i % 3 == 0   ? "while True: pass"
-						  : i % 3 == 1 ? "1+1"
-							       : "import os; os._exit(3)",
-						  i % 3 == 0 ? 20 : 0);
-
-		cordon_result_free(r);
-		cordon_session_close(s);
-	}
-	template_release_all(); /* and the control groups it keeps for the next ones */
-	for (int i = 0; i < 1024; i++) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", i);
-		fds_after += access(path, F_OK) == 0;
-	}
-	ASSERT_EQ(fds_after, fds_before);
 }
