@@ -161,6 +161,10 @@ static int prove(const struct cli *c)
 		return is_bad;
 	}
 	json_array_foreach(json_object_get(report, "attacks"), i, row) print_row(c, row);
+	if (json_object_get(report, "pod"))
+		printf("\nThe pod with its WebAssembly layer switched off: native programs where a "
+		       "module would run\n");
+	json_array_foreach(json_object_get(report, "pod"), i, row) print_row(c, row);
 	printf("\n%lld held, %lld open, %lld broken, as %s\n", number_of(report, "held"),
 	       number_of(report, "open"), number_of(report, "broken"), text_of(report, "user"));
 	if (number_of(report, "lacking") > 0)
@@ -208,7 +212,9 @@ const struct verb verb_doctor = {
 		 "--control each attack is also tried outside, in a form that does no harm. "
 		 "With --allow-host the network is open to that host, by the gateway, and "
 		 "everything "
-		 "else must hold all the same.\n\n"
+		 "else must hold all the same. Where there is a pod image, every attack is also "
+		 "carried out in a pod whose WebAssembly layer is switched off, so that the "
+		 "second wall is proven by itself.\n\n"
 		 "Exit status: 0, or 1 when an attack is open or could not be judged.",
 	.examples = examples,
 };

@@ -15,6 +15,8 @@
 #include "signals.h"
 #include "wasm-rt-exceptions.h"
 
+enum { MAX_PAGES = 65536 }; /* 4 GiB */
+
 /* One process runs one instance, and fault handlers reach it only by name. */
 struct engine engine;
 jmp_buf *wasm_rt_unwind_top;
@@ -133,8 +135,8 @@ int engine_open(uint64_t max_bytes)
 	madvise(engine.memory, ENGINE_RESERVE, MADV_NOHUGEPAGE);
 	madvise(engine.stack, ENGINE_STACK_GUARD + ENGINE_STACK, MADV_NOHUGEPAGE);
 	engine.max_pages = max_bytes / ENGINE_PAGE;
-	if (!max_bytes || engine.max_pages > 65536)
-		engine.max_pages = 65536;
+	if (!max_bytes || engine.max_pages > MAX_PAGES)
+		engine.max_pages = MAX_PAGES;
 	sigemptyset(&sa.sa_mask);
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
 		if (sigaction(faults[i], &sa, NULL))
@@ -165,12 +167,14 @@ void engine_seal(void)
 		signals_die(SIGKILL);
 }
 
-/* The module's memory is always the one reservation; a limit below what it needs to start with
- * is an error of the policy, said as such. */
+/* The module's memory is always the one reservation. The limit is on what it asks for beyond what
+ * it starts with, most of which is a stack that it never touches. */
 void wasm_rt_allocate_memory(wasm_rt_memory_t *memory, uint64_t pages, uint64_t max_pages,
 			     bool is64, uint32_t page_size)
 {
-	if (is64 || page_size != ENGINE_PAGE || pages > engine.max_pages ||
+	uint64_t limit = pages + engine.max_pages;
+
+	if (is64 || page_size != ENGINE_PAGE || pages > MAX_PAGES ||
 	    mprotect(engine.memory, pages * ENGINE_PAGE, PROT_READ | PROT_WRITE)) {
 		static const char text[] = "cordon-pod: memory limit exceeded\n";
 
@@ -180,7 +184,8 @@ void wasm_rt_allocate_memory(wasm_rt_memory_t *memory, uint64_t pages, uint64_t 
 	}
 	memory->data = engine.memory;
 	memory->pages = pages;
-	memory->max_pages = max_pages < engine.max_pages ? max_pages : engine.max_pages;
+	limit = limit < MAX_PAGES ? limit : MAX_PAGES;
+	memory->max_pages = max_pages < limit ? max_pages : limit;
 	memory->size = pages * ENGINE_PAGE;
 	engine.memory_used = memory->size;
 }

@@ -89,6 +89,14 @@ static int fail(const char *what, int error)
 	return 125;
 }
 
+/* A template's sessions get their own limit when they are sealed. */
+static int limit_descriptors(const struct options *o, const struct rlimit *rl)
+{
+	if (o->mode == 'T')
+		return 0;
+	return setrlimit(RLIMIT_NOFILE, rl) ? -errno : 0;
+}
+
 /* Ours go above the guest's; everything else that was inherited is closed. */
 static int arrange_descriptors(struct w2c_sys *p, const struct options *o)
 {
@@ -129,7 +137,7 @@ static int arrange_descriptors(struct w2c_sys *p, const struct options *o)
 				 : 3,
 		p->fd_limit - 1, 0);
 	syscall(SYS_close_range, p->fd_limit + PRIVATE_COUNT, ~0u, 0);
-	return setrlimit(RLIMIT_NOFILE, &rl) ? -errno : 0;
+	return limit_descriptors(o, &rl);
 }
 
 static int enter_root(struct w2c_sys *p, const struct options *o)

@@ -235,6 +235,10 @@ const char *engine_assurance(struct engine *e, const struct policy *p)
 	if (!e->assurance && box_status(e->box)->state >= STATE_RUNNING) {
 		cleanup_json json_t *j = box_assurance(e->box, p);
 
+		/* Code of a pod never runs but as WebAssembly: cordon-pod has no other way. */
+		if (e->kind == GUEST_KIND_POD)
+			json_object_set_new(j, "wasm", json_string("cordon-pod"));
+
 		e->assurance = json_text(j, NULL);
 	}
 	return e->assurance;

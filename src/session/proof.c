@@ -69,6 +69,19 @@ static void find_guests(struct proof *x)
 	}
 }
 
+/* Whether the pod is to be attacked: native programs run where its modules would. */
+static bool has_pod(const struct proof *x)
+{
+	cleanup_launch struct launch l = { 0 };
+	struct guest_options o = {
+		.kind = GUEST_KIND_POD, .mode = GUEST_SCRIPT, .policy = &x->policy, .code = ""
+	};
+
+	if (x->options->guest && guest_from_name(x->options->guest) != GUEST_KIND_POD)
+		return false;
+	return guest_launch(&o, &l, NULL) == 0;
+}
+
 static const char *outcome_name(enum trial_outcome o)
 {
 	static const char *const names[] = { "held", "open", "not applicable", "lacking",
@@ -221,7 +234,37 @@ static int prove_all(struct proof *x, json_t *rows, struct cordon_error **reterr
 		     : err_set(reterr, CORDON_INVALID, "there is no attack '%s'", x->options->only);
 }
 
-static int prove(struct proof *x, json_t *rows, struct cordon_error **reterr)
+/* The second wall by itself: no WebAssembly and no door, the same namespaces, view and filter. */
+static int prove_pod(struct proof *x, json_t *rows, struct cordon_error **reterr)
+{
+	size_t n;
+	const struct attack *a = attack_table(&n);
+
+	for (size_t i = 0; i < n; i++) {
+		struct trial_options o = { .attack = &a[i],
+					   .lure = &x->lure,
+					   .kind = GUEST_KIND_POD,
+					   .policy = a[i].flags & PROBE_LISTED ? &x->listed
+									       : &x->policy };
+		struct trial t = { 0 }, none = { .outcome = TRIAL_NOT_HERE };
+
+		if (a[i].is_python || (x->options->only && !str_eq(x->options->only, a[i].name)))
+			continue;
+		int r = trial_inside(&o, &t, reterr);
+		if (r < 0)
+			return err_wrap(reterr, r, "the attack '%s' in a pod", a[i].name);
+		count(x, &t, &none);
+		if (x->options->progress)
+			x->options->progress(a[i].name, outcome_name(t.outcome),
+					     x->options->progress_arg);
+		json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s}", "name", a[i].name,
+						      "attack", a[i].words, "outcome",
+						      outcome_name(t.outcome), "said", t.said));
+	}
+	return 0;
+}
+
+static int prove(struct proof *x, json_t *rows, json_t *pod, struct cordon_error **reterr)
 {
 	int r = lure_lay(&x->lure, &x->policy, reterr);
 
@@ -230,10 +273,14 @@ static int prove(struct proof *x, json_t *rows, struct cordon_error **reterr)
 	if (x->options->control)
 		r = lure_plant(&x->lure, cordon_probe_bytes, cordon_probe_bytes_len, reterr);
 	find_guests(x);
-	if (r == 0)
-		r = x->kind_count ? prove_all(x, rows, reterr)
-				  : err_set(reterr, CORDON_NOT_FOUND,
-					    "no guest is installed under whose wall to attack");
+	bool with_pod = x->has_namespaces && has_pod(x);
+	if (r == 0 && x->kind_count == 0 && !with_pod)
+		r = err_set(reterr, CORDON_NOT_FOUND,
+			    "no guest is installed under whose wall to attack");
+	if (r == 0 && x->kind_count)
+		r = prove_all(x, rows, reterr);
+	if (r == 0 && with_pod)
+		r = prove_pod(x, pod, reterr);
 	lure_clear(&x->lure);
 	return r;
 }
@@ -244,6 +291,7 @@ int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
 	static const struct cordon_prove_options none = { 0 };
 	struct proof x = { .options = opts ? opts : &none };
 	cleanup_json json_t *rows = json_array();
+	cleanup_json json_t *pod = json_array();
 	cleanup_json json_t *report = json_object();
 
 	const char *host = x.options->allow_host;
@@ -258,7 +306,7 @@ int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
 		x.has_namespaces = m.has_userns;
 		if (!m.has_userns)
 			x.policy.require = x.listed.require &= ~(uint32_t)LAYERS_NAMESPACES;
-		r = prove(&x, rows, reterr);
+		r = prove(&x, rows, pod, reterr);
 	}
 	policy_done(&x.policy);
 	policy_done(&x.listed);
@@ -275,6 +323,8 @@ int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
 	if (x.options->control)
 		json_object_set_new(report, "controls_failed", json_integer(x.uncontrolled));
 	json_object_set(report, "attacks", rows);
+	if (json_array_size(pod) > 0)
+		json_object_set(report, "pod", pod);
 	*ret_json = json_text(report, NULL);
 	return *ret_json ? 0 : err_errno(reterr, ENOMEM, "the proof");
 }

@@ -316,13 +316,21 @@ static void add_rlimit(struct plan *p, unsigned resource, uint64_t soft, uint64_
 		(struct plan_rlimit){ .resource = resource, .soft = soft, .hard = hard };
 }
 
-static void limits(struct plan *p, const struct policy *policy, bool template, uint64_t tasks)
+/* What a module of a pod has before it asks for memory, most of it a stack that is never touched:
+ * its runtime counts what comes on top. */
+enum { POD_START_BYTES = 128 << 20 };
+
+static void limits(struct plan *p, const struct policy *policy, const struct launch *l,
+		   uint64_t tasks)
 {
+	bool template = l->is_template;
+	uint64_t data = policy->memory_bytes + (l->filter == LAUNCH_POD ? POD_START_BYTES : 0);
+
 	add_rlimit(p, RLIMIT_CORE, 0, 0);
 	/* A session lives for many executions: its soft limit moves, the host watches the clock. */
 	add_rlimit(p, RLIMIT_CPU, policy->cpu_seconds,
 		   template ? RLIM_INFINITY : policy->cpu_seconds);
-	add_rlimit(p, RLIMIT_DATA, policy->memory_bytes, policy->memory_bytes);
+	add_rlimit(p, RLIMIT_DATA, data, data);
 	add_rlimit(p, RLIMIT_FSIZE, policy->file_bytes, policy->file_bytes);
 	add_rlimit(p, RLIMIT_NOFILE, policy->open_files, policy->open_files);
 	/* In a user namespace the count starts at nothing; else at what the user has already. */
@@ -411,7 +419,7 @@ static void header(struct draft *d, const struct blueprint_options *o)
 	p->flags = flags(o);
 	p->inside_uid = p->inside_gid = INSIDE_ID;
 	landlock_masks(p, o->machine, l->has_network);
-	limits(p, o->policy, l->is_template, o->tasks);
+	limits(p, o->policy, l, o->tasks);
 	p->argc = (uint32_t)l->argv.count;
 	p->argv = put_list(d, &l->argv);
 	p->envc = (uint32_t)l->env.count;

@@ -5,6 +5,7 @@
 --user: as an ordinary user, with copies that such a user can reach; started by root.
 """
 import http.server
+import json
 import os
 import shutil
 import subprocess
@@ -276,7 +277,202 @@ def network():
     server.shutdown()
 
 
-GROUPS = {f.__name__: f for f in (sessions, tools, denials, network)}
+# ---- time and size
+
+def clocks():
+    s = opened()
+    gives(s, "echo kept > /tmp/file")
+    for what, code in (("TMO-12: a loop of builtins", "while true; do :; done"), ("TMO-02: asleep", "sleep 60"),
+                       ("TMO-05: output", "seq 1 999999999 > /dev/null"), ("TMO-06: a chain", "sleep 60 && sleep 60"),
+                       ("TMO-07: Python without system calls", "python3 -c 'while True: pass'"),
+                       ("TMO-08: Python and the clock", "python3 -c 'import time\nwhile True: time.time()'"),
+                       ("TMO-11: nested", "python3 -c 'import subprocess; subprocess.run([\"sleep\", \"60\"])'"),
+                       ("a deaf one", "trap '' TERM INT HUP; sleep 60"), ("in the background too", "sleep 60 & sleep 60 & wait")):
+        start = time.monotonic()
+        r = gives(s, code, "", 124, "timeout", what=what, timeout=0.5)
+        check(what + ": in time", time.monotonic() - start < 4 and r.restarted, time.monotonic() - start)
+    gives(s, "echo recovered; cat /tmp/file", "recovered\nkept\n", what="TMO-03, TMO-10: and goes on")
+    check("TMO-01: says how long", s.execute("sleep 9", timeout=1).error == "Execution timed out after 1 second")
+    timer = threading.Timer(0.3, s.cancel)
+    timer.start()
+    gives(s, "sleep 60", "", 125, "cancelled", what="TMO-09: cancel")
+    gives(s, "echo after", "after\n")
+    gives(s, "x=1", timeout=float("inf"), what="TMO-04: no timeout")
+    s.close()
+
+
+def limits():
+    s = opened()
+    gives(s, "ulimit -f; ulimit -u; ulimit -c", "51200\n50\n0\n", what="LIM-04: limits from inside")
+    gives(s, "python3 -c 'x = bytearray(600 << 20)'", "", 1, "exception", "MemoryError", what="LIM-06: more than a process may have")
+    gives(s, "echo fine", "fine\n")
+    gives(s, "f() { f; }; f", None, 1, "exception", "maximum", what="LIM-21: endless recursion")
+    r = s.execute("f() { if (( $1 )); then f $(($1 - 1)); else echo bottom; fi; }; f 10000")
+    check("10,000 levels of functions: done or an error", r.exit_code in (0, 1) and not r.restarted, (r.exit_code, r.stderr[:200]))
+    deep = "$(echo " * 1000 + "x" + ")" * 1000
+    r = s.execute("echo " + deep)
+    check("LIM-22: 1,000 nested substitutions end", r.error_kind in (None, "exception", "processes", "syntax"), (r.error_kind, r.stderr[:200]))
+    gives(s, "echo $(echo $(echo $(echo word)))", "word\n", what="LIM-22: a few work")
+    deep = "(" * 10000 + "echo x" + ")" * 10000
+    r = s.execute(deep)
+    check("10,000 subshells: an error", r.exit_code != 0 and r.error_kind in ("exception", "processes", "syntax", "memory"),
+          (r.exit_code, r.error_kind, r.stderr[:200]))
+    gives(s, "echo usable", "usable\n", what="and the session goes on")
+    refused("LIM-11: a command of more than 64 KiB", "too large", s.execute, "echo " + "x" * 70000)
+    gives(s, "x=" + "y" * 65000 + "; echo ${#x}", "65000\n", what="one of 64 KiB")
+    s.close()
+    s = opened(policy={"stdout_bytes": 2000, "stderr_bytes": 2000})
+    r = s.execute("yes hello | head -100000; ls /a$(seq -s/a 1 900)")
+    check("LIM-13, LIM-14: output is cut and said to be", len(r.stdout) <= 2100 and r.truncated["stdout"] and r.truncated["stderr"],
+          (len(r.stdout), r.truncated))
+    r = s.execute("echo short")
+    check("LIM-15: not cut", not r.truncated["stdout"], r.truncated)
+    s.close()
+    s = opened(policy={"memory_bytes": 64 << 20})
+    gives(s, "cat /etc/hostname | wc -c", None, what="LIM-20: 64 MB are enough for cat")
+    r = s.execute("for i in 1 2 3 4 5 6; do python3 -c 'x = bytearray(20 << 20); import time; time.sleep(1)' & done; "
+                  "for p in $(jobs -p); do wait $p || bad=1; done; exit ${bad-0}")
+    # Where there are no control groups the keeper ends the whole session instead.
+    check("memory of the whole pod", r.error_kind == "memory" or r.restarted, (r.error_kind, r.exit_code, r.stderr[:200]))
+    gives(s, "echo usable", "usable\n", what="and goes on")
+    s.close()
+    s = opened(policy={"processes": 20})
+    r = s.execute("for i in {1..200}; do sleep 5 & done 2>/dev/null; jobs -p | wc -l", timeout=10)
+    check("LIM-08: processes are bounded", r.error_kind in ("processes", "timeout", "exception", None) and (not r.stdout or int(r.stdout) < 20), (r.error_kind, r.stdout))
+    r = s.execute(":(){ :|:& };:", timeout=3)
+    check("ADV-08: a fork bomb", r.error_kind in (None, "processes", "timeout", "exception"), r.error_kind)
+    for _ in range(20):
+        if s.execute("true").success and s.execute("/usr/bin/true").success:
+            break
+        time.sleep(0.2)
+    gives(s, "echo $(echo usable)", "usable\n", what="ADV-08: recovers")
+    s.close()
+    s = opened(policy={"file_bytes": 1 << 20, "fs_bytes": 4 << 20, "file_count": 100, "open_files": 64})
+    gives(s, "head -c 5000000 /dev/zero > /tmp/big", None, 153, "file_size", what="LIM-07: a file's size")
+    gives(s, "stat -c %s /tmp/big; rm /tmp/big", "1048576\n")
+    r = s.execute("for i in 1 2 3 4 5 6; do head -c 1000000 /dev/zero > /tmp/f$i || exit 1; done")
+    check("LIM-17: bytes of the workspace", r.error_kind == "disk" and "No space left" in r.stderr, (r.error_kind, r.stderr[:100]))
+    gives(s, "rm /tmp/f*; head -c 1000000 /dev/zero > /tmp/again; rm /tmp/again", "", what="LIM-17: and back")
+    r = s.execute("for i in {1..200}; do : > /tmp/n$i || exit 1; done")
+    check("LIM-18: number of files", r.error_kind == "disk", (r.error_kind, r.stderr[:100]))
+    gives(s, "rm /tmp/n*; python3 -c 'f = [open(\"/etc/passwd\") for i in range(1000)]'", "", 1, "exception", "No file descriptors available",
+          what="LIM-09: open files")
+    s.close()
+    s = opened(policy={"cpu_seconds": 1})
+    r = s.execute("python3 -c 'while True: pass'", timeout=20)
+    check("LIM-05: CPU time, not the wall clock", r.error_kind == "cpu", (r.error_kind, r.exit_code, r.error))
+    gives(s, "echo usable", "usable\n")
+    s.close()
+
+
+# ---- files, snapshots, forks
+
+def files():
+    s = opened()
+    every = bytes(range(256)) * 10
+    s.files.write("/tmp/test.bin", every)
+    check("FS-01: all bytes", s.files.read("/tmp/test.bin") == every)
+    gives(s, "sha256sum < /tmp/test.bin | cut -c1-8", None)
+    gives(s, "echo abc > /workspace/f; mkdir -p /home/user/d/e; ln -s /workspace/f /home/user/l", "")
+    check("FS-02: stat", (s.files.stat("/workspace/f").type, s.files.stat("/workspace/f").size) == ("file", 4))
+    check("FS-02: list", sorted(e.name for e in s.files.list("/home/user")) == ["d", "l"], s.files.list("/home/user"))
+    refused("FS-03: none there", "nonexistent", s.files.read, "/home/user/nonexistent")
+    for code in ("echo evil > /etc/x", "mkdir /newtop", "rm /usr/bin/ls", "echo evil > /tmp/../../../etc/passwd",
+                 "ln -s /bin /tmp/escape; echo x > /tmp/escape/backdoor", "chmod 777 /etc/passwd", "touch /usr/lib/x",
+                 "mv /workspace/f /usr/bin/f"):
+        gives(s, "(" + code + ") 2>/dev/null", "", 1, "exception", what="FS-04 to 10: " + code)
+    gives(s, "cat /workspace/f", "abc\n", what="FS-07: the source is kept")
+    gives(s, "ln -s a /tmp/b; ln -s b /tmp/a; cat /tmp/a", "", 1, "exception", "ymbolic link", what="FS-08")
+    gives(s, "echo old > /tmp/ro; chmod 444 /tmp/ro; (echo new > /tmp/ro) 2>/dev/null; cat /tmp/ro", "old\n", what="FS-09")
+    gives(s, "cp /usr/bin/ls /tmp/mine; chmod +x /tmp/mine; /tmp/mine 2>/dev/null", "", 126, "exception", what="FS-11")
+    gives(s, "cat /dev/null; echo x > /dev/null; [ $(head -c16 /dev/urandom | xxd -p) != $(head -c16 /dev/urandom | xxd -p) ]", "", what="FS-12")
+    gives(s, "head -c 100000 /dev/zero | wc -c", "100000\n", what="FS-13")
+    gives(s, "(echo x > /proc/uptime) 2>/dev/null || echo no", "no\n", what="FS-14")
+    gives(s, "echo through > /home/user/l; cat /workspace/f; readlink /home/user/l", "through\n/workspace/f\n", what="FS-19")
+    gives(s, "for j in 1 2; do (for i in {1..200}; do echo line $j; done >> /tmp/both) & done; wait; wc -l < /tmp/both", "400\n", what="FS-20")
+    other = opened()
+    gives(other, "cat /workspace/f", "", 1, "exception", what="FS-18: not another session's")
+    other.close()
+    s.setenv("MODE", "original")
+    gives(s, "cd /workspace; echo v1 > state; export HERE=1")
+    name = s.snapshot()
+    s.setenv("MODE", "changed")
+    gives(s, "echo v2 > state; touch new; cd /tmp; printenv MODE", "changed\n")
+    for _ in range(2):
+        s.restore(name)
+        gives(s, "cat state; ls new 2>/dev/null; printenv MODE; pwd", "v1\noriginal\n/workspace\n", what="SNP-01, SNP-02: restored, the directory too")
+    child = s.fork()
+    gives(child, "pwd; cat state; printenv MODE; echo child > state", "/workspace\nv1\noriginal\n", what="SNP-03: a fork")
+    gives(s, "cat state; echo parent > state", "v1\n", what="SNP-03: independent")
+    gives(child, "cat state", "child\n", what="SNP-03: both ways")
+    child.close()
+    blob = s.export()
+    fresh = opened()
+    fresh.import_(blob)
+    gives(fresh, "cat /workspace/state; readlink /home/user/l", "parent\n/workspace/f\n", what="SNP-05, SNP-10: export and import")
+    fresh.close()
+    s.close()
+    where = tempfile.mkdtemp()
+    os.chmod(where, 0o755)
+    with open(where + "/a.txt", "w") as f:
+        f.write("mounted\n")
+    s = opened(policy={"mounts": [{"host": where, "guest": "/mnt/x"}]})
+    gives(s, "cat /mnt/x/a.txt; ls /mnt; (echo x > /mnt/x/b) 2>/dev/null || echo no", "mounted\nx\nno\n", what="FS-15: a mount")
+    s.close()
+    shutil.rmtree(where)
+
+
+# ---- hostile code, Python
+
+def adversarial():
+    s = opened()
+    for what, code in (("ADV-03: /etc/shadow", "cat /etc/shadow"), ("ADV-03: /root", "ls /root"),
+                       ("ADV-04: the host's home", "touch /root/x"), ("ADV-05: a host's program", "/usr/bin/perl -e 1"),
+                       ("ADV-06: init", "kill -9 1"), ("ADV-06: the agent", "kill -9 $PPID"), ("ADV-06: everyone", "kill -9 -1"),
+                       ("its own memory", "echo x > /proc/self/mem"), ("another's", "cat /proc/1/environ"),
+                       ("the runtime's descriptors", "ls -l /proc/self/fd/1008 || cat <&1008"),
+                       ("the wire", "echo '{}' >&3"), ("namespaces", "unshare -r true"), ("mounts", "mount -t tmpfs x /mnt")):
+        r = s.execute("{ " + code + "; } 2>/dev/null")
+        check(what, not r.success and not r.restarted, (r.exit_code, r.stdout[:200]))
+    check("ADV-06: only its own processes", int(s.execute("ls -d /proc/[0-9]* | wc -l").stdout) < 10)
+    gives(s, "echo '{\"type\":\"result\",\"id\":1,\"ok\":true}' > /dev/fd/3", None, 1, "exception", what="ADV-07: no forged result")
+    gives(s, "env | grep -i -E 'token|cordon' | wc -l", "0\n", what="TOOL-25: no token inside")
+    gives(s, "echo still", "still\n")
+    r = s.execute("true")
+    check("the assurance names both walls", r.assurance.get("wasm") is not None and r.assurance["wall"] == "linux", r.assurance)
+    s.close()
+
+
+def python():
+    s = opened()
+    gives(s, 'python3 -c "print(1+1)"', "2\n", what="PY-01")
+    gives(s, 'python3 -c "1/0"', "", 1, "exception", "ZeroDivisionError", what="PY-01: an error")
+    gives(s, 'python3 -c "if"', "", 1, "exception", "SyntaxError", what="PY-01: a syntax error")
+    gives(s, 'echo 5 | python3 -c "print(int(input())*2)"', "10\n", what="PY-02")
+    gives(s, "echo hi > /tmp/a; python3 -c 'print(open(\"/tmp/a\").read().strip()); open(\"/tmp/b\", \"w\").write(\"back\")'; cat /tmp/b",
+          "hi\nback", what="PY-03")
+    gives(s, """python3 - <<'E'
+import subprocess as p
+print(p.run(["echo", "hi"], capture_output=True, text=True).stdout, end="")
+print(p.run("echo a b | wc -w", shell=True, capture_output=True, text=True).stdout, end="")
+print(p.check_output(["printf", "x"]), p.run(["bash", "-c", "exit 3"]).returncode)
+print(p.run(["tr", "a", "b"], input="aaa", capture_output=True, text=True).stdout)
+E""", "hi\n2\nb'x' 3\nbbb\n", what="PY-04: subprocess")
+    gives(s, "python3 -c 'x = 1\nprint(x)'", "1\n", what="PY-06")
+    gives(s, "python3 -c 'import json, re, csv, sqlite3, zlib, bz2, lzma, hashlib, decimal, asyncio, unittest; print(1)'", "1\n")
+    s.close()
+
+
+def proof():
+    done = subprocess.run([os.environ["CORDON"], "doctor", "--prove", "--guest", "pod", "--quick", "--json"], capture_output=True,
+                          text=True, timeout=300)
+    report = json.loads(done.stdout)
+    check("doctor: the pod's second wall holds by itself", done.returncode == 0 and report["open"] == 0 and report["broken"] == 0,
+          [a for a in report.get("pod", []) if a["outcome"] in ("open", "broken")])
+    check("doctor: by more than a hundred attacks", len(report.get("pod", [])) > 100, len(report.get("pod", [])))
+
+
+GROUPS = {f.__name__: f for f in (sessions, tools, denials, network, clocks, limits, files, adversarial, python, proof)}
 
 def as_user(groups):
     where = tempfile.mkdtemp()
