@@ -112,7 +112,7 @@ def code_length(tap, who, uid):
     tap.check(status == 2 and b"Code too long (5 chars, max 3)" in err and not out, f"{who}: LIM-10: code over the limit",
               status, out, err)
     status, out, err, _ = run(["run", "-g", "sh", "--set", "command_bytes=50", "-e", "echo " + "x" * 100], uid)
-    tap.check(status == 2 and b"too long" in err and not out, f"{who}: LIM-11: command over the limit", status, out, err)
+    tap.check(status == 2 and b"Command too large" in err and not out, f"{who}: LIM-11: command over the limit", status, out, err)
 
 
 def peak_of(words, uid):
