@@ -420,7 +420,11 @@ static int read_request(struct errand *e, const json_t *spec, struct cordon_erro
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	if (!method_is_fit(e->method))
 		fail(e, "invalid", "the method is not fit to be sent");
-	else if (url_parse(url ? url : "", url ? strlen(url) : 0, &e->url, &problem) < 0)
+	else
+		r = url_parse(url ? url : "", url ? strlen(url) : 0, &e->url, &problem);
+	if (r == -CORDON_NOMEM)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	if (r < 0)
 		fail(e, "invalid", "%s", cordon_error_message(problem));
 	return 0;
 }

@@ -1,7 +1,12 @@
-/* fault/fault_net.c - rules, secrets, URLs, configuration and synthetic names when memory runs out.
- */
+/* fault/fault_net.c - rules, secrets, URLs, configuration, synthetic names and the host's own
+ * requests when memory runs out. */
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "harness/fault.h"
 #include "net/config.h"
+#include "net/errand.h"
+#include "net/hub.h"
 #include "net/synth.h"
 #include "net/url.h"
 
@@ -71,5 +76,31 @@ TEST(synthetic_names)
 		if (r == 0)
 			r = synth_add(s, &h, &v4, &v6);
 		ASSERT_FAULT(r);
+	}
+}
+
+TEST(own_requests)
+{
+	static const char text[] =
+		"{\"url\": \"https://a.test/x\", \"method\": \"POST\", \"body\": \"aGk=\", "
+		"\"headers\": [\"A: b\", \"C: d\"], \"redirects\": 5, \"https_only\": true}";
+	cleanup_json json_t *spec = NULL;
+	cleanup_loop struct loop *l = NULL;
+
+	ASSERT_EQ(json_parse(text, sizeof(text) - 1, 0, &spec, NULL), 0);
+	ASSERT_EQ(loop_new(&l, NULL), 0);
+	FAULT_LOOP
+	{
+		struct hub hub = { .loop = l, .control.loop = l };
+		struct errand *e = NULL;
+		int pair[2];
+		ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+		int r = errand_new(&hub, spec, pair[1], &e, NULL);
+		ASSERT_FAULT(r);
+		errand_free(e);
+		/* Whatever became of it, its end of the pair is closed. */
+		char c;
+		ASSERT_EQ(read(pair[0], &c, 1), 0);
+		(void)close(pair[0]);
 	}
 }
