@@ -1,6 +1,6 @@
 # cordon_check.py - is this Python, and does it call what a sandbox may restrict? By parsing, so that
 # strings and comments never count; nothing of the code runs. Warnings are advice, not a boundary.
-import ast
+import _ast as ast  # the module ast would load enum and more into every start
 
 _WATCHED = frozenset("""
 eval exec compile __import__ importlib.import_module
@@ -23,10 +23,23 @@ requests.request requests.Session pickle.load pickle.loads marshal.loads shutil.
 WORDS = frozenset(name.rpartition(".")[2] for name in _WATCHED)
 
 
+def _walk(tree):
+    """The tree's nodes, those further up first."""
+    nodes = [tree]
+    for node in nodes:  # grows on the way
+        for field in node._fields:
+            v = getattr(node, field, None)
+            if isinstance(v, list):
+                nodes += [n for n in v if isinstance(n, ast.AST)]
+            elif isinstance(v, ast.AST):
+                nodes.append(v)
+    return nodes
+
+
 def _aliases(tree):
     """Names that imports gave, with what they stand for."""
     names = {}
-    for node in ast.walk(tree):
+    for node in _walk(tree):
         if isinstance(node, ast.Import):
             for a in node.names:
                 if a.asname:
@@ -50,7 +63,7 @@ def _dotted(node, aliases):
 
 def advice(tree):
     aliases, found = _aliases(tree), []
-    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    calls = [n for n in _walk(tree) if isinstance(n, ast.Call)]
     for call in sorted(calls, key=lambda n: (n.lineno, n.col_offset)):
         name = _dotted(call.func, aliases)
         if name and name.startswith("builtins."):
