@@ -13,7 +13,7 @@
 #include "files/intake.h"
 #include "guest/mounts.h"
 #include "policy/public.h"
-#include "session/journal.h"
+#include "session/chronicle.h"
 #include "session/network.h"
 #include "session/packages.h"
 #include "session/persist.h"
@@ -186,7 +186,7 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 	s->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->cancel_fd < 0)
 		return err_errno(reterr, errno, "make the cancel event");
-	r = journal_begin(s, o, reterr);
+	r = chronicle_begin(s, o, reterr);
 	if (r == 0)
 		r = persist_open(s, o->workspace, &s->persist, reterr);
 	if (r < 0)
@@ -258,7 +258,7 @@ int session_open(const struct cordon_session_options *opts, bool ahead, struct c
 	if (r == 0)
 		r = persist_load(s->persist, reterr);
 	if (r == 0)
-		r = journal_session(s, "session_start", reterr);
+		r = chronicle_session(s, "session_start", reterr);
 	if (r < 0) {
 		destroy(s);
 		return r;
@@ -281,7 +281,7 @@ struct cordon_session *cordon_session_close(struct cordon_session *s)
 		pthread_cond_wait(&s->idle, &s->lock);
 	}
 	pthread_mutex_unlock(&s->lock);
-	(void)journal_session(s, "session_close", NULL);
+	(void)chronicle_session(s, "session_close", NULL);
 	return destroy(s);
 }
 
@@ -362,7 +362,7 @@ static int run_recorded(struct cordon_session *s, const struct cordon_execute_op
 			struct cordon_result **ret, bool *ret_alive, struct cordon_error **reterr)
 {
 	cleanup_result struct cordon_result *result = NULL;
-	int r = journal_code(s, o, reterr);
+	int r = chronicle_code(s, o, reterr);
 
 	if (r == 0)
 		r = execution_run(s, o, &result, ret_alive, reterr);
@@ -370,7 +370,7 @@ static int run_recorded(struct cordon_session *s, const struct cordon_execute_op
 		return r;
 	if (s->policy.sanitize_errors)
 		result_sanitize(result);
-	r = journal_result(s, o, result, reterr);
+	r = chronicle_result(s, o, result, reterr);
 	if (r == 0)
 		*ret = TAKE_PTR(result);
 	return r;
@@ -459,10 +459,10 @@ int cordon_run(const struct cordon_session_options *session,
 	if (r == 0)
 		r = start_run(s, opts, reterr);
 	if (r == 0)
-		r = journal_session(s, "session_start", reterr);
+		r = chronicle_session(s, "session_start", reterr);
 	if (r == 0)
 		r = run_recorded(s, opts, ret, &alive, reterr);
-	(void)journal_session(s, "session_close", NULL);
+	(void)chronicle_session(s, "session_close", NULL);
 	destroy(s);
 	return r;
 }
@@ -498,7 +498,7 @@ int cordon_session_restart(struct cordon_session *s, struct cordon_error **reter
 		return r;
 	r = replace_engine(s, reterr);
 	if (r == 0)
-		r = journal_session(s, "session_restart", reterr);
+		r = chronicle_session(s, "session_restart", reterr);
 	session_let_go(s);
 	return r;
 }

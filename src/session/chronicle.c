@@ -1,13 +1,13 @@
-/* session/journal.c - see journal.h. Denials are recorded by cause, from the supervisor's evidence,
- * never by matching text that the guest could print or hide. */
-#include "session/journal.h"
+/* session/chronicle.c - see chronicle.h. Denials are recorded by cause, from the supervisor's
+ * evidence, never by matching text that the guest could print or hide. */
+#include "session/chronicle.h"
 
 #include <string.h>
 
 #include "base/str.h"
 
-int journal_begin(struct cordon_session *s, const struct cordon_session_options *o,
-		  struct cordon_error **reterr)
+int chronicle_begin(struct cordon_session *s, const struct cordon_session_options *o,
+		    struct cordon_error **reterr)
 {
 	const struct policy *p = &s->policy;
 	struct audit_options opts = {
@@ -56,7 +56,7 @@ static int commit(const struct cordon_session *s, struct audit_event *event,
 	return settle(s, r, e, reterr);
 }
 
-int journal_session(struct cordon_session *s, const char *event, struct cordon_error **reterr)
+int chronicle_session(struct cordon_session *s, const char *event, struct cordon_error **reterr)
 {
 	struct audit_event *e = audit_begin(s->audit, event, s->id);
 
@@ -79,8 +79,8 @@ int journal_session(struct cordon_session *s, const char *event, struct cordon_e
 	return commit(s, e, reterr);
 }
 
-int journal_code(struct cordon_session *s, const struct cordon_execute_options *o,
-		 struct cordon_error **reterr)
+int chronicle_code(struct cordon_session *s, const struct cordon_execute_options *o,
+		   struct cordon_error **reterr)
 {
 	struct audit_event *e = audit_begin(s->audit, "execute_start", s->id);
 
@@ -141,8 +141,8 @@ static bool is_limit(const char *kind)
 	return false;
 }
 
-int journal_result(struct cordon_session *s, const struct cordon_execute_options *o,
-		   const struct cordon_result *r, struct cordon_error **reterr)
+int chronicle_result(struct cordon_session *s, const struct cordon_execute_options *o,
+		     const struct cordon_result *r, struct cordon_error **reterr)
 {
 	if (!s->audit)
 		return 0;

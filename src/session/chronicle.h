@@ -1,0 +1,16 @@
+/* session/chronicle.h - what the audit log says about a session and its executions. */
+#pragma once
+
+#include "session/result.h"
+#include "session/session.h"
+
+/* Opens the session's audit. A log that cannot be written is an error where the policy wants it. */
+int chronicle_begin(struct cordon_session *s, const struct cordon_session_options *o,
+		    struct cordon_error **reterr);
+/* event: session_start (with policy and assurance), session_restart, session_close. */
+int chronicle_session(struct cordon_session *s, const char *event, struct cordon_error **reterr);
+int chronicle_code(struct cordon_session *s, const struct cordon_execute_options *o,
+		   struct cordon_error **reterr);
+/* How it ended, and every denial by its cause. */
+int chronicle_result(struct cordon_session *s, const struct cordon_execute_options *o,
+		     const struct cordon_result *r, struct cordon_error **reterr);

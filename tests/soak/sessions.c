@@ -1,0 +1,240 @@
+/* tests/soak/sessions.c - sessions opened, used and ended in all ways, with random kills of what
+ * is inside and of the templates themselves; nothing of them may stay. At most 90 seconds and 1,000
+ * sessions; SOAK=full: 10,000 and half an hour. */
+#include <cordon/cordon.h>
+
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "session/template.h"
+
+enum { WORKERS = 3, FEW = 1000, MANY = 10000, FEW_MS = 90000, MANY_MS = 1800000, WARM = 12 };
+
+/* What may come of each; NULL: anything. */
+static const struct {
+	const char *guest, *code, *kind;
+	unsigned weight;
+} kinds[] = {
+	{ "python", "1+1", NULL, 30 },
+	{ "python", "open('/tmp/f', 'w').write('x' * 100000)", NULL, 10 },
+	{ "python", "while True: pass", "timeout", 8 },
+	{ "python", "import os; os._exit(3)", NULL, 8 },
+	{ "python", "import os; os.kill(os.getpid(), 11)", "crashed", 8 },
+	{ "python", "import os, time\nfor i in range(5):\n if os.fork() == 0: time.sleep(100)",
+	  NULL, 8 },
+	{ "python", "import os; os.write(3, b'no json\\n'); __import__('time').sleep(5)",
+	  "protocol", 5 },
+	{ "python", "b = bytearray(1 << 30)", NULL, 3 },
+	{ "r", "1+1", NULL, 5 },
+	{ "r", "repeat {}", "timeout", 2 },
+	{ "sh", "sleep 100 & echo on", NULL, 5 },
+	{ "sh", "exit 3", NULL, 5 },
+	{ "node", "1+1", NULL, 1 },
+};
+
+static atomic_uint started, wrong, killed;
+static unsigned target;
+static uint64_t end_ns;
+
+static void complain(const char *code, const char *what)
+{
+	if (atomic_fetch_add(&wrong, 1) < 10)
+		printf("# %.60s: %s\n", code, what ? what : "?");
+}
+
+static long pid_of(struct cordon_session *s)
+{
+	char *text = cordon_session_describe(s);
+	const char *p = text ? strstr(text, "\"pid\": ") : NULL;
+	long pid = p ? strtol(p + 7, NULL, 10) : 0;
+
+	free(text);
+	return pid;
+}
+
+/* Kills pid 1 of the session, as the kernel might. */
+static void *kill_soon(void *arg)
+{
+	long pid = *(long *)arg;
+
+	usleep((useconds_t)(random() % 20000));
+	if (pid > 1)
+		(void)kill((pid_t)pid, SIGKILL);
+	return NULL;
+}
+
+static void use(struct cordon_session *s, size_t k, bool kill_it)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	struct cordon_execute_options o = { .code = kinds[k].code,
+					    .timeout_ms = kinds[k].kind ? 100 : 20000 };
+	struct cordon_result *r = NULL;
+	long pid = pid_of(s);
+	pthread_t t;
+
+	if (kinds[k].kind && strcmp(kinds[k].kind, "timeout") != 0)
+		o.timeout_ms = 20000;
+	if (kill_it && pthread_create(&t, NULL, kill_soon, &pid) != 0)
+		kill_it = false;
+	int got = cordon_session_execute(s, &o, &r, &e);
+	if (kill_it) {
+		pthread_join(t, NULL);
+		atomic_fetch_add(&killed, 1);
+	} else if (got < 0) {
+		complain(kinds[k].code, cordon_error_message(e));
+	} else if (kinds[k].kind && !(cordon_result_error_kind(r) &&
+				      strcmp(cordon_result_error_kind(r), kinds[k].kind) == 0)) {
+		complain(kinds[k].code, cordon_result_error(r));
+	}
+	cordon_result_free(r);
+}
+
+static size_t pick(void)
+{
+	unsigned total = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		total += kinds[i].weight;
+	unsigned at = (unsigned)random() % total;
+	for (i = 0; at >= kinds[i].weight; i++)
+		at -= kinds[i].weight;
+	return i;
+}
+
+static void one(void)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	struct cordon_session *s = NULL;
+	size_t k = pick();
+	struct cordon_session_options o = { .guest = kinds[k].guest };
+
+	if (random() % 200 == 0)
+		template_release_all();
+	if (cordon_session_open(&o, &s, &e) < 0) {
+		complain(kinds[k].guest, cordon_error_message(e));
+		return;
+	}
+	use(s, k, random() % 10 == 0);
+	if (random() % 4 == 0)
+		use(s, k, false);
+	cordon_session_close(s);
+}
+
+static void *work(void *arg)
+{
+	(void)arg;
+	while (clock_now_ns() < end_ns && atomic_fetch_add(&started, 1) < target)
+		one();
+	return NULL;
+}
+
+static unsigned count_in(const char *dir, const char *prefix)
+{
+	DIR *d = opendir(dir);
+	unsigned n = 0;
+
+	for (struct dirent *f; d && (f = readdir(d));)
+		n += f->d_name[0] != '.' && strncmp(f->d_name, prefix, strlen(prefix)) == 0;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static unsigned count_lines(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	unsigned n = 0;
+
+	for (int c; f && (c = fgetc(f)) != EOF;)
+		n += c == '\n' || c == ' ';
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static long resident_kb(void)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	char line[128] = "", *at = line;
+
+	if (f) {
+		if (fgets(line, sizeof(line), f))
+			(void)strtol(line, &at, 10);
+		fclose(f);
+	}
+	return strtol(at, NULL, 10) * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+struct remains {
+	unsigned fds, groups, children, mounts;
+	long kb;
+};
+
+static struct remains look(void)
+{
+	char prefix[32], path[64];
+
+	template_release_all();
+	snprintf(prefix, sizeof(prefix), "%d-", (int)getpid());
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	return (struct remains){ .fds = count_in("/proc/self/fd", ""),
+				 .groups = count_in("/sys/fs/cgroup/pids/cordon", prefix) +
+					   count_in("/sys/fs/cgroup/cordon", prefix),
+				 .children = count_lines(path),
+				 .mounts = count_lines("/proc/self/mountinfo"),
+				 .kb = resident_kb() };
+}
+
+static unsigned tests, failed;
+
+static void check(bool good, const char *name, long was, long is)
+{
+	printf("%s %u - %s\n", good ? "ok" : "not ok", ++tests, name);
+	if (!good)
+		printf("# %ld before, %ld after\n", was, is);
+	failed += !good;
+}
+
+int main(void)
+{
+	const char *how = getenv("SOAK"), *seed_text = getenv("SOAK_SEED");
+	bool full = how && strcmp(how, "full") == 0;
+	unsigned seed = seed_text ? (unsigned)strtoul(seed_text, NULL, 10) : (unsigned)getpid();
+	pthread_t t[WORKERS];
+
+	srandom(seed);
+	end_ns = UINT64_MAX;
+	target = WARM;
+	work(NULL);
+	atomic_store(&started, 0);
+	target = full ? MANY : FEW;
+	end_ns = clock_now_ns() + (uint64_t)(full ? MANY_MS : FEW_MS) * 1000000;
+	struct remains before = look();
+	for (int i = 0; i < WORKERS; i++)
+		pthread_create(&t[i], NULL, work, NULL);
+	for (int i = 0; i < WORKERS; i++)
+		pthread_join(t[i], NULL);
+	struct remains after = look();
+	unsigned done = atomic_load(&started) < target ? atomic_load(&started) : target;
+	printf("# %u sessions, %u of them killed, SOAK_SEED=%u\n", done, atomic_load(&killed),
+	       seed);
+	check(done >= target / 50, "it gets somewhere", target, done);
+	check(atomic_load(&wrong) == 0, "each ended as it should", 0, atomic_load(&wrong));
+	check(after.fds == before.fds, "no descriptor is left", before.fds, after.fds);
+	check(after.groups == 0, "no control group is left", 0, after.groups);
+	check(after.children == before.children, "no process is left", before.children,
+	      after.children);
+	check(after.mounts == before.mounts, "no mount is left", before.mounts, after.mounts);
+	check(after.kb < before.kb + 16384, "the host's memory stays", before.kb, after.kb);
+	printf("1..%u\n", tests);
+	return failed != 0;
+}
