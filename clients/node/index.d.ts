@@ -115,6 +115,11 @@ export class Session {
   execute<T = any>(code: string, options?: ExecuteOptions): Promise<Result<T>>;
   run<T = any>(code: string, options?: ExecuteOptions): Promise<T>;
   cancel(): Promise<boolean>;
+  /** Asks the running code to give up (^C); the session and its state stay. */
+  interrupt(): Promise<void>;
+  /** Executions wait until resume(); refused while one runs. */
+  suspend(): Promise<void>;
+  resume(): Promise<void>;
   restart(): Promise<void>;
   describe(): Promise<Record<string, any>>;
   setenv(name: string, value: string | null): Promise<void>;
@@ -175,6 +180,9 @@ export class Sandbox {
   readonly files: Files;
   run(command: string, options?: Pick<ExecuteOptions, "onStdout" | "onStderr" | "timeoutMs" | "stdin" | "signal">): Promise<RunResult>;
   cancel(): Promise<boolean>;
+  /** Commands wait until resume(); refused while one runs. */
+  suspend(): Promise<void>;
+  resume(): Promise<void>;
   readFile(path: string): Promise<Uint8Array>;
   writeFile(path: string, data: Bytes): Promise<void>;
   readDir(path: string): Promise<{ name: string; type: string; size: number }[]>;

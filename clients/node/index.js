@@ -231,6 +231,15 @@ export class Session {
   async cancel() {
     return (await this.request("session.cancel")).cancelled;
   }
+  async interrupt() {
+    await this.request("session.interrupt");
+  }
+  async suspend() {
+    await this.request("sandbox.suspend");
+  }
+  async resume() {
+    await this.request("sandbox.resume");
+  }
   async restart() {
     await this.request("session.restart");
   }
@@ -387,6 +396,12 @@ export class Sandbox {
   }
   async cancel() {
     return this.#live.cancel();
+  }
+  async suspend() {
+    await this.#live.suspend();
+  }
+  async resume() {
+    await this.#live.resume();
   }
   async readFile(path) {
     return this.#live.files.read(path);

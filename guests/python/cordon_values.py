@@ -11,7 +11,7 @@ MAX_DIGITS_BITS = 1000000  # printing an integer in decimal is quadratic in time
 
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
 _INF = float("inf")
-_type_name = type.__dict__["__name__"].__get__  # past whatever a metaclass does
+_type_name = type.__dict__["__name__"].__get__  # type: ignore  # past whatever a metaclass does
 _SIMPLE = frozenset((str, bool, type(None)))
 
 

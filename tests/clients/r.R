@@ -84,7 +84,7 @@ run_case <- function(case) {
   policy <- if (is.null(case$policy)) list() else lapply(case$policy, function(x) if (is.list(x)) I(unlist(x)) else x)
   env <- if (is.null(case$env)) list() else case$env
   open <- function() {
-    if (!is.null(case$pool)) SecureSessionPool$new(size = case$pool, tools = tools, guest = case$guest, policy = policy, env = env)
+    if (!is.null(case$pool)) SecureSessionPool$new(size = case$pool, tools = tools, reset_between_uses = TRUE, guest = case$guest, policy = policy, env = env)
     else SecureSession$new(tools = tools, guest = case$guest, policy = policy, env = env)
   }
   if (!is.null(case$open_fails)) return(must_fail(case$open_fails, open))
@@ -170,6 +170,15 @@ tests <- list(
     fails_with("division", p$execute("stop('division')"))
     stopifnot(p$execute("7", acquire_timeout = 5) == 7)
     p$close()
+    # State stays between uses, as in securer, unless a reset is asked for.
+    kept <- SecureSessionPool$new(size = 1)
+    kept$execute("x <- 5")
+    stopifnot(kept$execute("x + 1") == 6)
+    kept$close()
+    clean <- SecureSessionPool$new(size = 1, reset_between_uses = TRUE)
+    clean$execute("x <- 5")
+    fails_with("not found", clean$execute("x", acquire_timeout = 10))
+    clean$close()
     fails_with("Pool is closed.", p$execute("1"))
     stopifnot(identical(format(p), "<SecureSessionPool> [closed]"), p$status()$total == 0)
     fails_with("at least 1", SecureSessionPool$new(size = 0))

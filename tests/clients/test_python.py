@@ -46,6 +46,25 @@ def raises(kind, text, action, *args, **kwargs):
     raise AssertionError("it did not fail")
 
 
+def test_suspend_and_interrupt():
+    with cordon.Sandbox() as sb:
+        sb.suspend()
+        seen = []
+        t = threading.Thread(target=lambda: seen.append(sb.commands.run("echo later").stdout))
+        t.start()
+        time.sleep(0.3)
+        assert not seen
+        sb.resume()
+        t.join(10)
+        assert seen == ["later\n"]
+    with cordon.Session("python") as s:
+        s.execute("x = 5")
+        threading.Timer(0.4, s.interrupt).start()
+        r = s.execute("import time; time.sleep(20)")
+        assert not r.success and "KeyboardInterrupt" in r.error, r
+        assert s.execute("x").value == 5
+
+
 def test_values_both_ways():
     values = [1, 2**80, -2**63, 0.1, float("inf"), "é", b"\x00\xff", None, True, (1, 2), {1, 2}, {"$": 1}, {1: "a"}, 1 + 2j,
               datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29, 12, 0, 0, 1, datetime.timezone.utc), datetime.time(12),

@@ -245,7 +245,7 @@ class Sandbox(_Shell):
         """Read-only ones are mounted by value; writable ones are files of the workspace."""
         writable = isinstance(files, VirtualFileSystem) and files.writable
         entries = files.files() if isinstance(files, VirtualFileSystem) else files
-        added = []
+        added: List[Tuple[str, Bytes]] = []
         for name, data in entries.items():
             full = posixpath.normpath(posixpath.join(path, name))
             if not full.startswith(posixpath.normpath(path) + "/"):
@@ -319,6 +319,12 @@ class Sandbox(_Shell):
 
     def cancel(self) -> bool:
         return self._session().cancel()
+
+    def suspend(self) -> None:
+        self._session().suspend()
+
+    def resume(self) -> None:
+        self._session().resume()
 
     def destroy(self) -> None:
         for ref in self.sandboxes.list():

@@ -257,6 +257,17 @@ class Session:
         """The value of the code, or ExecutionError."""
         return self.execute(code, context, check=True, **options).value
 
+    def suspend(self) -> None:
+        """Executions wait until resume(); refused while one runs."""
+        self._call("sandbox.suspend")
+
+    def resume(self) -> None:
+        self._call("sandbox.resume")
+
+    def interrupt(self) -> None:
+        """From another thread: asks the running code to give up (^C); the session and its state stay."""
+        self._call("session.interrupt")
+
     def cancel(self) -> bool:
         """From another thread: ends the running execution. False: none ran."""
         return bool(self._call("session.cancel")["cancelled"])

@@ -12,8 +12,8 @@ new_pool <- function(size = 4L, tools = list(), sandbox = TRUE, limits = NULL, v
   c <- if (is.null(connection)) shared_connection() else connection
   params <- open_params(guest, level, policy, limits, audit_log, owner$tools, env)
   params$size <- size
-  # securer's pools keep state between uses unless told otherwise; ours are clean unless told otherwise.
-  params$reuse <- !isTRUE(reset_between_uses) && identical(reset_between_uses, NA)
+  # As in securer: the same sessions are handed out again, with what was left in them, unless told otherwise.
+  params$reuse <- !isTRUE(reset_between_uses)
   state <- new.env(parent = emptyenv())
   state$id <- request(c, "pool.open", params)$pool
   closed <- function() is.null(state$id)
