@@ -67,6 +67,7 @@ static void start_ticks(void)
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
 {
 	static bool open;
+	static int out;
 	const uint8_t *volatile data = input;
 	volatile size_t size = length;
 
@@ -74,8 +75,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
 		fixture_open();
 		fixture_private_stdio();
 		start_ticks();
+		out = fcntl(2, F_DUPFD, 100); /* above what the guest may name */
 		open = true;
 	}
+	/* A pipe in their place would fill with what the fuzzer says, and stop it. */
+	for (int fd = 0; fd < 3; fd++)
+		dup2(out, fd);
 	if (_setjmp(fixture.exec))
 		return 0;
 	while (size >= 1 + 6 * 5) {
