@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "wall/init/clone.h"
 #include "wall/init/identity.h"
 #include "wall/init/kernel.h"
 #include "wall/init/reaper.h"
@@ -149,32 +150,6 @@ static int first_process(void *arg)
 	become_reaper(q, (pid_t)guest, pair[0]);
 }
 
-static long clone3_call(struct clone3_args *args, int (*fn)(void *), void *arg)
-{
-#ifdef __x86_64__
-	long ret;
-	register int (*r12)(void *) __asm__("r12") = fn;
-	register void *r13 __asm__("r13") = arg;
-
-	__asm__ volatile("syscall\n\t"
-			 "test %%rax, %%rax\n\t"
-			 "jnz 1f\n\t"
-			 "xor %%ebp, %%ebp\n\t"
-			 "mov %%r13, %%rdi\n\t"
-			 "call *%%r12\n\t"
-			 "hlt\n"
-			 "1:"
-			 : "=a"(ret)
-			 : "a"(SYS_clone3), "D"(args), "S"(sizeof(*args)), "r"(r12), "r"(r13)
-			 : "rcx", "r11", "memory");
-	return ret;
-#else
-	long pid = clone(fn, (char *)(uintptr_t)(args->stack + args->stack_size),
-			 (int)args->flags | (int)args->exit_signal, arg);
-	return pid < 0 ? -errno : pid;
-#endif
-}
-
 static __attribute__((noinline)) long split(struct request *q)
 {
 	struct clone3_args args = {
@@ -193,7 +168,7 @@ static __attribute__((noinline)) long split(struct request *q)
 	}
 	if (_setjmp(q->back))
 		return 0;
-	return clone3_call(&args, first_process, q);
+	return clone_on_stack(&args, first_process, q);
 }
 
 /* 0 in the session, its pid in the template, or -1 when no process could be made. */

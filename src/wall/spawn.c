@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "wall/init/clone.h"
 #include "wall/init/kernel.h"
 
 enum { STACK_BYTES = 64 * 1024, PARK = SPAWN_FDS };
@@ -75,38 +76,6 @@ failed:
 	_exit(127);
 }
 
-#ifdef __x86_64__
-/* clone3 on a stack of its own, which no wrapper offers. */
-static long clone3_call(struct clone3_args *args, int (*fn)(void *), void *arg)
-{
-	long ret;
-	register int (*r12)(void *) __asm__("r12") = fn;
-	register void *r13 __asm__("r13") = arg;
-
-	__asm__ volatile("syscall\n\t"
-			 "test %%rax, %%rax\n\t"
-			 "jnz 1f\n\t"
-			 "xor %%ebp, %%ebp\n\t"
-			 "mov %%r13, %%rdi\n\t"
-			 "call *%%r12\n\t"
-			 "mov %%eax, %%edi\n\t"
-			 "mov $60, %%eax\n\t"
-			 "syscall\n\t"
-			 "hlt\n"
-			 "1:"
-			 : "=a"(ret)
-			 : "a"(SYS_clone3), "D"(args), "S"(sizeof(*args)), "r"(r12), "r"(r13)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
-#else
-static long clone3_call(struct clone3_args *args, int (*fn)(void *), void *arg)
-{
-	(void)args, (void)fn, (void)arg;
-	return -ENOSYS;
-}
-#endif
-
 static long start(struct child_job *job, char *stack, int *ret_pidfd)
 {
 	struct clone3_args args = {
@@ -121,7 +90,7 @@ static long start(struct child_job *job, char *stack, int *ret_pidfd)
 		args.flags |= CLONE3_INTO_CGROUP;
 		args.cgroup = (uint64_t)job->spawn->cgroup_fd;
 	}
-	long pid = clone3_call(&args, child, job);
+	long pid = clone_on_stack(&args, child, job);
 	/* A container's filter may hide clone3; clone knows everything but cgroups. */
 	if (pid == -ENOSYS && job->spawn->cgroup_fd < 0) {
 		pid = clone(child, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | CLONE_PIDFD, job,
