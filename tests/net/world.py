@@ -1,5 +1,6 @@
 """A small Internet of its own: a network namespace in which public addresses are on the loopback, with a resolver
 that notes what it is asked, web servers that note what they get, and guests in namespaces behind the gateway."""
+import atexit
 import json
 import os
 import select
@@ -47,6 +48,16 @@ def enter():
     run("mount", "--bind", path("resolv.conf"), os.path.realpath("/etc/resolv.conf"))
     run("mount", "--bind", path("hosts"), "/etc/hosts")
     make_certificates()
+    atexit.register(leave)
+
+
+def leave():
+    """The folder is the machine's, what is in it is ours alone."""
+    subprocess.run(["umount", "-l", tmp], check=False)
+    try:
+        os.rmdir(tmp)
+    except OSError:
+        pass
 
 
 def run(*args):
