@@ -52,6 +52,11 @@ static int runtimes(const struct guest_options *o, struct launch *l, struct cord
 	return 0;
 }
 
+/* A collection marks every object, and so copies every page that a session shares with its
+ * template. R's own start is just below its usual mark: the first one would come as soon as code
+ * runs. */
+#define ROOM_BEFORE_COLLECTING "--min-nsize=600k"
+
 int r_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)
 {
 	const char *home = o->policy->r ? o->policy->r : "/usr/lib/R";
@@ -61,6 +66,7 @@ int r_launch(const struct guest_options *o, struct launch *l, struct cordon_erro
 				     "--vanilla",
 				     "--no-echo",
 				     "--no-readline",
+				     ROOM_BEFORE_COLLECTING,
 				     "--file=/run/cordon/cordon_guest.R",
 				     is_plain ? NULL : "--args",
 				     o->mode == GUEST_TEMPLATE ? "--template" : "--validate",
