@@ -1,9 +1,10 @@
 /* session/cputime.h - CPU time that a sandbox has used so far, also while it runs. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "wall/box.h"
 
-/* Microseconds; 0 when it cannot be told. */
-uint64_t cputime_of(struct box *b);
+/* Microseconds; 0 when it cannot be told. is_agent: others work for the guest's process. */
+uint64_t cputime_of(struct box *b, bool is_agent);

@@ -193,6 +193,11 @@ static deadline_ns deadline_of(const struct execution *x)
 	       network_waited_ns(x->session->network);
 }
 
+static uint64_t cpu_of(struct engine *e)
+{
+	return cputime_of(e->box, e->kind == GUEST_KIND_POD || e->kind == GUEST_KIND_SH);
+}
+
 static void check_clocks(struct execution *x)
 {
 	uint64_t limit_us = x->session->policy.cpu_seconds * 1000000;
@@ -201,7 +206,7 @@ static void check_clocks(struct execution *x)
 		x->evidence.timed_out = true;
 		x->is_over = x->is_dead = true;
 	} else if ((clock_now_ns() - x->started_ns) / 1000 > limit_us / 4 &&
-		   cputime_of(x->engine->box) > x->evidence.before.cpu_us + limit_us) {
+		   cpu_of(x->engine) > x->evidence.before.cpu_us + limit_us) {
 		x->evidence.over_cpu = true;
 		x->is_over = x->is_dead = true;
 	}
@@ -291,7 +296,7 @@ static void begin(struct execution *x)
 	so.max_bytes = p->stderr_bytes;
 	stream_begin(&x->err, x->engine->stderr_fd, &so);
 	evidence_begin(&x->evidence, x->engine);
-	x->evidence.before.cpu_us = cputime_of(x->engine->box);
+	x->evidence.before.cpu_us = cpu_of(x->engine);
 	x->evidence.timeout_ms = timeout;
 	x->started_ns = clock_now_ns();
 	x->deadline = timeout == UINT64_MAX ? 0 : deadline_after_ms(timeout);
@@ -361,7 +366,7 @@ static void finish(struct execution *x)
 	    !x->evidence.over_cpu)
 		(void)box_wait_gone(x->engine->box,
 				    deadline_after_ms(5000)); /* it died by itself */
-	uint64_t cpu_now = cputime_of(x->engine->box);
+	uint64_t cpu_now = cpu_of(x->engine);
 	if (x->is_dead)
 		box_kill(x->engine->box);
 	stream_drain(&x->out);

@@ -228,6 +228,12 @@ static bool is_out_of_cpu(const struct evidence *v, const struct status *s, cons
 	       (signo == SIGKILL && s->cpu_us >= limit_us - limit_us / 4);
 }
 
+/* A shell tells only that its command was killed; the time is our own figure. */
+static bool was_killed_for_cpu(const struct policy *p, const struct cordon_result *r)
+{
+	return r->exit_code == 128 + SIGKILL && r->cpu_ms >= (double)p->cpu_seconds * 750;
+}
+
 #define CODE_NAME "/run/cordon/code"
 
 /* bash says so on stderr and ends with 2; the code is a file of this name. */
@@ -257,7 +263,7 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 	/* A shell passes on how its last command was killed. */
 	else if (r->exit_code == 128 + SIGXFSZ)
 		kind = "file_size";
-	else if (r->exit_code == 128 + SIGXCPU)
+	else if (r->exit_code == 128 + SIGXCPU || was_killed_for_cpu(p, r))
 		kind = "cpu";
 	else if (r->exit_code == 126 && r->denials)
 		kind = "denied";
@@ -266,7 +272,11 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 		kind = "processes";
 	else if (is_full(e))
 		kind = "disk";
-	(void)result_fail(r, kind, "exited with status %d", r->exit_code);
+	if (str_eq(kind, "cpu"))
+		(void)result_fail(r, kind, "the CPU time limit of %llu seconds was reached",
+				  (unsigned long long)p->cpu_seconds);
+	else
+		(void)result_fail(r, kind, "exited with status %d", r->exit_code);
 }
 
 /* The guest is dead without a result. */

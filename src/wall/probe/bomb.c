@@ -91,7 +91,12 @@ static size_t too_much(const struct bait *b)
 
 static int touch_private(const struct bait *b)
 {
-	return touch(too_much(b), MAP_PRIVATE);
+	int r = touch(too_much(b), MAP_PRIVATE);
+
+	if (r == 0)
+		usleep(300000); /* a watcher may need a moment: a pod's processes have room to start
+				   in */
+	return r;
 }
 
 int probe_memory(const struct bait *b)
