@@ -227,10 +227,10 @@ int cordon_fetch(const struct cordon_fetch_options *o, struct cordon_fetch_resul
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	*ret = (struct cordon_fetch_result){ .status = r.status,
 					     .redirects = r.redirects,
-					     .url = TAKE_PTR(r.url),
-					     .headers = TAKE_PTR(headers),
-					     .body = TAKE_PTR(body),
 					     .body_len = len };
+	ret->url = TAKE_PTR(r.url);
+	ret->headers = TAKE_PTR(headers);
+	ret->body = TAKE_PTR(body);
 	return 0;
 }
 

@@ -191,16 +191,16 @@ static int parse(int argc, char **argv, struct options *o)
 			o->modules[o->modules[0] != NULL] = optarg;
 			break;
 		case 'm':
-			o->memory = strtoull(optarg, NULL, 10);
+			o->memory = strtoull(optarg ? optarg : "", NULL, 10);
 			break;
 		case 'f':
-			o->files = strtoull(optarg, NULL, 10);
+			o->files = strtoull(optarg ? optarg : "", NULL, 10);
 			break;
 		case 'd':
-			o->denials = (int)strtol(optarg, NULL, 10);
+			o->denials = (int)strtol(optarg ? optarg : "", NULL, 10);
 			break;
 		case 's':
-			o->serve = (int)strtol(optarg, NULL, 10);
+			o->serve = (int)strtol(optarg ? optarg : "", NULL, 10);
 			break;
 		case 'S':
 			o->seal = true;

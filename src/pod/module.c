@@ -118,10 +118,12 @@ int module_open(struct w2c_sys *p, const char *dir)
 	if (!p->modules)
 		p->modules = calloc(MODULE_MAX, sizeof *p->modules);
 	list = fdopendir(fd);
-	if (!p->modules || !list) {
+	if (!list)
 		close(fd);
+	if (!p->modules && list)
+		closedir(list);
+	if (!p->modules || !list)
 		return -ENOMEM;
-	}
 	while ((entry = readdir(list))) {
 		if (entry->d_name[0] == '.')
 			continue;

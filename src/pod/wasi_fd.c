@@ -147,7 +147,7 @@ WASI_FN(fd_close)
 
 WASI_FN(fd_renumber)
 {
-	struct wasi_fd *from, *to;
+	struct wasi_fd *from = NULL, *to = NULL;
 	uint32_t e = wasi_find(p, a[0], 0, &from);
 
 	if (!e)

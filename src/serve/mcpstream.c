@@ -230,7 +230,7 @@ void mcpstream_serve(struct httpd_exchange *x, const struct mcpstream_options *o
 	}
 	if (pthread_create(&thread, NULL, work, s) != 0) {
 		httpd_answer(x, 503, NULL, NULL, 0);
-		stream_put(s);
+		s->refs = 1; /* the worker's went with it */
 		stream_put(s);
 		return;
 	}

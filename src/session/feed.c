@@ -19,10 +19,10 @@ int feed_begin(struct feed *f, struct engine *e, struct workspace *ws,
 
 	*f = (struct feed){ .engine = e,
 			    .workspace = ws,
-			    .to = TAKE_FD(e->stdin_fd),
 			    .bytes = o->stdin_bytes,
 			    .left = o->stdin_bytes ? o->stdin_len : 0,
 			    .source = o->stdin_fd > 0 ? o->stdin_fd : -1 };
+	f->to = TAKE_FD(e->stdin_fd);
 	f->is_kept = e->kind == GUEST_KIND_POD && f->source < 0;
 	if (e->kind == GUEST_KIND_POD)
 		return 0;

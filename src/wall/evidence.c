@@ -77,16 +77,13 @@ json_t *box_lacks(const struct machine *m)
 	static const char *const words[] = {
 		"no user namespace: the code has the uid of the sandbox on the host",
 		"no pid namespace: numbers of the host's processes can be tried",
-		"no mount namespace: names, sizes and times of the host's files can be seen, not "
-		"read; "
-		"the workspace is a directory of the host",
+		"no mount namespace: the host's files can be seen, not read; the workspace is one",
 		"no network namespace: the filter alone refuses sockets",
 		"no ipc namespace: the filter alone refuses System V objects",
 		"no uts namespace: the host's name can be read",
 		"no cgroup namespace",
 		"no quota: fs_bytes and file_count are not enforced, file_bytes is",
-		"no mount that forbids execution: the dynamic loader can start a program of the "
-		"workspace, behind the same wall",
+		"no noexec mount: the loader can start a program of the workspace, walled alike",
 		"chmod, chown, times and extended attributes are refused everywhere",
 	};
 	json_t *a = json_array();
