@@ -21,6 +21,7 @@ struct engine {
 	struct wire *wire;      /* NULL: a script that speaks no wire */
 	int stdin_fd;           /* write end, non-blocking, for its first execution; -1: taken */
 	uint64_t stdin_written; /* a pod's, whose one pipe serves all its executions */
+	uint64_t cpu_us;        /* what it had used when its last execution ended */
 	bool had_stdin;         /* its last execution was given some */
 	int stdout_fd, stderr_fd;
 	bool is_ready;

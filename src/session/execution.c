@@ -296,7 +296,10 @@ static void begin(struct execution *x)
 	so.max_bytes = p->stderr_bytes;
 	stream_begin(&x->err, x->engine->stderr_fd, &so);
 	evidence_begin(&x->evidence, x->engine);
-	x->evidence.before.cpu_us = cpu_of(x->engine);
+	/* Looking costs more than most commands do, so the last look counts. */
+	if (x->engine->cpu_us == 0)
+		x->engine->cpu_us = cpu_of(x->engine);
+	x->evidence.before.cpu_us = x->engine->cpu_us;
 	x->evidence.timeout_ms = timeout;
 	x->started_ns = clock_now_ns();
 	x->deadline = timeout == UINT64_MAX ? 0 : deadline_after_ms(timeout);
@@ -367,6 +370,7 @@ static void finish(struct execution *x)
 		(void)box_wait_gone(x->engine->box,
 				    deadline_after_ms(5000)); /* it died by itself */
 	uint64_t cpu_now = cpu_of(x->engine);
+	x->engine->cpu_us = cpu_now;
 	if (x->is_dead)
 		box_kill(x->engine->box);
 	stream_drain(&x->out);
