@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # bench/pod.py - the pod's speed beside native bash and Python, in one run, interleaved.
 """usage: bench/pod.py [IMAGE] [ROUNDS]
 
@@ -31,7 +32,7 @@ re.sub(r'[0-9]+', 'x', ' '.join(d))
 
 def timed(argv, cwd="/"):
     start = time.perf_counter()
-    subprocess.run(argv, cwd=cwd, env=ENV, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True, timeout=120)
+    subprocess.run(argv, cwd=cwd, env=ENV, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
     return (time.perf_counter() - start) * 1e3
 
 
