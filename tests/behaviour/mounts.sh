@@ -19,43 +19,43 @@ check() { # name status pattern output
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 chmod 755 "$dir"
-mkdir "$dir/work"
-echo old >"$dir/work/file"
-chmod 600 "$dir/work/file"
+mkdir "$dir/project"
+echo old >"$dir/project/file"
+chmod 600 "$dir/project/file"
 
 run() {
-	"$CORDON" run --set "mounts=$dir/work:/mnt/work:rw" "$@" 2>&1
+	"$CORDON" run --set "mounts=$dir/project:/mnt/project:rw" "$@" 2>&1
 }
 
-write="f = open('/mnt/work/file', 'a'); f.write('new'); f.close(); open('/mnt/work/made', 'w').close(); import os; os.stat('/mnt/work/file').st_uid"
+write="f = open('/mnt/project/file', 'a'); f.write('new'); f.close(); open('/mnt/project/made', 'w').close(); import os; os.stat('/mnt/project/file').st_uid"
 if [ "$(id -u)" = 0 ]; then
 	out=$(run -e "$write")
 	check "what belongs to root is not given to code" $(($? == 0)) "belongs to root" "$out"
-	check "and nothing was written" 0 '^old$' "$(cat "$dir/work/file")"
-	chmod 1777 "$dir/work"
-	out=$(run -e "open('/mnt/work/anybody', 'w').close()")
+	check "and nothing was written" 0 '^old$' "$(cat "$dir/project/file")"
+	chmod 1777 "$dir/project"
+	out=$(run -e "open('/mnt/project/anybody', 'w').close()")
 	check "a directory of root's that anybody may write in is written in" $? . "ran $out"
-	check "as the sandbox" 0 '^64210$' "$(stat -c %u "$dir/work/anybody")"
-	chmod 755 "$dir/work"
-	chown -R 4242:4343 "$dir/work"
-	echo other >"$dir/work/other"
-	chown 4244 "$dir/work/other"
-	chmod 600 "$dir/work/other"
+	check "as the sandbox" 0 '^64210$' "$(stat -c %u "$dir/project/anybody")"
+	chmod 755 "$dir/project"
+	chown -R 4242:4343 "$dir/project"
+	echo other >"$dir/project/other"
+	chown 4244 "$dir/project/other"
+	chmod 600 "$dir/project/other"
 	out=$(run -e "$write")
 	check "another user's directory is written" $? '^1000$' "$out"
-	check "what was made belongs to that user" 0 '^4242 4343$' "$(stat -c '%u %g' "$dir/work/made")"
-	check "what was there still does" 0 '^4242$' "$(stat -c %u "$dir/work/file")"
-	out=$(run -e "open('/mnt/work/other').read()")
+	check "what was made belongs to that user" 0 '^4242 4343$' "$(stat -c '%u %g' "$dir/project/made")"
+	check "what was there still does" 0 '^4242$' "$(stat -c %u "$dir/project/file")"
+	out=$(run -e "open('/mnt/project/other').read()")
 	check "a third user's file is not readable" $(($? == 0)) "Permission denied" "$out"
-	out=$(run -g sh -e 'echo "#!/bin/sh" > /mnt/work/p; chmod 4755 /mnt/work/p; /mnt/work/p')
+	out=$(run -g sh -e 'echo "#!/bin/sh" > /mnt/project/p; chmod 4755 /mnt/project/p; /mnt/project/p')
 	check "nothing there may be executed" $(($? == 0)) "Permission denied" "$out"
-	chown -R 64210 "$dir/work"
+	chown -R 64210 "$dir/project"
 	out=$(run -e "$write")
 	check "the sandbox's own directory needs no map" $? '^1000$' "$out"
 else
 	out=$(run -e "$write")
 	check "the own directory is written" $? '^1000$' "$out"
-	check "what was made is one's own" 0 "^$(id -u)\$" "$(stat -c %u "$dir/work/made")"
+	check "what was made is one's own" 0 "^$(id -u)\$" "$(stat -c %u "$dir/project/made")"
 fi
 echo "1..$count"
 [ $failed = 0 ]
