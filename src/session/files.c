@@ -384,7 +384,7 @@ int cordon_session_rehydrate(struct cordon_session *s, cordon_storage_load_fn lo
 	if (r == 0)
 		session_take_state(s, state);
 	session_let_go(s);
-	return r;
+	return touched(s, r);
 }
 
 struct cordon_project {
