@@ -32,6 +32,7 @@ called <- function(e) {
   if (!is.call(e)) return(character())
   head <- e[[1]]
   name <- if (is.symbol(head)) as.character(head) else paste(deparse(head), collapse = "")
+  name <- c(name, sub("^.*::", "", name)) # base::system is system
   parts <- lapply(as.list(e), function(x) if (missing(x)) character() else called(x))
   unique(c(name, unlist(parts)))
 }

@@ -6,16 +6,21 @@ new_pool <- function(size = 4L, tools = list(), sandbox = TRUE, limits = NULL, v
     stop(rpc_condition(list(message = "`size` must be at least 1", code = -32602L, data = list(code = "invalid"))))
   }
   if (size > 100) stop(rpc_condition(list(message = "`size` must not exceed 100", code = -32602L, data = list(code = "invalid"))))
+  size <- as.integer(size)
   self <- new.env(parent = emptyenv())
   owner <- new.env(parent = emptyenv())
   owner$tools <- check_tools(tools)
+  owner$verbose <- isTRUE(verbose)
+  say <- function(...) if (verbose) message("[cordon] ", ...)
   c <- if (is.null(connection)) shared_connection() else connection
   params <- open_params(guest, level, policy, limits, audit_log, owner$tools, env)
   params$size <- size
   # As in securer: the same sessions are handed out again, with what was left in them, unless told otherwise.
   params$reuse <- !isTRUE(reset_between_uses)
   state <- new.env(parent = emptyenv())
+  state$link <- c
   state$id <- request(c, "pool.open", params)$pool
+  say("pool started")
   closed <- function() is.null(state$id)
 
   self$evaluate <- function(code, context = list(), timeout = NA, acquire_timeout = NULL, on_output = NULL) {
@@ -31,40 +36,37 @@ new_pool <- function(size = 4L, tools = list(), sandbox = TRUE, limits = NULL, v
     r
   }
   self$execute <- function(code, timeout = NULL, acquire_timeout = NULL) {
+    if (closed()) state_error("Pool is closed.")
+    check_code(code)
     lines <- line_buffer(NULL, NULL)
-    r <- self$evaluate(paste(code, collapse = "\n"), list(), timeout, acquire_timeout, lines$add)
-    if (!isTRUE(r$success)) {
-      text <- r$error
-      if (identical(r$error_kind, "timeout") && !is.null(timeout)) text <- paste("Execution timed out after", seconds_text(timeout))
-      stop(execution_error(r, text))
-    }
-    value <- r$value
-    output <- lines$finish()
-    if (length(output) > 0 && !is.null(value)) attr(value, "output") <- output
-    value
+    say("execute")
+    r <- self$evaluate(code, list(), timeout, acquire_timeout, lines$add)
+    say("execution ", if (isTRUE(r$success)) "complete" else "failed")
+    settle(r, lines$finish(), timeout)
   }
   self$status <- function() {
     if (closed()) return(list(total = 0L, busy = 0L, idle = 0L, dead = 0L))
     request(c, "pool.status", list(pool = state$id))
   }
-  self$size <- function() if (closed()) 0L else as.integer(size)
+  self$size <- function() if (closed()) 0L else size
   self$available <- function() self$status()$idle
   self$close <- function() {
     id <- state$id
     state$id <- NULL
     if (!is.null(id) && is_connected(c)) tryCatch(request(c, "pool.close", list(pool = id)), cordon_error = function(e) NULL)
+    if (!is.null(id)) say("pool closed")
     invisible(self)
   }
   self$format <- function() {
     if (closed()) return("<SecureSessionPool> [closed]")
     s <- self$status()
-    sprintf("<SecureSessionPool> size=%d idle=%d busy=%d", as.integer(size), s$idle, s$busy)
+    sprintf("<SecureSessionPool> size=%d idle=%d busy=%d", size, s$idle, s$busy)
   }
   self$print <- function() {
     cat(self$format(), "\n", sep = "")
     invisible(self)
   }
-  reg.finalizer(self, dropper(state, c, "pool"), onexit = TRUE)
+  reg.finalizer(self, dropper(state, "pool"), onexit = TRUE)
   class(self) <- "SecureSessionPool"
   self
 }

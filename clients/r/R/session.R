@@ -5,6 +5,7 @@ LIMITS <- c("cpu", "memory", "fsize", "nproc", "nofile", "stack")
 default_limits <- function() list(cpu = 60, memory = 536870912, fsize = 52428800, nproc = 50, nofile = 256)
 
 check_limits <- function(limits) {
+  if (is.null(names(limits))) stop("`limits` must be a named list", call. = FALSE)
   unknown <- setdiff(names(limits), LIMITS)
   if (length(unknown) > 0) {
     stop("Unknown limit name(s): ", paste(unknown, collapse = ", "), ". Valid names: ", paste(LIMITS, collapse = ", "), call. = FALSE)
@@ -61,6 +62,30 @@ execute_params <- function(code, timeout, context, stdin, max_tool_calls, valida
 execution_error <- function(r, message = r$error) {
   structure(class = c(paste0("cordon_", r$error_kind), "cordon_execution_error", "cordon_error", "error", "condition"),
             list(message = message, call = NULL, kind = r$error_kind, result = r))
+}
+
+# What $execute of a session and of a pool let through, after all other checks.
+check_code <- function(code, max_code_length = 100000L) {
+  if (!is_string(code)) stop("`code` must be a single character string", call. = FALSE)
+  if (!is.null(max_code_length) && nchar(code) > max_code_length) {
+    stop("Code too long (", nchar(code), " chars, max ", max_code_length, ").", call. = FALSE)
+  }
+}
+
+# The outcome as an R user wants it: the value, or an error.
+settle <- function(r, lines, timeout, sanitize = identity) {
+  if (!isTRUE(r$success)) {
+    text <- r$error
+    if (identical(r$error_kind, "timeout") && !is.null(timeout) && !is.na(timeout)) {
+      text <- paste("Execution timed out after", seconds_text(timeout))
+    } else if (identical(r$error_kind, "syntax")) {
+      text <- paste0("Code has a syntax error and was not executed:\n", r$error)
+    }
+    stop(execution_error(r, sanitize(text)))
+  }
+  value <- r$value
+  if (length(lines) > 0 && !is.null(value)) attr(value, "output") <- lines
+  value
 }
 
 # Output as lines: whole ones as they come, the rest at the end.
@@ -144,11 +169,10 @@ make_files <- function(call) {
 
 # What happens to a session or pool that nobody closed. It must not see its owner, which would keep it alive; and as it may run in
 # the middle of a request it only sends and never waits.
-dropper <- function(state, c, kind) {
+dropper <- function(state, kind) {
   force(state)
-  force(c)
   force(kind)
-  function(e) drop_owned(state, c, kind)
+  function(e) drop_owned(state, state$link, kind)
 }
 
 drop_owned <- function(state, c, kind) {
@@ -170,27 +194,34 @@ new_session <- function(tools = list(), sandbox = FALSE, limits = NULL, verbose 
   owner$tools <- check_tools(tools)
   owner$on_approval <- on_approval
   owner$on_audit <- on_audit
-  c <- if (is.null(connection)) shared_connection() else connection
   say <- function(...) if (verbose) message("[cordon] ", ...)
   owner$verbose <- isTRUE(verbose) # no function of this frame: the connection keeps owners, and a session must be collectable
   state <- new.env(parent = emptyenv())
   state$executions <- 0
   state$busy <- FALSE
   state$result <- NULL
-
+  state$params <- adopt$params
   if (is.null(adopt)) {
-    params <- open_params(guest, level, policy, limits, audit_log, owner$tools, env)
-    if (is.function(on_audit)) params$audit <- TRUE
-    adopt <- request(c, "session.open", params)$session
+    state$params <- open_params(guest, level, policy, limits, audit_log, owner$tools, env)
+    if (is.function(on_audit)) state$params$audit <- TRUE
   }
-  state$id <- adopt
-  assign(state$id, owner, envir = c$owners)
-  c$sessions <- c$sessions + 1L
+  runs <- function() !is.null(state$id) && is_connected(state$link)
+  start <- function(id = NULL) {
+    state$link <- if (is.null(connection)) shared_connection() else connection
+    state$id <- if (is.null(id)) request(state$link, "session.open", state$params)$session else id
+    assign(state$id, owner, envir = state$link$owners)
+    state$link$sessions <- state$link$sessions + 1L
+  }
+  forget <- function(id) {
+    state$link$sessions <- state$link$sessions - 1L
+    if (exists(id, envir = state$link$owners, inherits = FALSE)) rm(list = id, envir = state$link$owners)
+  }
+  start(adopt$id)
   say("session started")
 
   call <- function(method, params = list(), on_output = NULL) {
     if (is.null(state$id)) state_error("Session is not running.")
-    request(c, method, c(list(session = state$id), params), on_output)
+    request(state$link, method, c(list(session = state$id), params), on_output)
   }
 
   # The whole result, whatever the code did.
@@ -203,24 +234,8 @@ new_session <- function(tools = list(), sandbox = FALSE, limits = NULL, verbose 
     state$result <- r
     r
   }
-  # The outcome as an R user wants it: the value, or an error.
-  settle <- function(r, lines, timeout) {
-    if (!isTRUE(r$success)) {
-      text <- r$error
-      if (identical(r$error_kind, "timeout") && !is.null(timeout) && !is.na(timeout)) {
-        text <- paste("Execution timed out after", seconds_text(timeout))
-      } else if (identical(r$error_kind, "syntax")) {
-        text <- paste0("Code has a syntax error and was not executed:\n", r$error)
-      }
-      if (sanitize_errors) text <- cordon_sanitize(text, connection = c)
-      stop(execution_error(r, text))
-    }
-    value <- r$value
-    if (length(lines) > 0 && !is.null(value)) attr(value, "output") <- lines
-    value
-  }
   check_before <- function(code, max_code_length, output_handler) {
-    if (is.null(state$id) || !is_connected(c)) state_error("Session is not running.")
+    if (!runs()) state_error("Session is not running.")
     if (state$busy) {
       state_error("<SecureSession> does not support concurrent execute() calls; wait for the current execution to complete.")
     }
@@ -233,14 +248,11 @@ new_session <- function(tools = list(), sandbox = FALSE, limits = NULL, verbose 
       })
       if (identical(verdict, FALSE)) stop("Execution blocked by pre_execute_hook.", call. = FALSE)
     }
-    if (!is.null(max_code_length) && nchar(code) > max_code_length) {
-      stop("Code too long (", nchar(code), " chars, max ", max_code_length, ").", call. = FALSE)
-    }
+    check_code(code, max_code_length)
     if (!is.null(output_handler) && !is.function(output_handler)) stop("`output_handler` must be a function", call. = FALSE)
   }
   self$execute <- function(code, timeout = 30, validate = TRUE, output_handler = NULL, max_tool_calls = NULL, max_code_length = 100000L,
                            max_output_lines = NULL, context = list()) {
-    code <- paste(code, collapse = "\n")
     check_before(code, max_code_length, output_handler)
     lines <- line_buffer(output_handler, max_output_lines)
     say("execute")
@@ -248,20 +260,26 @@ new_session <- function(tools = list(), sandbox = FALSE, limits = NULL, verbose 
     if (!identical(r$error_kind, "syntax")) state$executions <- state$executions + 1
     state$output <- lines$finish()
     say("execution ", if (isTRUE(r$success)) "complete" else "failed")
-    settle(r, state$output, timeout)
+    settle(r, state$output, timeout, if (sanitize_errors) function(m) cordon_sanitize(m, connection = state$link) else identity)
   }
   # Of the last execution: what it printed (a NULL value cannot carry it), and all that is known.
   self$last_output <- function() state$output
   self$last_result <- function() state$result
+  # Also of a session that was closed, or whose server is gone: that one begins anew, without its files.
   self$restart <- function() {
     if (state$busy) state_error("Cannot restart while an execution is in progress.")
-    call("session.restart")
+    if (runs()) {
+      call("session.restart")
+    } else {
+      if (!is.null(state$id)) forget(state$id)
+      state$id <- NULL
+      start()
+    }
     say("session restarted")
     invisible(self)
   }
   self$is_alive <- function() {
-    !is.null(state$id) && is_connected(c) &&
-      tryCatch(identical(call("session.describe")$state, "running"), error = function(e) FALSE)
+    runs() && tryCatch(identical(call("session.describe")$state, "running"), error = function(e) FALSE)
   }
   self$describe <- function() call("session.describe")
   self$tools <- function() lapply(owner$tools, function(t) list(name = t$name, args = if (isTRUE(t$is_legacy)) NULL else t$args))
@@ -271,7 +289,7 @@ new_session <- function(tools = list(), sandbox = FALSE, limits = NULL, verbose 
   self$restore <- function(name) invisible(call("snapshot.restore", list(name = name)))
   self$fork <- function() {
     new_session(tools = unname(owner$tools), guest = guest, verbose = verbose, sanitize_errors = sanitize_errors, on_approval = on_approval,
-                connection = c, adopt = call("session.fork")$session)
+                connection = state$link, adopt = list(id = call("session.fork")$session, params = state$params))
   }
   self$export <- function() .Call(C_bytes_decode, call("files.export")$data)
   self$import <- function(blob) invisible(call("files.import", list(data = .Call(C_bytes_encode, blob)))$report)
@@ -279,9 +297,10 @@ new_session <- function(tools = list(), sandbox = FALSE, limits = NULL, verbose 
     id <- state$id
     state$id <- NULL
     if (!is.null(id)) {
-      c$sessions <- c$sessions - 1L
-      if (is_connected(c)) tryCatch(request(c, "session.close", list(session = id)), cordon_error = function(e) NULL)
-      if (exists(id, envir = c$owners, inherits = FALSE)) rm(list = id, envir = c$owners)
+      if (is_connected(state$link)) {
+        tryCatch(request(state$link, "session.close", list(session = id)), cordon_error = function(e) NULL)
+      }
+      forget(id)
       say("session closed")
     }
     invisible(self)
@@ -292,10 +311,11 @@ new_session <- function(tools = list(), sandbox = FALSE, limits = NULL, verbose 
     paste0("<SecureSession> [", if (alive) "running" else "stopped", "] pid=", pid, " sandbox=enabled tools=", length(owner$tools))
   }
   self$print <- function() {
-    cat(self$format(), "\n", sep = "")
+    cat("<SecureSession>\n* Status: ", if (self$is_alive()) "running" else "stopped", "\n* Tool count: ", length(owner$tools),
+        "\n* Sandbox: enabled\n", sep = "")
     invisible(self)
   }
-  reg.finalizer(self, dropper(state, c, "session"), onexit = TRUE)
+  reg.finalizer(self, dropper(state, "session"), onexit = TRUE)
   class(self) <- "SecureSession"
   self
 }

@@ -3,14 +3,34 @@
 NAME <- "^[A-Za-z.][A-Za-z0-9_.]*$"
 TYPES <- c("numeric", "character", "logical", "integer", "list", "data.frame")
 
+# Its properties are slots, so that tool@name works as it does in securer. options: what Cordon knows beyond that.
+setClass("securer_tool", slots = c(name = "character", description = "character", fn = "function", args = "list", options = "list"))
+PROPERTIES <- c("name", "description", "fn", "args")
+OPTIONS <- c("approval", "max_calls", "timeout_ms", "result_bytes", "command", "category", "is_legacy")
+
+is_string <- function(x) is.character(x) && length(x) == 1 && !is.na(x)
+
 securer_tool <- function(name, description, fn, args = list()) {
-  valid <- is.character(name) && length(name) == 1 && !is.na(name) && grepl(NAME, name)
-  if (!valid) stop("Tool name must be a valid R identifier, not \"", paste(name, collapse = " "), "\"", call. = FALSE)
+  if (!is_string(name) || !grepl(NAME, name)) {
+    stop("Tool name must be a valid R identifier, not \"", paste(name, collapse = " "), "\"", call. = FALSE)
+  }
+  if (!is_string(description)) stop("`description` must be a single character string", call. = FALSE)
   if (!is.function(fn)) stop("`fn` must be a function", call. = FALSE)
+  args <- as.list(args)
+  if (length(args) > 0 && is.null(names(args))) stop("`args` must be a named list of types", call. = FALSE)
   for (a in names(args)) {
     if (!grepl(NAME, a)) stop("Argument name must be a valid R identifier, not \"", a, "\"", call. = FALSE)
   }
-  structure(list(name = name, description = description, fn = fn, args = as.list(args)), class = "securer_tool")
+  new("securer_tool", name = name, description = description, fn = fn, args = args, options = list())
+}
+
+"$.securer_tool" <- function(x, name) if (name %in% PROPERTIES) methods::slot(x, name) else x@options[[name]]
+"[[.securer_tool" <- function(x, i) `$.securer_tool`(x, i)
+"$<-.securer_tool" <- function(x, name, value) {
+  if (name %in% PROPERTIES) methods::slot(x, name) <- value
+  else if (name %in% OPTIONS) x@options[[name]] <- value
+  else stop("a tool has no `", name, "`; there are: ", paste(c(PROPERTIES, OPTIONS), collapse = ", "), call. = FALSE)
+  x
 }
 
 format.securer_tool <- function(x, ...) {
@@ -22,6 +42,7 @@ print.securer_tool <- function(x, ...) {
   cat(format(x), "\n", sep = "")
   invisible(x)
 }
+setMethod("show", "securer_tool", function(object) print.securer_tool(object))
 
 # A list of tools by name, from securer_tool()s or a named list of functions.
 check_tools <- function(tools) {
@@ -52,9 +73,6 @@ tool_params <- function(tools) {
         else json_text("null")
       })
     }
-    for (field in c("approval", "max_calls", "timeout_ms", "result_bytes", "command", "category")) {
-      if (!is.null(t[[field]])) p[[field]] <- t[[field]]
-    }
-    p
+    c(p, t@options[setdiff(names(t@options), "is_legacy")])
   })
 }
