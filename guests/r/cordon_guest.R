@@ -64,10 +64,8 @@ advice <- function(parsed) {
 	sprintf("Code contains call to `%s()` which may be restricted by the sandbox", unique(found))
 }
 
-# The same from what was parsed, without source references: for the code of an execution. The words are looked for
-# first, because most code has none of them.
-watched_words <- paste(c(gsub(".", "\\.", setdiff(sub("::.*$", "", watched), "q"), fixed = TRUE), "\\bq\\b"),
-	collapse = "|")
+# The same from what was parsed, without source references: for the code of an execution that has one of these words.
+watched_words <- sub("::.*$", "", watched)
 
 calls_in <- function(e, found) {
 	if (is.call(e)) {
@@ -90,7 +88,6 @@ calls_in <- function(e, found) {
 }
 
 advice_of <- function(exprs, code) {
-	if (!grepl(watched_words, code, perl = TRUE)) return(character())
 	found <- unique(calls_in(exprs, character()))
 	if (!length(found)) return(character())
 	sprintf("Code contains call to `%s()` which may be restricted by the sandbox", found)
@@ -134,9 +131,9 @@ validate <- function() {
 }
 
 dll <- dyn.load(library_path("CORDON_R_LIB", "cordon_r.so"))
-for (routine in c("wire_token", "wire_send", "wire_next", "wire_call", "wire_encode", "wire_output",
-	"wire_flush", "wire_quote", "wire_text", "wire_context", "wire_random", "wire_address", "wire_interrupts", "wire_idle",
-	"wire_mute", "wire_stdin", "fork_serve"))
+for (routine in c("wire_token", "wire_send", "wire_welcome", "wire_call", "wire_encode", "wire_output", "wire_flush",
+	"wire_quote", "wire_interrupts", "fork_serve", "turn_init", "turn_welcome", "turn_serve", "turn_state", "turn_running",
+	"turn_warnings", "turn_reply"))
 	assign(routine, getNativeSymbolInfo(routine, dll))
 
 if ("--validate" %in% commandArgs(TRUE)) {
@@ -147,16 +144,10 @@ if ("--validate" %in% commandArgs(TRUE)) {
 # ---- state of the session
 
 token <- .Call(wire_token, "--template" %in% commandArgs(TRUE))
-options <- list()
-message_bytes <- 2^20
-rpc_bytes <- 2^23
 tool_bytes <- list()
-result_name <- "result"
-id <- "0"
-calls <- 0
-running <- FALSE
 main <- globalenv()
 runtime <- environment()
+.Call(turn_init, runtime, watched_words)
 
 # What a value looks like when it is printed, with a bound; plots and conditions included.
 printed <- function(x) {
@@ -166,15 +157,12 @@ printed <- function(x) {
 	if (nchar(text, "bytes") > 65536) paste0(substr(text, 1, 60000), "...") else enc2utf8(text)
 }
 
-text_of <- function(x) {
-	text <- .Call(wire_text, x)
-	if (is.null(text)) tryCatch(printed(x), error = function(e) NULL) else text
-}
+text_of <- function(x) tryCatch(printed(x), error = function(e) NULL)
 
 # ---- rich outputs
 
 emit <- function(mime, data, name = NULL) {
-	if (!.Call(wire_output, id, mime, data, name, rpc_bytes))
+	if (!.Call(wire_output, mime, data, name))
 		cat("cordon: an output of type ", mime, " was left out: too large\n", sep = "", file = stderr())
 }
 
@@ -232,7 +220,7 @@ send_frame <- function(x) {
 	columns <- lapply(x, value)
 	data <- lapply(seq_len(nrow(x)), function(i) unname(lapply(columns, `[[`, i)))
 	json <- .Call(wire_encode, list(columns = as.list(names(x)), index = as.list(rownames(x)), data = data),
-		printed, rpc_bytes)
+		printed, NULL)
 	if (is.character(json)) emit("application/json", json)
 }
 
@@ -249,10 +237,7 @@ tool_error <- function(message, call = NULL)
 	structure(class = c("ToolError", "error", "condition"), list(message = message, call = call))
 
 call_tool <- function(name, args) {
-	if (!running) stop(tool_error("tools can only be called while an execution runs"))
-	calls <<- calls + 1
-	limit <- tool_bytes[[name]]
-	answer <- .Call(wire_call, name, args, list(id, calls, if (is.null(limit)) message_bytes else limit, printed))
+	answer <- .Call(wire_call, name, args, tool_bytes[[name]], printed)
 	if (identical(names(answer), "error")) stop(tool_error(answer[[1]]))
 	answer[[1]]
 }
@@ -332,7 +317,7 @@ install_tools <- function(specs) {
 # ---- one execution
 
 quit_now <- function(save = "default", status = 0, runLast = TRUE) {
-	if (running) signalCondition(structure(class = c("cordon_quit", "condition"),
+	if (.Call(turn_running)) signalCondition(structure(class = c("cordon_quit", "condition"),
 		list(message = "quit", call = NULL, status = status)))
 	.Internal(quit("no", as.integer(status), FALSE))
 }
@@ -357,33 +342,35 @@ assigns <- function(e, name) {
 	FALSE
 }
 
-top_call <- quote(eval(exprs[[i]], main))
+# Whether it is the call of eval() by which turn.c runs an expression of the code.
+is_top <- function(x, top) is.call(x) && length(x) == 3L && length(top) == 3L && identical(x[[2L]], top[[2L]]) &&
+	identical(x[[1L]], top[[1L]])
 
-frames_of <- function(calls) {
+frames_of <- function(calls, top) {
 	# From the first frame of the code (after our own) to the one that signalled.
 	start <- 0L
-	for (i in seq_along(calls)) if (identical(calls[[i]], top_call)) start <- i
+	for (i in seq_len(min(length(calls), 40L))) if (is_top(calls[[i]], top)) start <- i
 	calls <- calls[-seq_len(start)]
 	names <- vapply(calls, function(x) paste(deparse(x[[1]], nlines = 1L), collapse = ""), "")
 	calls[!names %in% c(".handleSimpleError", "h", "withCallingHandlers", "signalCondition") &
 		!grepl("^\\(?(function|<)", names)]
 }
 
-describe <- function(e, calls, exprs, at) {
+describe <- function(e, calls, turn) {
 	message <- tryCatch(paste(conditionMessage(e), collapse = "\n"), error = function(x) "")
 	name <- class(e)[1]
 	kind <- if (inherits(e, "ToolError")) "tool" else
 		if (grepl("^cannot allocate (memory|vector|buffer)|memory exhausted", message)) "memory" else "exception"
 	call <- tryCatch(conditionCall(e), error = function(x) NULL)
-	if (identical(call, top_call)) call <- NULL
-	shown <- tryCatch(vapply(frames_of(calls), function(x) deparse(x, width.cutoff = 80L, nlines = 1L)[1], ""),
+	if (is_top(call, turn$call)) call <- NULL
+	shown <- tryCatch(vapply(frames_of(calls, turn$call), function(x) deparse(x, width.cutoff = 80L, nlines = 1L)[1], ""),
 		error = function(x) character())
 	head <- if (is.null(call)) paste0("Error: ", message) else
 		paste0("Error in ", deparse(call, nlines = 1L)[1], " : ", message)
 	if (length(shown) > 50) shown <- c(shown[1:20], "...", utils::tail(shown, 29))
 	text <- paste(c(head, if (length(shown)) c("Traceback:", paste0("  ", seq_along(shown), ": ", shown))),
 		collapse = "\n")
-	line <- tryCatch(line_of(calls, exprs, at), error = function(x) NULL)
+	line <- tryCatch(line_of(calls, turn$exprs, turn$at), error = function(x) NULL)
 	cut <- function(t, n) if (nchar(t, "bytes") > n) paste0(substr(t, 1, n), "...") else t
 	error_fields(kind, name, cut(message, 16000), cut(text, 30000), line)
 }
@@ -405,92 +392,18 @@ error_fields <- function(kind, name, message, traceback = NULL, line = NULL) {
 		if (!is.null(line)) paste0(',"line":', as.integer(line)), "}")
 }
 
-value_fields <- function(value, visible) {
-	json <- .Call(wire_encode, value, printed, rpc_bytes)
-	if (is.list(json))
-		return(paste0('"ok":false', error_fields("value", "ValueError",
-			paste("The result cannot cross:", json[[1]]))))
-	text <- if (visible && !is.null(value)) text_of(value)
-	paste0('"ok":true,"value":', json, if (!is.null(text))
-		paste0(',"text":', .Call(wire_quote, text)))
-}
-
 change_env <- function(env) for (name in names(env))
 	if (is.null(env[[name]])) Sys.unsetenv(name) else
 		do.call(Sys.setenv, stats::setNames(list(as.character(env[[name]])), name))
 
-# Where the execution is, for whoever describes its failure.
-stage <- "idle"
-code <- ""
-exprs <- NULL
-at <- 0L
-trace <- list()
-got <- NULL
-has <- FALSE
-warned <- character()
-
-# NULL where it was removed.
-where <- function() tryCatch(getwd(), error = function(e) NULL)
-known_wd <- "/home/user" # as the host knows it
-
-# What changed since the host was told, as a field of a result.
-moved_field <- function() {
-	now <- where()
-	if (is.null(now) || identical(now, known_wd)) return(NULL)
-	known_wd <<- now
-	paste0(',"cwd":', .Call(wire_quote, now))
-}
-
-evaluate <- function(m) {
-	stage <<- "parse"
-	code <<- m$code
-	trace <<- list()
-	has <<- FALSE
-	at <<- 0L
-	warned <<- character()
-	if (!is.null(m$env)) change_env(m$env)
-	if (!is.null(m$stdin)) .Call(wire_stdin, m$stdin)
-	if (is.character(m$directory)) {
-		try(setwd(m$directory), silent = TRUE) # where it is not there any more: stay
-		known_wd <<- where()
-	}
-	if (isTRUE(m$context)) {
-		stage <<- "context" # what is wrong with a value is an error of this execution
-		list2env(.Call(wire_context), envir = main)
-		stage <<- "parse"
-	}
-	# Source references cost as much as a small execution, and one line needs none.
-	exprs <<- parse(text = m$code, keep.source = grepl("\n|function|\\\\\\(", m$code))
-	if (isTRUE(m$validate)) warned <<- advice_of(exprs, m$code)
-	stores <- grepl(result_name, m$code, fixed = TRUE) && assigns(exprs, result_name)
-	before <- .Call(wire_address, result_name, main)
-	stage <<- "run"
-	running <<- TRUE
-	.Call(wire_interrupts, TRUE)
-	withCallingHandlers(for (i in seq_along(exprs)) {
-		at <<- i
-		got <<- withVisible(eval(exprs[[i]], main))
-		has <<- TRUE
-	}, error = function(e) trace <<- sys.calls())
-	.Call(wire_interrupts, FALSE)
-	stage <<- "show"
-	if (has && got$visible && is.object(got$value) || !is.null(plot_files)) finish(has && got$visible)
-	wins <- .Call(wire_address, result_name, main)
-	wins <- wins != 0 && (stores || wins != before)
-	.Call(wire_interrupts, TRUE)
-	fields <- if (wins) value_fields(get(result_name, envir = main), TRUE)
-		else if (has) value_fields(got$value, got$visible)
-		else '"ok":true'
-	.Call(wire_interrupts, FALSE)
-	fields
-}
+parsed <- function(code) parse(text = code, keep.source = TRUE)
 
 # Plots and tables. What fails here is said on stderr and costs nothing else.
-finish <- function(visible) tryCatch({
+finish <- function(value, visible) tryCatch({
 	.Call(wire_interrupts, TRUE)
 	if (visible) {
-		if (inherits(got$value, c("ggplot", "trellis", "recordedplot", "grob", "gtable"))) print(got$value)
-		if (is.data.frame(got$value)) send_frame(got$value)
+		if (inherits(value, c("ggplot", "trellis", "recordedplot", "grob", "gtable"))) print(value)
+		if (is.data.frame(value)) send_frame(value)
 	}
 	send_plots()
 	.Call(wire_interrupts, FALSE)
@@ -499,58 +412,56 @@ finish <- function(visible) tryCatch({
 	cat("cordon: no rich output: ", conditionMessage(e), "\n", sep = "", file = stderr())
 })
 
+# Where an error came from, which only its calling handler sees.
+trace <- list()
+
 failed <- function(e) {
 	.Call(wire_interrupts, FALSE)
+	turn <- .Call(turn_state)
 	message <- tryCatch(conditionMessage(e), error = function(x) "")
-	if (stage == "parse") {
-		place <- parse_place(message, code)
+	if (turn$stage == "parse") {
+		place <- parse_place(message, turn$code)
 		return(paste0('"ok":false', error_fields(if (is.null(place$line)) "exception" else "syntax",
 			"SyntaxError", place$text, message, place$line)))
 	}
-	if (stage == "context")
+	if (turn$stage == "context")
 		return(paste0('"ok":false', error_fields("value", class(e)[1], message)))
-	if (stage == "run") finish(FALSE)
-	paste0('"ok":false', describe(e, trace, exprs, at))
+	.Call(turn_warnings)
+	if (turn$stage == "run") finish(NULL, FALSE)
+	paste0('"ok":false', describe(e, trace, turn))
 }
 
 interrupted <- function(e) {
 	.Call(wire_interrupts, FALSE)
-	send_plots()
+	.Call(turn_warnings)
+	finish(NULL, FALSE)
 	paste0('"ok":false', error_fields("interrupted", "interrupt", "The execution was interrupted"))
 }
 
 quitted <- function(e) {
 	.Call(wire_interrupts, FALSE)
-	finish(FALSE)
-	stored <- grepl(result_name, paste(deparse(exprs), collapse = "\n"), fixed = TRUE) &&
-		assigns(exprs, result_name) && exists(result_name, envir = main, inherits = FALSE)
-	exited(e$status, stored)
-}
-
-exited <- function(status, wins) {
-	status <- suppressWarnings(as.integer(status)[1])
+	.Call(turn_warnings)
+	finish(NULL, FALSE)
+	status <- suppressWarnings(as.integer(e$status)[1])
 	if (is.na(status)) status <- 1L
 	status <- status %% 256L
-	if (status == 0L && wins)
-		return(sub('"ok":true', '"ok":true,"exit_code":0', value_fields(get(result_name, envir = main), TRUE)))
+	turn <- .Call(turn_state)
+	if (status == 0L && assigns(turn$exprs, turn$result_name) &&
+		exists(turn$result_name, envir = main, inherits = FALSE))
+		return(structure(',"exit_code":0', stored = TRUE))
 	paste0('"ok":', if (status == 0L) "true" else "false", ',"exit_code":', status,
 		if (status != 0L) error_fields("exception", "quit",
 			paste("the code asked to exit with status", status)))
 }
 
-execute <- function(m) {
-	id <<- m$id
-	calls <<- 0
-	fields <- tryCatch(evaluate(m), error = failed, interrupt = interrupted, cordon_quit = quitted)
-	running <<- FALSE
-	.Call(wire_flush)
-	advised <- if (length(warned)) paste0(',"warnings":[', paste(vapply(utils::head(warned, 64L), function(w)
-		.Call(wire_quote, w), ""), collapse = ","), "]")
-	line <- paste0('{"type":"result","id":', id, ",", fields, advised, moved_field(), "}")
-	if (nchar(line, "bytes") >= rpc_bytes)
-		line <- paste0('{"type":"result","id":', id, ',"ok":false', error_fields("value", "ValueError",
-			sprintf("The result is too large (%.0f bytes, max %.0f)", nchar(line, "bytes"), rpc_bytes)), "}")
-	.Call(wire_send, line)
+# Executions until the host has no more, or of the messages given. The handlers stay in place from one to the next.
+turns <- function(lines = NULL) repeat {
+	fields <- tryCatch(withCallingHandlers(.Call(turn_serve, lines), error = function(e) trace <<- sys.calls()),
+		error = failed, interrupt = interrupted, cordon_quit = quitted)
+	if (is.null(fields)) return()
+	.Call(turn_reply, fields, isTRUE(attr(fields, "stored")))
+	trace <<- list()
+	if (!is.null(lines)) return()
 }
 
 # ---- starting
@@ -560,26 +471,13 @@ hello_parts <- function(template = FALSE) c('{"type":"hello","version":1,"token"
 	sprintf('","guest":"r","language":"%s.%s"%s}', R.version$major, R.version$minor,
 		if (template) ',"template":true' else ""))
 
-welcome <- function() {
-	m <- .Call(wire_next)
-	if (is.null(m) || !identical(m$type, "welcome")) quit_now(status = 0)
-	options <<- m$options
-}
+hello <- function(template = FALSE) .Call(wire_send, paste(hello_parts(template), collapse = token))
 
-hello <- function(template = FALSE) {
-	.Call(wire_send, paste(hello_parts(template), collapse = token))
-	welcome()
-}
+welcome <- function() if (!.Call(turn_welcome)) quit_now(status = 0)
 
-prepare <- function() {
-	if (length(options$result_name)) result_name <<- options$result_name
-	if (length(options$message_bytes)) message_bytes <<- as.double(options$message_bytes)
-	if (length(options$rpc_bytes)) rpc_bytes <<- as.double(options$rpc_bytes)
-	change_env(options$env)
-	if (length(options$tools)) {
-		detach("cordon:tools", character.only = TRUE)
-		install_tools(options$tools)
-	}
+change_tools <- function(specs) {
+	detach("cordon:tools", character.only = TRUE)
+	install_tools(specs)
 }
 
 # What needs no options of the session: a template does it once for all.
@@ -592,20 +490,14 @@ prepare_language <- function() {
 
 # Executions that touch what every execution touches; what they say goes nowhere.
 rehearse <- function(codes) {
-	.Call(wire_mute, TRUE)
 	for (code in codes)
-		execute(list(type = "execute", id = "0", code = code, context = NULL, env = NULL, validate = TRUE))
-	.Call(wire_mute, FALSE)
+		turns(paste0('{"id":0,"validate":true,"code":', .Call(wire_quote, code), "}"))
 	rm(list = intersect(c("x", "f", "i"), ls(main)), envir = main)
-}
-
-seed <- function() {
-	set.seed(.Call(wire_random))
-	tempdir(check = TRUE)
 }
 
 template <- function() {
 	hello(TRUE)
+	options <- .Call(wire_welcome)
 	for (package in options$preload)
 		tryCatch(suppressMessages(library(package, character.only = TRUE)), error = function(e)
 			cat("cordon: preload of ", package, " failed: ", conditionMessage(e), "\n", sep = "",
@@ -621,9 +513,6 @@ template <- function() {
 	for (i in 1:6) gc() # pages go back a few at a time
 	parts <- hello_parts()
 	.Call(fork_serve, library_path("CORDON_LIBGUEST", "libguest.so"), parts[1], paste0(parts[2], "\n"))
-	seed()
-	welcome()
-	if (isTRUE(options$ahead) && .Call(wire_idle, 3L)) rehearse(rep("1+1", 8)) # take the page faults before anyone waits
 }
 
 serve <- function() {
@@ -632,12 +521,8 @@ serve <- function() {
 		hello()
 		prepare_language()
 	}
-	prepare()
-	repeat {
-		m <- .Call(wire_next)
-		if (is.null(m) || identical(m$type, "exit")) break
-		if (identical(m$type, "execute")) execute(m)
-	}
+	welcome()
+	turns()
 	.Call(wire_flush)
 	quit_now(status = 0)
 }

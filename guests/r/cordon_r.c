@@ -1,5 +1,5 @@
 /* guests/r/cordon_r.c - the routines that R code may call by .Call. */
-#include "cordon_r.h"
+#include "turn.h"
 
 #include <R_ext/Rdynload.h>
 #include <fcntl.h>
@@ -10,12 +10,12 @@
 	}
 
 static const R_CallMethodDef routines[] = {
-	ROUTINE(wire_token, 1),      ROUTINE(wire_send, 1),    ROUTINE(wire_next, 0),
-	ROUTINE(wire_call, 3),       ROUTINE(wire_encode, 3),  ROUTINE(wire_output, 5),
-	ROUTINE(wire_flush, 0),      ROUTINE(wire_context, 0), ROUTINE(wire_random, 0),
-	ROUTINE(wire_quote, 1),      ROUTINE(wire_text, 1),    ROUTINE(wire_address, 2),
-	ROUTINE(wire_interrupts, 1), ROUTINE(wire_idle, 1),    ROUTINE(fork_serve, 3),
-	ROUTINE(wire_mute, 1),       ROUTINE(wire_stdin, 1),   { NULL, NULL, 0 },
+	ROUTINE(wire_token, 1),    ROUTINE(wire_send, 1),   ROUTINE(wire_welcome, 0),
+	ROUTINE(wire_call, 4),     ROUTINE(wire_encode, 3), ROUTINE(wire_output, 3),
+	ROUTINE(wire_flush, 0),    ROUTINE(wire_quote, 1),  ROUTINE(wire_interrupts, 1),
+	ROUTINE(fork_serve, 3),    ROUTINE(turn_init, 2),   ROUTINE(turn_welcome, 0),
+	ROUTINE(turn_serve, 1),    ROUTINE(turn_state, 0),  ROUTINE(turn_running, 0),
+	ROUTINE(turn_warnings, 0), ROUTINE(turn_reply, 2),  { NULL, NULL, 0 },
 };
 
 __attribute__((visibility("default"))) void R_init_cordon_r(DllInfo *dll);

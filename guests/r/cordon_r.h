@@ -33,24 +33,24 @@ bool instant_parse_date(struct json v, double *ret_days);
 bool instant_parse_datetime(struct json v, double *ret_seconds);
 
 /* The wire. */
-SEXP wire_token(SEXP template);                   /* takes it out of the environment */
-SEXP wire_send(SEXP text);                        /* one line */
-SEXP wire_next(void);                             /* the next message as a list; NULL at the end */
-SEXP wire_context(void);                          /* of the message that wire_next gave last */
-SEXP wire_call(SEXP name, SEXP args, SEXP state); /* a tool: list(value) or list(error=) */
-SEXP wire_encode(SEXP v, SEXP text, SEXP limit);  /* JSON; or a list(why) */
-SEXP wire_output(SEXP id, SEXP mime, SEXP data, SEXP name, SEXP limit);
-SEXP wire_mute(SEXP on); /* what would be sent goes nowhere */
+void wire_say(const char *data, size_t len); /* whole lines */
+bool wire_line(struct json *ret); /* the next message, until the next call; false at the end */
+void wire_interruptible(
+	bool is_allowed);   /* whether SIGINT may stop R code now; forgets an old one */
+void wire_mute(bool is_on); /* what would be sent goes nowhere */
+bool wire_idle(int ms);     /* whether nothing comes for so long */
+void wire_renew(void); /* in the session that was forked: nothing of the template's wire is left */
+
+SEXP wire_token(SEXP template);                            /* takes it out of the environment */
+SEXP wire_send(SEXP text);                                 /* one line */
+SEXP wire_welcome(void);                                   /* its options; NULL: none came */
+SEXP wire_call(SEXP name, SEXP args, SEXP max, SEXP text); /* a tool: list(value) or list(error=) */
+SEXP wire_encode(SEXP v, SEXP text, SEXP limit);           /* JSON; or a list(why) */
+SEXP wire_output(SEXP mime, SEXP data, SEXP name);
 SEXP wire_stdin(SEXP path);
 SEXP wire_flush(void);
-SEXP wire_interrupts(SEXP allowed); /* whether SIGINT may stop R code now; forgets an old one */
-SEXP wire_address(SEXP name, SEXP env);
+SEXP wire_interrupts(SEXP allowed);
 SEXP wire_quote(SEXP text); /* as a JSON string */
-SEXP wire_text(SEXP v);     /* how a plain number or word prints; NULL: ask R */
-SEXP wire_random(void);     /* an integer from the kernel */
-SEXP wire_idle(SEXP ms);    /* whether nothing comes for so long */
-
-void wire_renew(void); /* in the session that was forked: nothing of the template's wire is left */
 
 /* A template's wait: returns in each new session, after its hello (its parts around the token). */
 SEXP fork_serve(SEXP library, SEXP head, SEXP tail);

@@ -2,7 +2,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "cordon_r.h"
+#include "turn.h"
 
 SEXP fork_serve(SEXP library, SEXP head, SEXP tail)
 {
@@ -15,5 +15,6 @@ SEXP fork_serve(SEXP library, SEXP head, SEXP tail)
 	fflush(NULL);
 	serve(CHAR(STRING_ELT(head, 0)), CHAR(STRING_ELT(tail, 0)), NULL, 0);
 	wire_renew();
+	turn_renew();
 	return R_NilValue;
 }

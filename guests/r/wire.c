@@ -2,17 +2,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <R_ext/PrtUtil.h>
-
 #include "cordon_r.h"
+#include "turn.h"
 
 /* R's own flags for SIGINT, which no header declares. */
 extern int R_interrupts_pending;
@@ -38,8 +35,10 @@ SEXP wire_token(SEXP template)
 	return Rf_mkString(token);
 }
 
-static void say(const char *data, size_t len)
+void wire_say(const char *data, size_t len)
 {
+	if (getpid() != owner)
+		_exit(0);
 	if (!is_muted && bytes_write(R_WIRE, data, len) < 0)
 		_exit(0); /* the host has gone */
 }
@@ -48,19 +47,16 @@ SEXP wire_send(SEXP text)
 {
 	const char *t = CHAR(STRING_ELT(text, 0));
 	struct bytes b = { 0 };
-	if (getpid() != owner)
-		_exit(0);
 	bytes_text(&b, t);
 	bytes_char(&b, '\n');
-	say(b.data, b.len);
+	wire_say(b.data, b.len);
 	bytes_done(&b);
 	return R_NilValue;
 }
 
-SEXP wire_mute(SEXP on)
+void wire_mute(bool is_on)
 {
-	is_muted = Rf_asLogical(on) == TRUE;
-	return R_NilValue;
+	is_muted = is_on;
 }
 
 /* This execution's own stdin: waits until the host has opened its end. */
@@ -87,33 +83,23 @@ SEXP wire_flush(void)
 	return R_NilValue;
 }
 
+void wire_interruptible(bool is_allowed)
+{
+	if (is_allowed)
+		R_interrupts_pending = 0;
+	R_interrupts_suspended = is_allowed ? FALSE : TRUE;
+}
+
 SEXP wire_interrupts(SEXP allowed)
 {
-	bool on = Rf_asLogical(allowed) == TRUE;
-	if (on)
-		R_interrupts_pending = 0;
-	R_interrupts_suspended = on ? FALSE : TRUE;
+	wire_interruptible(Rf_asLogical(allowed) == TRUE);
 	return R_NilValue;
 }
 
-SEXP wire_random(void)
-{
-	int x = 1;
-	if (getrandom(&x, sizeof(x), 0) != sizeof(x) || x == NA_INTEGER)
-		x = (int)getpid();
-	return Rf_ScalarInteger(x);
-}
-
-SEXP wire_idle(SEXP ms)
+bool wire_idle(int ms)
 {
 	struct pollfd p = { .fd = R_WIRE, .events = POLLIN };
-	return Rf_ScalarLogical(!in.len && poll(&p, 1, Rf_asInteger(ms)) == 0);
-}
-
-SEXP wire_address(SEXP name, SEXP env)
-{
-	SEXP v = Rf_findVarInFrame3(env, Rf_installTrChar(STRING_ELT(name, 0)), TRUE);
-	return Rf_ScalarReal(v == R_UnboundValue ? 0 : (double)(uintptr_t)v);
+	return !in.len && poll(&p, 1, ms) == 0;
 }
 
 SEXP wire_quote(SEXP text)
@@ -126,33 +112,6 @@ SEXP wire_quote(SEXP text)
 	bytes_done(&b);
 	vmaxset(top);
 	UNPROTECT(1);
-	return out;
-}
-
-/* What print() shows of a vector of one number or word: by R's own formatting, but without the
- * connections and methods that capturing the output of print() takes (0.1 ms). */
-SEXP wire_text(SEXP v)
-{
-	struct bytes b = { 0 };
-	int w, d, e;
-	if ((TYPEOF(v) != REALSXP && TYPEOF(v) != INTSXP && TYPEOF(v) != LGLSXP) ||
-	    XLENGTH(v) != 1 || ATTRIB(v) != R_NilValue)
-		return R_NilValue;
-	bytes_text(&b, "[1] ");
-	if (TYPEOF(v) == REALSXP) {
-		Rf_formatReal(REAL(v), 1, &w, &d, &e, 0);
-		bytes_text(&b, Rf_EncodeReal0(REAL(v)[0], w, d, e, "."));
-	} else if (TYPEOF(v) == INTSXP && INTEGER(v)[0] != NA_INTEGER) {
-		bytes_format(&b, "%d", INTEGER(v)[0]);
-	} else if (TYPEOF(v) == LGLSXP) {
-		int x = LOGICAL(v)[0];
-		bytes_text(&b, x == NA_LOGICAL ? "NA" : x ? "TRUE" : "FALSE");
-	} else {
-		bytes_done(&b);
-		return R_NilValue;
-	}
-	SEXP out = Rf_ScalarString(Rf_mkCharLenCE(b.data, (int)b.len, CE_UTF8));
-	bytes_done(&b);
 	return out;
 }
 
@@ -199,55 +158,34 @@ void wire_renew(void)
 	owner = getpid();
 }
 
-static void put(SEXP list, SEXP names, int i, const char *name, SEXP v)
-{
-	SET_VECTOR_ELT(list, i, v);
-	SET_STRING_ELT(names, i, Rf_mkChar(name));
-}
-
-SEXP wire_context(void)
-{
-	return decode_value(json_get((struct json){ line.data, line.len }, "context"));
-}
-
-/* type, id (as JSON text), code, context (whether there is one), env, guest_options, validate,
- * directory. */
-static SEXP message(struct json m)
-{
-	struct json id = json_get(m, "id"), code = json_get(m, "code");
-	SEXP out = PROTECT(Rf_allocVector(VECSXP, 9)), names = PROTECT(Rf_allocVector(STRSXP, 9));
-	put(out, names, 0, "type", decode_value(json_get(m, "type")));
-	put(out, names, 1, "id",
-	    Rf_ScalarString(
-		    Rf_mkCharLenCE(id.len ? id.at : "0", id.len ? (int)id.len : 1, CE_UTF8)));
-	put(out, names, 2, "code", code.len ? decode_value(code) : Rf_mkString(""));
-	put(out, names, 3, "context", Rf_ScalarLogical(json_kind(json_get(m, "context")) == '{'));
-	put(out, names, 4, "env", decode_value(json_get(m, "env")));
-	put(out, names, 5, "options", decode_value(json_get(m, "guest_options")));
-	put(out, names, 6, "validate", Rf_ScalarLogical(json_kind(json_get(m, "validate")) == 't'));
-	put(out, names, 7, "directory", decode_value(json_get(m, "directory")));
-	put(out, names, 8, "stdin", decode_value(json_get(m, "stdin")));
-	Rf_setAttrib(out, R_NamesSymbol, names);
-	UNPROTECT(2);
-	return out;
-}
-
-SEXP wire_next(void)
+bool wire_line(struct json *ret)
 {
 	for (;;) {
 		while (!take_line())
 			if (!fill())
-				return R_NilValue;
-		if (json_check(line.data, line.len))
-			return message((struct json){ line.data, line.len });
+				return false;
+		if (json_check(line.data, line.len)) {
+			*ret = (struct json){ line.data, line.len };
+			return true;
+		}
 	}
+}
+
+/* The options of the welcome, or NULL where something else comes. */
+SEXP wire_welcome(void)
+{
+	struct json m;
+	if (!wire_line(&m) || !json_is(json_get(m, "type"), "welcome"))
+		return R_NilValue;
+	SEXP options = decode_value(json_get(m, "guest_options"));
+	return TYPEOF(options) == VECSXP ? options : Rf_allocVector(VECSXP, 0);
 }
 
 SEXP wire_encode(SEXP v, SEXP text, SEXP limit)
 {
 	static struct bytes b;
 	b.len = 0;
-	const char *why = encode_value(&b, v, text, (size_t)Rf_asReal(limit));
+	const char *why = encode_value(&b, v, text, turn_limit(limit, false));
 	if (why) {
 		SEXP out = PROTECT(Rf_allocVector(VECSXP, 1));
 		SET_VECTOR_ELT(out, 0, Rf_mkString(why));
@@ -260,12 +198,12 @@ SEXP wire_encode(SEXP v, SEXP text, SEXP limit)
 	return out;
 }
 
-SEXP wire_output(SEXP id, SEXP mime, SEXP data, SEXP name, SEXP limit)
+SEXP wire_output(SEXP mime, SEXP data, SEXP name)
 {
 	struct bytes b = { 0 };
 	if (getpid() != owner)
 		return Rf_ScalarLogical(TRUE);
-	bytes_format(&b, "{\"type\":\"output\",\"id\":%s,\"mime\":\"%s\",", CHAR(STRING_ELT(id, 0)),
+	bytes_format(&b, "{\"type\":\"output\",\"id\":%s,\"mime\":\"%s\",", turn_id(),
 		     CHAR(STRING_ELT(mime, 0)));
 	if (TYPEOF(data) == RAWSXP) {
 		bytes_text(&b, "\"encoding\":\"base64\",\"data\":\"");
@@ -284,9 +222,9 @@ SEXP wire_output(SEXP id, SEXP mime, SEXP data, SEXP name, SEXP limit)
 		json_quote(&b, t, strlen(t));
 	}
 	bytes_text(&b, "}\n");
-	bool fits = (double)b.len <= Rf_asReal(limit);
+	bool fits = b.len <= turn_limit(R_NilValue, false);
 	if (fits)
-		say(b.data, b.len);
+		wire_say(b.data, b.len);
 	bytes_done(&b);
 	return Rf_ScalarLogical(fits);
 }
@@ -332,23 +270,24 @@ static SEXP answer(const char *id, unsigned long call)
 	}
 }
 
-/* state: list(id, counter environment's number, message_bytes, text function). */
-SEXP wire_call(SEXP name, SEXP args, SEXP state)
+/* max: bytes of the message; text: the function that prints what has no data form. */
+SEXP wire_call(SEXP name, SEXP args, SEXP max, SEXP text)
 {
 	static struct bytes b;
-	const char *id = CHAR(STRING_ELT(VECTOR_ELT(state, 0), 0));
-	unsigned long call = (unsigned long)Rf_asReal(VECTOR_ELT(state, 1));
-	size_t limit = (size_t)Rf_asReal(VECTOR_ELT(state, 2));
+	const char *id = turn_id();
+	size_t limit = turn_limit(max, true);
 	char why[160];
 	if (getpid() != owner)
 		return failed("tools can only be called from the session's own process");
+	unsigned long call = turn_next_call();
+	if (!call)
+		return failed("tools can only be called while an execution runs");
 	b.len = 0;
 	bytes_format(&b, "{\"type\":\"tool_call\",\"id\":%s,\"call\":%lu,\"tool\":", id, call);
 	const char *n = CHAR(STRING_ELT(name, 0));
 	json_quote(&b, n, strlen(n));
 	bytes_text(&b, ",\"args\":");
-	const char *bad =
-		XLENGTH(args) ? encode_value(&b, args, VECTOR_ELT(state, 3), limit) : NULL;
+	const char *bad = XLENGTH(args) ? encode_value(&b, args, text, limit) : NULL;
 	if (!XLENGTH(args))
 		bytes_text(&b, "{}");
 	if (bad) {
@@ -361,6 +300,6 @@ SEXP wire_call(SEXP name, SEXP args, SEXP state)
 			 limit);
 		return failed(why);
 	}
-	say(b.data, b.len);
+	wire_say(b.data, b.len);
 	return answer(id, call);
 }

@@ -128,6 +128,31 @@ def test_errors():
     assert g.value("1 + 1") == 2
 
 
+def test_warnings_are_said():
+    with guest() as g:
+        r = g.run("f <- function(x) { warning('careful'); x }\nf(5)")
+        assert r["value"] == 5 and "Warning in f(5) : careful" in r.stderr, r.stderr
+        r = g.run("options(warn = 0); for (i in 1:3) warning(paste('late', i))")
+        assert r["ok"] and "late 1" in r.stderr and "late 3" in r.stderr, r.stderr
+        assert g.run("length(warnings())")["value"] == 3
+        r = g.run("warning('put off'); stop('then this')")
+        assert r.error["message"] == "then this" and "put off" in r.stderr, r.stderr
+        r = g.run("options(warn = 2); as.integer('x')")
+        assert "converted from warning" in r.error["message"], r
+        assert g.run("options(warn = 1); suppressWarnings(as.integer('x'))").stderr == ""
+
+
+def test_top_level_frames():
+    with guest() as g:
+        assert g.value("identical(environment(), globalenv())") is True
+        assert g.value("return(5); 6") == 6 and g.value("return(7)") == 7
+        r = g.run("g <- function() sys.call()\nstop('here')")
+        assert r.error["traceback"].startswith("Error: here") and "eval" not in r.error["traceback"], r
+        for code in ("break", "next"):
+            g.run(code)
+            assert g.value("1") == 1
+
+
 def test_syntax_errors():
     g = shared()
     for code, line in (("if (TRUE {", 1), ("x <- 1\ny <- )", 2), ("f(", 1), ("x <- 'abc", 1), ("x <- 1\ny <- f(", 2)):
