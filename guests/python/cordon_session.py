@@ -337,15 +337,20 @@ class Session:
         elif isinstance(e, tools.ToolError):
             kind = "tool"
         error = {"kind": kind, "name": _name(e), "message": _message(e)}
-        tb, line, here = e.__traceback__, None, "<execution %d>" % self.count
+        tb, line, code, here = e.__traceback__, None, None, "<execution %d>" % self.count
         while tb is not None:
-            if tb.tb_frame.f_code.co_filename == here:
+            code = tb.tb_frame.f_code
+            if code.co_filename == here:
                 line = tb.tb_lineno
             tb = tb.tb_next
         error["traceback"] = self.traceback(e)
         if line is not None:
             error["line"] = line
-        return {"ok": False, "error": error}
+        result = {"ok": False, "error": error}
+        # A program that is not there; the host knows whether it was asked for, and asks which.
+        if isinstance(e, OSError) and isinstance(e.filename, str) and code and code.co_name == "_execute_child":
+            result["denials"] = [{"operation": "exec", "target": e.filename.rpartition("/")[2][:255]}]
+        return result
 
     def traceback(self, e):
         import traceback

@@ -90,10 +90,30 @@ static bool is_fork_refused(const struct evidence *v, int os_errno)
 	return os_errno == EAGAIN || (v->message && strstr(v->message, "start new thread"));
 }
 
+/* A program that is not in the view is missing for the guest; for us it was refused, when pid 1 saw
+ * the attempt. */
+static bool is_exec_refused(const struct evidence *v, const struct cordon_result *r)
+{
+	size_t i;
+	json_t *d;
+
+	if (!v->message || !(said_errno(v) == ENOENT || strstr(v->message, " ENOENT")))
+		return false;
+	json_array_foreach(r->denials, i, d)
+	{
+		const char *target = json_string_value(json_object_get(d, "target"));
+
+		if (str_eq(json_string_value(json_object_get(d, "operation")), "execute") &&
+		    target && strstr(v->message, target))
+			return true;
+	}
+	return false;
+}
+
 /* What the guest says names the exception; what it cannot know better than the kernel does not
  * count. */
 static const char *exception_kind(const struct evidence *v, struct engine *e,
-				  const struct policy *p)
+				  const struct policy *p, const struct cordon_result *r)
 {
 	static const struct {
 		const char *said, *kind;
@@ -113,7 +133,7 @@ static const char *exception_kind(const struct evidence *v, struct engine *e,
 		return "disk";
 	if (is_fork_refused(v, os_errno) && is_crowded(v, e, p))
 		return "processes";
-	if (os_errno == EACCES || os_errno == EPERM || os_errno == EROFS)
+	if (os_errno == EACCES || os_errno == EPERM || os_errno == EROFS || is_exec_refused(v, r))
 		return "denied";
 	return "exception";
 }
@@ -124,8 +144,8 @@ static void exception(const struct evidence *v, struct engine *e, const struct p
 	const char *name = v->name ? v->name : "error";
 
 	cgroup_read(box_cgroup(e->box), &e->counted);
-	const char *kind = exception_kind(v, e, p);
-	if (str_eq(kind, "denied"))
+	const char *kind = exception_kind(v, e, p, r);
+	if (str_eq(kind, "denied") && !is_exec_refused(v, r))
 		add_file_denial(v, said_errno(v), r);
 	if (v->message && v->message[0])
 		(void)result_fail(r, kind, "%s: %s", name, v->message);
@@ -134,13 +154,13 @@ static void exception(const struct evidence *v, struct engine *e, const struct p
 	r->exit_code = 1;
 }
 
-/* A command that the policy does not name. The shell's agent tells that it was asked for; the list
- * is ours, so all that a lie can say is that the code tried what it might have tried. */
+/* A command that the policy does not name. The guest's agent tells which one was asked for; the
+ * list is ours, so all that a lie can say is that the code tried what it might have tried. */
 static void add_command_denial(const json_t *told, const struct policy *p, struct cordon_result *r)
 {
 	const char *target = json_string_value(json_object_get(told, "target"));
 
-	if (!target || p->commands.all || strlist_has(&p->commands.names, target))
+	if (!target || strlist_has(&p->commands.names, target))
 		return;
 	json_array_append_new(result_array(&r->denials),
 			      json_pack("{s:s, s:o, s:s, s:s, s:s, s:i}", "operation", "execute",
@@ -190,9 +210,11 @@ static void told_denials(const struct evidence *v, const struct engine *e, const
 	{
 		if (i >= MAX_TOLD)
 			break;
+		/* `*` names every command to a shell and none to the others. */
 		if (e->kind == GUEST_KIND_POD)
 			add_door_denial(d, r);
-		else if (e->kind == GUEST_KIND_SH)
+		else if (e->kind == GUEST_KIND_SH ? !p->commands.all
+						  : box_saw_exec(e->box, v->denials_before))
 			add_command_denial(d, p, r);
 	}
 }

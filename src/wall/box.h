@@ -78,6 +78,8 @@ json_t *box_assurance(const struct box *b, const struct policy *p);
 json_t *box_lacks(const struct machine *m);
 /* Refusals since the counts in before (STATUS_DENIALS of them; NULL: all). A new array. */
 json_t *box_denials(const struct box *b, const uint32_t *before);
+/* Whether a program was to be started since then that pid 1 could not tell. */
+bool box_saw_exec(const struct box *b, const uint32_t *before);
 
 DEFINE_FREEP(struct box *, box_free)
 #define cleanup_box CLEANUP(box_freep)

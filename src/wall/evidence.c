@@ -183,8 +183,24 @@ static const char *family_name(uint64_t family)
 	}
 }
 
+/* What neither the view nor Landlock lets start. */
+static json_t *exec_denial_json(const struct status_denial *d, uint32_t times)
+{
+	bool is_absent = d->arg == EXEC_ABSENT;
+
+	return json_pack("{s:s, s:o, s:s, s:s, s:s, s:I}", "operation", "execute", "target",
+			 json_string_lossy(d->target, strnlen(d->target, STATUS_TARGET)), "layer",
+			 is_absent ? "mount" : "landlock", "rule",
+			 is_absent ? "only the commands of the policy are there"
+				   : "no right to execute this file was given",
+			 "remedy", "commands: name the program in the policy", "count",
+			 (json_int_t)times);
+}
+
 static json_t *denial_json(const struct status_denial *d, uint32_t times)
 {
+	if (d->syscall_nr == SYS_execve)
+		return exec_denial_json(d, times);
 	const struct explanation *e = NULL;
 	char text[160];
 
@@ -211,6 +227,21 @@ static json_t *denial_json(const struct status_denial *d, uint32_t times)
 	return o;
 }
 
+static bool is_unseen_exec(const struct status_denial *d)
+{
+	return d->syscall_nr == SYS_execve && d->arg == EXEC_UNSEEN;
+}
+
+bool box_saw_exec(const struct box *b, const uint32_t *before)
+{
+	const struct status *s = box_status(b);
+
+	for (uint32_t i = 0; i < s->denial_count && i < STATUS_DENIALS; i++)
+		if (is_unseen_exec(&s->denials[i]) && s->denials[i].count > before[i])
+			return true;
+	return false;
+}
+
 json_t *box_denials(const struct box *b, const uint32_t *before)
 {
 	const struct status *s = box_status(b);
@@ -220,7 +251,7 @@ json_t *box_denials(const struct box *b, const uint32_t *before)
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t times = s->denials[i].count - (before ? before[i] : 0);
 
-		if (times > 0)
+		if (times > 0 && !is_unseen_exec(&s->denials[i]))
 			json_array_append_new(a, denial_json(&s->denials[i], times));
 	}
 	return a;

@@ -130,10 +130,14 @@ enum stage {
 
 enum { STATUS_VICTIMS = 16, STATUS_DENIALS = 24, STATUS_TARGET = 120 };
 
+/* Why an exec will not work: nothing of that name is in the view; there is no right to it. Or that
+ * there was one, of what cannot be told. */
+enum { EXEC_ABSENT, EXEC_REFUSED, EXEC_UNSEEN };
+
 /* A system call that was refused and explained. */
 struct status_denial {
 	uint32_t syscall_nr, count;
-	uint64_t arg;               /* what the rule looked at: address family, clone flags, ... */
+	uint64_t arg; /* what the rule looked at: address family, clone flags, ...; EXEC_* */
 	char target[STATUS_TARGET]; /* a path where there is one */
 };
 

@@ -241,6 +241,22 @@ def nested(guest):
                        timeout=1).error_kind, "timeout")
 
 
+EXEC = {"python": "import subprocess\nsubprocess.run(['ls'])", "node": "require('child_process').execFileSync('ls')"}
+
+
+@case("ADV-05", tuple(EXEC))
+def a_program_is_told(guest):
+    with session(guest) as s:
+        r = s.execute(EXEC[guest])
+        same((r.error_kind, [(d.operation, d.target, d.layer) for d in r.denials]), ("denied", [("execute", "ls", "mount")]))
+        same(s.execute(SAY["two"][guest]).denials, [])
+        if guest == "python":  # a file of that name is another thing, and so is a claim without an attempt
+            r = s.execute("try: subprocess.run(['ls'])\nexcept OSError: pass\nopen('ls')")
+            same((r.error_kind, r.denials), ("exception", []))
+            r = s.execute("def _execute_child(): raise FileNotFoundError(2, 'No such file', 'ls')\n_execute_child()")
+            same((r.error_kind, r.denials), ("exception", []))
+
+
 @case("STR-01 STR-02", ALL)
 def streams(guest):
     with session(guest) as s:

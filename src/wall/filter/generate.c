@@ -147,11 +147,21 @@ static void argument_rules(scmp_filter_ctx c)
 	add_if(c, SCMP_ACT_ALLOW, "personality", SCMP_A0(SCMP_CMP_EQ, 0xffffffff));
 }
 
-static void allowed_calls(scmp_filter_ctx c, uint32_t guest)
+/* Where programs are the exception, an attempt is worth a look: the notification lets it go on and
+ * notes what the view and Landlock will refuse. A shell's would only be slower. */
+static bool is_exec_told(uint32_t guest)
 {
-	for (const struct call *p = calls_allowed; p->name; p++)
+	return guest != GUEST_SH && guest != GUEST_POD;
+}
+
+static void allowed_calls(scmp_filter_ctx c, uint32_t guest, bool is_last)
+{
+	for (const struct call *p = calls_allowed; p->name; p++) {
+		bool is_told = is_last && is_exec_told(guest) && strcmp(p->name, "execve") == 0;
+
 		if (p->guests & guest)
-			add(c, SCMP_ACT_ALLOW, p->name);
+			add(c, is_told ? SCMP_ACT_NOTIFY : SCMP_ACT_ALLOW, p->name);
+	}
 }
 
 static void explained_calls(scmp_filter_ctx c, bool net, uint32_t action)
@@ -176,7 +186,7 @@ static scmp_filter_ctx whole(uint32_t guest, bool net)
 {
 	scmp_filter_ctx c = new_filter(DENY);
 
-	allowed_calls(c, guest);
+	allowed_calls(c, guest, true);
 	argument_rules(c);
 	if (guest == GUEST_POD) /* it narrows itself further: a filter on top can only take away */
 		add_if(c, SCMP_ACT_ALLOW, "prctl", SCMP_A0(SCMP_CMP_EQ, 22 /* SET_SECCOMP */));
@@ -199,7 +209,7 @@ static scmp_filter_ctx template(uint32_t guest, bool net)
 	static const char *const wide[] = { "clone", "mknod", "mknodat", "memfd_create", "socket" };
 	scmp_filter_ctx c = new_filter(DENY);
 
-	allowed_calls(c, guest);
+	allowed_calls(c, guest, false);
 	argument_rules(c);
 	for (size_t i = 0; i < sizeof(sealing_prctls) / sizeof(*sealing_prctls); i++)
 		add_if(c, SCMP_ACT_ALLOW, "prctl", SCMP_A0(SCMP_CMP_EQ, sealing_prctls[i]));
@@ -257,6 +267,8 @@ static scmp_filter_ctx final(uint32_t guest, bool net)
 			add_if(c, DENY, "prctl", SCMP_A0(SCMP_CMP_EQ, sealing_prctls[i]));
 	add(c, SCMP_ACT_ERRNO(ENOSYS), "clone3");
 	explained_calls(c, net, SCMP_ACT_NOTIFY);
+	if (is_exec_told(guest))
+		add(c, SCMP_ACT_NOTIFY, "execve");
 	final_sockets(c, net);
 	for (uint64_t bit = 1; bit < 1ULL << 32; bit <<= 1)
 		if (bit & NAMESPACE_FLAGS)

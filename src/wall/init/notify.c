@@ -3,13 +3,18 @@
 #include "wall/init/notify.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "wall/init/kernel.h"
 
 /* Best effort: the path argument as the guest's memory has it now. */
 static void read_path(pid_t pid, uint64_t address, char *ret, size_t size)
@@ -76,6 +81,7 @@ static bool has_path(int nr, int *ret_arg)
 	case SYS_umount2:
 	case SYS_chroot:
 	case SYS_mknod:
+	case SYS_execve:
 		*ret_arg = 0;
 		return true;
 	case SYS_mknodat:
@@ -91,6 +97,86 @@ static int refusal(int nr)
 	return nr == SYS_socket ? EACCES : EPERM;
 }
 
+static void count(struct job *j, const struct seccomp_data *d, uint64_t arg, const char *target)
+{
+	struct status_denial *denial = find(j->status, (uint32_t)d->nr, arg, target);
+
+	if (denial)
+		denial->count++;
+}
+
+/* A search along PATH tries one name in every directory of programs: told by that name. */
+static const char *const program_dirs[] = { "/usr/local/sbin/", "/usr/local/bin/", "/usr/sbin/",
+					    "/usr/bin/",        "/sbin/",          "/bin/" };
+enum { PROGRAM_DIRS = sizeof(program_dirs) / sizeof(*program_dirs) };
+
+static const char *command_name(const char *path)
+{
+	for (size_t i = 0; i < PROGRAM_DIRS; i++)
+		if (strncmp(path, program_dirs[i], strlen(program_dirs[i])) == 0)
+			return path + strlen(program_dirs[i]);
+	return path;
+}
+
+/* Whether the search will find it in another directory. */
+static bool is_found_elsewhere(const char *name)
+{
+	char path[STATUS_TARGET + 32];
+	struct stat st;
+
+	for (size_t i = 0; name[0] != '/' && i < PROGRAM_DIRS; i++) {
+		(void)snprintf(path, sizeof(path), "%s%s", program_dirs[i], name);
+		if (stat(path, &st) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_beneath(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+/* Whether one of the plan's rules gives the right to execute this file. */
+static bool has_exec_rule(const struct job *j, int file)
+{
+	const struct plan_rule *rules = plan_at(j, j->plan->rules);
+	char link[32], real[256];
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+	ssize_t n = readlink(link, real, sizeof(real) - 1);
+	if (n < 0 || (size_t)n == sizeof(real) - 1)
+		return true; /* unknown: nothing is claimed */
+	real[n] = '\0';
+	for (uint32_t i = 0; i < j->plan->rule_count; i++)
+		if ((rules[i].access & LL_FS_EXECUTE) &&
+		    is_beneath(real, plan_text(j, rules[i].path)))
+			return true;
+	return false;
+}
+
+/* The call goes on in any case: the mount view and Landlock judge it, on what the kernel reads
+ * itself. Here it is only foretold, for the result, whether they will refuse. A path that starts
+ * elsewhere than at the root is left to them alone. */
+static void foretell_exec(struct job *j, const struct seccomp_data *d, const char *path)
+{
+	if (!path[0]) /* the memory of a session that was forked from a template cannot be read */
+		count(j, d, EXEC_UNSEEN, "");
+	if (path[0] != '/')
+		return;
+	const char *name = command_name(path);
+	int file = open(path, O_PATH | O_CLOEXEC);
+
+	if (file < 0 && !is_found_elsewhere(name))
+		count(j, d, EXEC_ABSENT, name);
+	if (file >= 0 && !(j->plan->flags & PLANF_NO_LANDLOCK) && !has_exec_rule(j, file))
+		count(j, d, EXEC_REFUSED, path);
+	if (file >= 0)
+		close(file);
+}
+
 void notify_answer(struct job *j, int listener)
 {
 	struct seccomp_notif req = { 0 };
@@ -102,11 +188,13 @@ void notify_answer(struct job *j, int listener)
 		return;
 	if (has_path(req.data.nr, &arg))
 		read_path((pid_t)req.pid, req.data.args[arg], target, sizeof(target));
-	struct status_denial *d =
-		find(j->status, (uint32_t)req.data.nr, telling_arg(&req.data), target);
-	if (d)
-		d->count++;
 	resp.id = req.id;
-	resp.error = -refusal(req.data.nr);
+	if (req.data.nr == SYS_execve) {
+		foretell_exec(j, &req.data, target);
+		resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	} else {
+		count(j, &req.data, telling_arg(&req.data), target);
+		resp.error = -refusal(req.data.nr);
+	}
 	(void)ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 }
