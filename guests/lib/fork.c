@@ -83,8 +83,7 @@ static int build(struct request *q)
 		return -1;
 	if (unshare(CLONE_NEWCGROUP) != 0)
 		return plan_fail(j, STAGE_NAMESPACES, 1, errno);
-	if (identity_map(j, j->plan->inside_uid, j->plan->inside_gid) < 0 ||
-	    identity_hostname(j) < 0)
+	if (identity_map(j, INSIDE_ID, INSIDE_ID) < 0 || identity_hostname(j) < 0)
 		return -1;
 	if (root_workspace(j, plan_text(j, j->plan->workspace_data), &out[0]) < 0 ||
 	    root_proc(j, "/proc") < 0)

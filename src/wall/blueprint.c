@@ -10,7 +10,7 @@
 #include "wall/init/kernel.h"
 #include "wall/shelter.h"
 
-enum { PLAN_MAX_BYTES = 64 << 20, INSIDE_ID = 1000 };
+enum { PLAN_MAX_BYTES = 64 << 20 };
 
 #define READ_RIGHTS (LL_FS_READ_FILE | LL_FS_READ_DIR)
 #define WRITE_RIGHTS                                                                               \
@@ -125,64 +125,15 @@ static void add_bind(struct draft *d, const struct launch_bind *b)
 			flags |= OPF_MADE;
 			made = INIT_FD_MOUNT + i;
 		}
-	if (!(b->flags & BIND_WRITABLE) && !(b->flags & BIND_DEVICE))
+	if (!(b->flags & BIND_WRITABLE))
 		flags |= OPF_RO;
 	if (b->flags & BIND_OPTIONAL)
 		flags |= OPF_OPTIONAL;
-	if (b->flags & BIND_DEVICE)
-		flags |= OPF_DEV | OPF_NOEXEC;
 	add_op(d, (struct plan_op){ .kind = OP_BIND,
 				    .src = put_text(d, b->host),
 				    .dst = put_dst(d, b->guest),
 				    .mode = made,
 				    .flags = flags });
-}
-
-/* Files that every sandbox has: who it is, and the harmless devices. */
-static void common_root(struct draft *d)
-{
-	static const char *const dirs[] = { "usr", "etc",        "dev",  "proc",
-					    "run", "run/cordon", "home", "home/user",
-					    "tmp", "workspace",  "mnt",  "var" };
-	static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
-					       "/dev/urandom" };
-	static const char *const links[][2] = {
-		{ "usr/bin", "bin" },
-		{ "usr/sbin", "sbin" },
-		{ "usr/lib", "lib" },
-		{ "usr/lib64", "lib64" },
-		{ "/proc/self/fd", "dev/fd" },
-		{ "/proc/self/fd/0", "dev/stdin" },
-		{ "/proc/self/fd/1", "dev/stdout" },
-		{ "/proc/self/fd/2", "dev/stderr" },
-		{ "/tmp", "dev/shm" },
-		{ "/tmp", "var/tmp" },
-	};
-	static const char *const files[][2] = {
-		{ "etc/passwd", "root:x:0:0:root:/:/bin/false\n"
-				"user:x:1000:1000:Cordon guest:/home/user:/bin/bash\n"
-				"nobody:x:65534:65534:nobody:/nonexistent:/bin/false\n" },
-		{ "etc/group", "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n" },
-		{ "etc/hostname", "sandbox\n" },
-		{ "etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n" },
-		{ "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n" },
-		{ "etc/os-release", "NAME=\"Cordon sandbox\"\nID=cordon\nPRETTY_NAME=\"Cordon "
-				    "sandbox\"\nVERSION_ID=\"" CORDON_VERSION "\"\n" },
-		{ "run/.landlock", "" },
-	};
-
-	for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs); i++)
-		add_dir(d, dirs[i], 0755);
-	for (size_t i = 0; i < sizeof(links) / sizeof(*links); i++)
-		add_link(d, links[i][0], links[i][1]);
-	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
-		add_file(d, files[i][0], files[i][1], strlen(files[i][1]), 0444);
-	for (size_t i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
-		struct launch_bind b = { .host = (char *)(uintptr_t)devices[i],
-					 .guest = (char *)(uintptr_t)devices[i],
-					 .flags = BIND_DEVICE };
-		add_bind(d, &b);
-	}
 }
 
 static bool is_covered(const struct launch *l, const char *guest)
@@ -195,16 +146,21 @@ static bool is_covered(const struct launch *l, const char *guest)
 	return covered;
 }
 
-/* Room for the files that are given by value, and a little. */
+/* Half of what a root has (init/root.c) is for the folders and places of mounts. */
+enum { ROOT_BYTES = 4 << 20, ROOT_INODES = 2048 };
+
+/* Room for the files that are given by value where they are many. */
 static void root_data(struct draft *d, const struct launch *l)
 {
-	uint64_t bytes = 4 << 20, inodes = 2048 + l->link_count;
+	uint64_t bytes = ROOT_BYTES, inodes = ROOT_INODES + l->link_count;
 	char data[96];
 
 	for (size_t i = 0; i < l->file_count; i++) {
 		bytes += (l->files[i].len + 4095) / 4096 * 4096;
 		inodes += 8; /* its folders too */
 	}
+	if (bytes <= 2ULL * ROOT_BYTES && inodes <= 2ULL * ROOT_INODES)
+		return;
 	snprintf(data, sizeof(data), "size=%llu,nr_inodes=%llu,mode=755", (unsigned long long)bytes,
 		 (unsigned long long)inodes);
 	d->head.root_data = put_text(d, data);
@@ -385,22 +341,31 @@ static void filters(struct draft *d, const struct launch *l)
 	}
 }
 
-static uint32_t flags(const struct blueprint_options *o)
+uint32_t blueprint_early_flags(const struct blueprint_options *o)
 {
 	uint32_t f = o->private_dir ? 0 : PLANF_USERNS;
 
 	if (o->launch->is_template)
 		f |= PLANF_TEMPLATE;
 	if (o->launch->has_network)
-		f |= PLANF_LOOPBACK | PLANF_OWN_NETNS;
+		f |= PLANF_LOOPBACK;
+	if (o->layers_off & LAYER_NETNS)
+		f |= PLANF_NO_NETNS;
+	return f;
+}
+
+static uint32_t flags(const struct blueprint_options *o)
+{
+	uint32_t f = blueprint_early_flags(o);
+
+	if (o->launch->has_network)
+		f |= PLANF_OWN_NETNS;
 	if (o->policy->require & LAYER_OWN_NETNS)
 		f |= PLANF_OWN_NETNS;
 	if (o->layers_off & LAYER_LANDLOCK)
 		f |= PLANF_NO_LANDLOCK;
 	if (o->layers_off & LAYER_SECCOMP)
 		f |= PLANF_NO_SECCOMP;
-	if (o->layers_off & LAYER_NETNS)
-		f |= PLANF_NO_NETNS;
 	if (o->policy->cpu_percent <= 100 && !o->cgroup->has_cpu)
 		f |= PLANF_ONE_CORE;
 	if (o->cgroup->count == 0)
@@ -417,7 +382,6 @@ static void header(struct draft *d, const struct blueprint_options *o)
 	p->magic = PLAN_MAGIC;
 	p->version = PLAN_VERSION;
 	p->flags = flags(o);
-	p->inside_uid = p->inside_gid = INSIDE_ID;
 	landlock_masks(p, o->machine, l->has_network);
 	limits(p, o->policy, l, o->tasks);
 	p->argc = (uint32_t)l->argv.count;
@@ -426,7 +390,6 @@ static void header(struct draft *d, const struct blueprint_options *o)
 	p->env = put_list(d, &l->env);
 	p->executable = put_text(d, l->executable);
 	p->cwd = put_text(d, l->cwd ? l->cwd : "/home/user");
-	p->hostname = put_text(d, "sandbox");
 	p->memory_bytes = o->policy->memory_bytes;
 	p->cgroup_v2 = o->cgroup->is_v2;
 	p->cgroup_count = o->cgroup->count;
@@ -451,7 +414,6 @@ int blueprint_make(const struct blueprint_options *o, struct buf *ret, struct co
 		shelter_rules(&d, o->launch);
 		d.head.private_dir = put_text(&d, o->private_dir);
 	} else {
-		common_root(&d);
 		root_data(&d, o->launch);
 		launch_root(&d, o->launch);
 		common_rules(&d);

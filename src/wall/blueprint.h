@@ -25,6 +25,8 @@ struct blueprint_options {
 	uint32_t layers_off; /* policy_layer bits that `doctor --prove` switches off */
 };
 
+/* Those of PLANF_EARLY, for which no control group needs to be there. */
+uint32_t blueprint_early_flags(const struct blueprint_options *o);
 /* The plan's bytes. */
 int blueprint_make(const struct blueprint_options *o, struct buf *ret,
 		   struct cordon_error **reterr);

@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "wall/blueprint.h"
-#include "wall/idmap.h"
+#include "wall/handover.h"
 #include "wall/init/kernel.h"
 #include "wall/shelter.h"
 #include "wall/slots.h"
@@ -149,107 +149,91 @@ static int enter_shelter(struct box *b, const struct launch *from, struct launch
 	return r < 0 ? r : shelter_rewrite(from, b->private_dir, ret, reterr);
 }
 
-static void fill_spawn(struct spawn *s, const struct box *b, const struct box_options *o)
+static int make_plan(struct box *b, struct blueprint_options *blueprint, int socket,
+		     struct cordon_error **reterr)
 {
-	for (int i = 0; i < SPAWN_FDS; i++)
-		s->fds[i] = -1;
-	s->fds[0] = o->stdin_fd;
-	s->fds[1] = o->stdout_fd;
-	s->fds[2] = o->stderr_fd;
-	s->fds[INIT_FD_WIRE] = o->wire_fd;
-	s->fds[INIT_FD_RELAY] = o->launch->has_network ? o->launch->relay_fd : -1;
-	s->uid = s->gid = b->uid;
-	s->empties_bounding = b->private_dir[0];
-	s->cgroup_fd = b->cgroup.is_v2 && b->cgroup.count ? b->cgroup.join_fds[0] : -1;
-	for (uint32_t i = 0; i < b->cgroup.count; i++) {
-		if (!b->cgroup.is_v2)
-			s->fds[INIT_FD_CGROUP + (int)i] = b->cgroup.join_fds[i];
-		s->fds[INIT_FD_PARENT + (int)i] = b->cgroup.parent_fds[i];
-	}
+	cleanup_handover struct handover h = { 0 };
+	cleanup_buf struct buf bytes = { 0 };
+	cleanup_close int plan = -1;
+
+	handover_init(&h, &b->cgroup);
+	if (blueprint->launch->has_network)
+		h.fds[INIT_FD_RELAY] = blueprint->launch->relay_fd;
+	int r = handover_map_mounts(&h, b->uid, blueprint, reterr);
+	if (r == 0)
+		r = blueprint_make(blueprint, &bytes, reterr);
+	if (r == 0)
+		r = file_from_bytes("cordon-plan", bytes.data, bytes.len, &plan, reterr);
+	return r < 0 ? r : handover_send(&h, socket, plan, reterr);
 }
 
-static void close_mounts(struct spawn *s)
+/* It builds what is the same in every sandbox until the plan comes on *ret_socket. */
+static int start_keeper(struct box *b, const struct box_options *o, uint32_t flags, int *ret_socket,
+			struct cordon_error **reterr)
 {
-	for (int i = INIT_FD_MOUNT; i < INIT_FD_MOUNT + PLAN_MOUNTS; i++)
-		close_fdp(&s->fds[i]);
+	char number[16];
+	const char *const argv[] = { "cordon-init", number, NULL };
+	cleanup_close int status = -1, program = -1, inner = -1, awaits = -1;
+	int pair[2];
+
+	snprintf(number, sizeof(number), "%u", flags);
+	int r = make_status(b, &status, reterr);
+	if (r == 0)
+		r = make_program(&program, reterr);
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		return err_errno(reterr, errno, "make the control socket");
+	b->control = pair[0];
+	inner = pair[1];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		return err_errno(reterr, errno, "make the plan's socket");
+	*ret_socket = pair[0];
+	awaits = pair[1];
+	struct spawn s = {
+		.argv = argv,
+		.program_fd = program,
+		.fds = { o->stdin_fd, o->stdout_fd, o->stderr_fd, o->wire_fd, inner, awaits, status,
+			 program },
+		.uid = b->uid,
+		.gid = b->uid,
+		.empties_bounding = b->private_dir[0],
+		.cgroup_fd = b->cgroup.is_v2 && b->cgroup.count ? b->cgroup.join_fds[0] : -1,
+	};
+	_Static_assert(INIT_FD_WIRE == 3 && INIT_FD_CONTROL == 4 && INIT_FD_PLAN == 5 &&
+			       INIT_FD_STATUS == 6 && INIT_FD_SELF == 7 && SPAWN_FDS == 8,
+		       "the order above");
+	return spawn_start(&s, &b->keeper, &b->pidfd, reterr);
 }
 
-/* What root lets a sandbox write is another user's: seen as the sandbox's own. */
-static int map_mounts(const struct box *b, struct blueprint_options *blueprint, struct spawn *s,
-		      struct cordon_error **reterr)
+/* The supervisor makes its namespaces while the control groups and the plan are made here; but in
+ * v2 it is born in its group. */
+static int start(struct box *b, const struct box_options *o, struct cordon_error **reterr)
 {
-	const struct launch *l = blueprint->launch;
-
-	for (size_t i = 0; b->machine.is_root && i < l->bind_count; i++) {
-		const char *path = l->binds[i].host;
-		int fd = -1, r = 0;
-
-		if (!(l->binds[i].flags & BIND_WRITABLE))
-			continue;
-		if (blueprint->private_dir || blueprint->made_count == PLAN_MOUNTS)
-			return err_set(reterr, CORDON_UNSUPPORTED,
-				       "'%s' cannot be mounted writable: %s", path,
-				       blueprint->private_dir ? "there is no mount namespace"
-							      : "there are 8 such already");
-		r = idmap_open(path, b->uid, &fd, reterr);
-		if (r < 0)
-			return r;
-		if (fd < 0)
-			continue;
-		s->fds[INIT_FD_MOUNT + (int)blueprint->made_count] = fd;
-		blueprint->made[blueprint->made_count++] = path;
-	}
-	return 0;
-}
-
-static int launch_init(struct box *b, const struct box_options *o, struct cordon_error **reterr)
-{
-	static const char *const argv[] = { "cordon-init", NULL };
 	struct blueprint_options blueprint = { .policy = o->policy,
 					       .launch = o->launch,
 					       .machine = &b->machine,
 					       .cgroup = &b->cgroup,
 					       .layers_off = o->layers_off };
+	struct cgroup_options group = { .owner_uid = b->uid };
 	cleanup_launch struct launch sheltered = { 0 };
-	cleanup_close int plan = -1, status = -1, program = -1, inner = -1;
-	cleanup_buf struct buf bytes = { 0 };
-	struct spawn s = { .argv = argv };
-	int pair[2] = { -1, -1 };
-
+	bool is_v2 = b->machine.cgroup_v2;
+	cleanup_close int socket = -1;
 	int r = 0;
+
 	if (!b->machine.has_userns) {
 		r = enter_shelter(b, o->launch, &sheltered, reterr);
 		blueprint.launch = &sheltered;
 		blueprint.private_dir = b->private_dir;
 		blueprint.tasks = shelter_count_tasks(b->uid);
 	}
-	fill_spawn(&s, b, o);
+	if (r == 0 && is_v2)
+		r = cgroup_make(&b->machine, o->policy, &group, &b->cgroup, reterr);
 	if (r == 0)
-		r = map_mounts(b, &blueprint, &s, reterr);
-	if (r == 0)
-		r = make_status(b, &status, reterr);
-	if (r == 0)
-		r = make_program(&program, reterr);
-	if (r == 0)
-		r = blueprint_make(&blueprint, &bytes, reterr);
-	if (r == 0)
-		r = file_from_bytes("cordon-plan", bytes.data, bytes.len, &plan, reterr);
-	if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-		r = err_errno(reterr, errno, "make the control socket");
-	if (r < 0) {
-		close_mounts(&s);
-		return r;
-	}
-	b->control = pair[0];
-	inner = pair[1];
-	s.program_fd = program;
-	s.fds[INIT_FD_CONTROL] = inner;
-	s.fds[INIT_FD_PLAN] = plan;
-	s.fds[INIT_FD_STATUS] = status;
-	s.fds[INIT_FD_SELF] = program;
-	r = spawn_start(&s, &b->keeper, &b->pidfd, reterr);
-	close_mounts(&s);
-	return r;
+		r = start_keeper(b, o, blueprint_early_flags(&blueprint), &socket, reterr);
+	if (r == 0 && !is_v2)
+		r = cgroup_make(&b->machine, o->policy, &group, &b->cgroup, reterr);
+	return r < 0 ? r : make_plan(b, &blueprint, socket, reterr);
 }
 
 int box_start(const struct box_options *o, struct box **ret, struct cordon_error **reterr)
@@ -269,10 +253,7 @@ int box_start(const struct box_options *o, struct box **ret, struct cordon_error
 	b->uid = b->machine.box_uid;
 	b->filter = o->launch->filter;
 	b->has_network = o->launch->has_network;
-	struct cgroup_options group = { .owner_uid = b->uid };
-	r = cgroup_make(&b->machine, o->policy, &group, &b->cgroup, reterr);
-	if (r == 0)
-		r = launch_init(b, o, reterr);
+	r = start(b, o, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(b);

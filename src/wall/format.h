@@ -11,7 +11,7 @@ enum {
 	INIT_FD_WIRE = 3,
 	INIT_FD_CONTROL =
 		4, /* seqpacket to the host: descriptors out, orders in, its end is our end */
-	INIT_FD_PLAN = 5,
+	INIT_FD_PLAN = 5, /* first the socket it comes on, with what is below from CGROUP on */
 	INIT_FD_STATUS = 6,
 	INIT_FD_SELF = 7,    /* this program, for the reapers of a template's sessions */
 	INIT_FD_CGROUP = 8,  /* PLAN_CGROUPS slots: `tasks` files (v1) */
@@ -20,6 +20,8 @@ enum {
 	INIT_FD_MOUNT = 15,  /* PLAN_MOUNTS slots: mounts that the host has made */
 	INIT_FD_END = 23,
 };
+/* The guest's uid and gid in its own namespace. */
+enum { INSIDE_ID = 1000 };
 enum { PLAN_CGROUPS = 3, PLAN_MOUNTS = 8, PLAN_RLIMITS = 12, PLAN_NAMESPACES = 7 };
 
 /* One step of building the root. Strings are offsets into the plan. Paths are relative to the new
@@ -35,11 +37,9 @@ enum plan_op_kind {
 };
 enum {
 	OPF_RO = 1 << 0,
-	OPF_NOEXEC = 1 << 1,
-	OPF_OPTIONAL = 1 << 2, /* a missing source is no failure */
-	OPF_DEV = 1 << 3,      /* a device file: the mount must allow it */
-	OPF_RECURSIVE = 1 << 4,
-	OPF_MADE = 1 << 5, /* OP_BIND: the source is the mount at descriptor `mode` */
+	OPF_OPTIONAL = 1 << 1, /* a missing source is no failure */
+	OPF_RECURSIVE = 1 << 2,
+	OPF_MADE = 1 << 3, /* OP_BIND: the source is the mount at descriptor `mode` */
 };
 struct plan_op {
 	uint32_t kind, flags, mode, dst, src, size;
@@ -67,11 +67,13 @@ enum {
 	PLANF_NO_NETNS = 1 << 6,
 	PLANF_OWN_NETNS = 1 << 7,    /* a template's sessions: one each instead of a shared one */
 	PLANF_WATCH_MEMORY = 1 << 8, /* no cgroup limits memory: the keeper does */
+
+	/* What cordon-init is told on its command line: it starts while the plan is being made. */
+	PLANF_EARLY = PLANF_USERNS | PLANF_LOOPBACK | PLANF_TEMPLATE | PLANF_NO_NETNS,
 };
 
 struct plan {
 	uint32_t magic, version, size, flags;
-	uint32_t inside_uid, inside_gid;
 	uint32_t op_count, ops;
 	uint32_t rule_count, rules;
 	uint64_t landlock_fs, landlock_net,
@@ -83,11 +85,10 @@ struct plan {
 	uint32_t envc, env;
 	uint32_t executable; /* path in the new root */
 	uint32_t cwd;
-	uint32_t hostname;
 	uint32_t cgroup_count; /* v1: `tasks` files to join; v2: 1, a directory to be cloned into */
 	uint32_t cgroup_v2;
 	uint32_t cgroup_names[PLAN_CGROUPS]; /* directory names below the parent descriptors */
-	uint32_t root_data;                  /* mount data of the root itself */
+	uint32_t root_data;                  /* mount data of a root larger than usual */
 	uint32_t workspace_data;             /* sessions of a template: mount data of their tmpfs */
 	uint32_t filter_len[3], filter[3];   /* BPF programs: see enum plan_filter */
 	uint32_t private_dir; /* without PLANF_USERNS: on the host, the guest's alone */
@@ -128,6 +129,23 @@ enum stage {
 #undef X
 };
 
+/* Moments of a launch, on the monotonic clock: `cordon run --verbose` tells of them. */
+enum mark {
+	MARK_KEEPER,  /* cordon-init runs */
+	MARK_SPACES,  /* pid 1 runs in its namespaces */
+	MARK_NETWORK, /* the guest's process has its network namespace */
+	MARK_BASE,    /* what every root has is there */
+	MARK_PLAN,    /* pid 1 has the plan */
+	MARK_ROOT,    /* the root and the workspace stand */
+	MARK_JOINED,  /* pid 1 and the guest's process share all namespaces and control groups */
+	MARK_SEALED,  /* the guest's process is behind Landlock and the filter, and has proven it */
+	MARK_LEFT,    /* pid 1 has no way back to the host's root */
+	MARK_EXEC,    /* the guest's process becomes the interpreter */
+	MARK_EXITED,  /* it has ended and is reaped */
+	MARK_EMPTY,   /* the keeper has reaped pid 1: nothing runs in the sandbox */
+	MARK_COUNT,
+};
+
 enum { STATUS_VICTIMS = 16, STATUS_DENIALS = 24, STATUS_TARGET = 120 };
 
 /* Why an exec will not work: nothing of that name is in the view; there is no right to it. Or that
@@ -165,6 +183,7 @@ struct status {
 	uint32_t landlock_proven;
 	uint32_t rlimit_count;
 	struct plan_rlimit rlimits[PLAN_RLIMITS];
+	uint64_t marks[MARK_COUNT]; /* nanoseconds; 0: not reached */
 	uint32_t denial_count, denials_lost;
 	struct status_denial denials[STATUS_DENIALS];
 };

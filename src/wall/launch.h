@@ -19,8 +19,7 @@ enum launch_filter {
 enum {
 	BIND_OPTIONAL = 1 << 0, /* a missing source is no failure */
 	BIND_WRITABLE = 1 << 1,
-	BIND_EXEC = 1 << 2,   /* files below may be executed */
-	BIND_DEVICE = 1 << 3, /* a device file */
+	BIND_EXEC = 1 << 2, /* files below may be executed */
 	BIND_NOT_ALL =
 		1 << 4, /* Landlock: the directory is seen, but no right is given by this bind */
 };

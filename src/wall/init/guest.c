@@ -78,9 +78,9 @@ static void hide_descriptors(bool template)
 /* The namespaces that the guest's process makes and pid 1 enters. */
 static int own_namespaces(const struct job *j)
 {
-	bool net = !(j->plan->flags & (PLANF_NO_NETNS | PLANF_LOOPBACK));
+	bool net = !(j->flags & (PLANF_NO_NETNS | PLANF_LOOPBACK));
 
-	if (!(j->plan->flags & PLANF_USERNS))
+	if (!(j->flags & PLANF_USERNS))
 		return 0;
 	return CLONE_NEWCGROUP | (net ? CLONE_NEWNET : 0);
 }
@@ -92,11 +92,20 @@ static int join_cgroups(struct job *j)
 	return j->plan->cgroup_v2 ? 0 : identity_join_cgroups(j, fds, j->plan->cgroup_count);
 }
 
-/* What can be done before the root stands. */
-static int prepare(struct job *j, int report)
+/* What can be done before there is a plan. */
+static int prepare_base(struct job *j)
 {
 	if ((own_namespaces(j) & CLONE_NEWNET) && unshare(CLONE_NEWNET) != 0)
 		return plan_fail(j, STAGE_NAMESPACES, 2, errno);
+	plan_mark(j, MARK_NETWORK);
+	setsid();
+	default_signals();
+	return 0;
+}
+
+/* What can be done before the root stands. */
+static int prepare(struct job *j, int report)
+{
 	/* Joined before, so that the new cgroup namespace is rooted there; and as late as can be,
 	 * because what is made outside is not counted piece by piece in a group that is new. */
 	if (join_cgroups(j) < 0)
@@ -105,11 +114,9 @@ static int prepare(struct job *j, int report)
 		return plan_fail(j, STAGE_NAMESPACES, 1, errno);
 	if (reaper_send(report, 'N', NULL, 0) < 0)
 		return plan_fail(j, STAGE_FORK, 2, errno);
-	setsid();
-	default_signals();
-	if (j->plan->flags & PLANF_ONE_CORE)
+	if (j->flags & PLANF_ONE_CORE)
 		bind_to_one_core();
-	hide_descriptors(j->plan->flags & PLANF_TEMPLATE);
+	hide_descriptors(j->flags & PLANF_TEMPLATE);
 	return 0;
 }
 
@@ -150,10 +157,11 @@ static bool is_told(int report)
 _Noreturn static void guest_main(struct job *j, int report)
 {
 	char *argv[ARGS_MAX], *env[ARGS_MAX];
-	const struct plan *p = j->plan;
 
-	if (prepare(j, report) < 0 || !is_told(report))
+	if (prepare_base(j) < 0 || plan_receive(j) < 0 || prepare(j, report) < 0 ||
+	    !is_told(report))
 		_exit(1);
+	const struct plan *p = j->plan;
 	if (vector(j, p->argv, p->argc, argv) < 0 || vector(j, p->env, p->envc, env) < 0) {
 		plan_fail(j, STAGE_PLAN, 3, E2BIG);
 		_exit(1);
@@ -163,10 +171,12 @@ _Noreturn static void guest_main(struct job *j, int report)
 		plan_fail(j, STAGE_EXEC, 1, errno);
 		_exit(1);
 	}
-	int r = p->flags & PLANF_TEMPLATE ? seal_template(j, report) : seal_one_shot(j, report);
+	int r = j->flags & PLANF_TEMPLATE ? seal_template(j, report) : seal_one_shot(j, report);
+	plan_mark(j, MARK_SEALED);
 	if (r < 0 || !is_told(report))
 		_exit(1);
 	j->status->state = STATE_RUNNING;
+	plan_mark(j, MARK_EXEC);
 	execve(plan_text(j, p->executable), argv, env);
 	plan_fail(j, STAGE_EXEC, 0, errno);
 	_exit(1);
@@ -178,6 +188,15 @@ int guest_fork(struct job *j, struct guest *ret)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		return plan_fail(j, STAGE_FORK, 0, errno);
+	/* What comes with the plan has numbers of its own. */
+	for (int i = 0; i < 2; i++) {
+		int moved = fcntl(pair[i], F_DUPFD_CLOEXEC, INIT_FD_END);
+
+		if (moved < 0)
+			return plan_fail(j, STAGE_FORK, 7, errno);
+		close(pair[i]);
+		pair[i] = moved;
+	}
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(pair[0]);
@@ -206,6 +225,7 @@ int guest_admit(struct job *j, struct guest *g)
 	}
 	if (join_cgroups(j) < 0)
 		return -1;
+	plan_mark(j, MARK_JOINED);
 	return reaper_send(g->report, 'R', NULL, 0) < 0 ? plan_fail(j, STAGE_FORK, 3, EPIPE) : 0;
 }
 

@@ -26,6 +26,7 @@
 #include "wall/init/root.h"
 #include "wall/init/seal.h"
 #include "wall/init/shelter.h"
+#include "wall/init/skeleton.h"
 
 static void be_ordinary(void)
 {
@@ -44,21 +45,31 @@ static int send_workspace(struct job *j, int fd)
 	return 0;
 }
 
-static int build(struct job *j, uid_t uid, gid_t gid)
+/* What is the same in every sandbox: done while the host makes the plan. */
+static int build_base(struct job *j, uid_t uid, gid_t gid)
+{
+	if (!(j->flags & PLANF_USERNS))
+		return 0;
+	if (identity_map(j, uid, gid) < 0 || identity_hostname(j) < 0 ||
+	    identity_forbid_nesting(j, j->flags & PLANF_TEMPLATE ? 1000 : 0) < 0 ||
+	    skeleton_build(j) < 0)
+		return -1;
+	plan_mark(j, MARK_BASE);
+	return 0;
+}
+
+static int build(struct job *j)
 {
 	const struct plan *p = j->plan;
-	bool template = p->flags & PLANF_TEMPLATE;
 	int workspace = -1;
 
-	if (!(p->flags & PLANF_USERNS)) {
+	plan_mark(j, MARK_PLAN);
+	if (!(j->flags & PLANF_USERNS)) {
 		if (shelter_build(j, &workspace) < 0)
 			return -1;
 		return send_workspace(j, workspace);
 	}
-	if (identity_map(j, uid, gid) < 0 || identity_hostname(j) < 0 ||
-	    identity_forbid_nesting(j, template ? 1000 : 0) < 0)
-		return -1;
-	if ((p->flags & PLANF_LOOPBACK) && identity_open_relay(j) < 0)
+	if ((j->flags & PLANF_LOOPBACK) && identity_open_relay(j) < 0)
 		return -1;
 	if (root_build(j) < 0)
 		return -1;
@@ -67,28 +78,25 @@ static int build(struct job *j, uid_t uid, gid_t gid)
 		return -1;
 	if (send_workspace(j, workspace) < 0)
 		return -1;
+	plan_mark(j, MARK_ROOT);
 	/* A template's limits would be shared by all its sessions: each sets its own. */
-	return template ? 0 : seal_rlimits(j);
+	return j->flags & PLANF_TEMPLATE ? 0 : seal_rlimits(j);
 }
 
-/* Closes the guest's own descriptors, whose pipes must see EOF when the guest is gone. Returns fd,
- * which may have had such a number, under another. */
-static int let_go(int fd)
+/* Closes the guest's own descriptors, whose pipes must see EOF when the guest is gone. */
+static void let_go(void)
 {
-	int kept = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, INIT_FD_END);
-
 	syscall(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0);
-	return kept;
 }
 
 /* pid 1 of the new namespaces. */
 _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 {
-	bool template = j->plan->flags & PLANF_TEMPLATE;
+	bool template = j->flags & PLANF_TEMPLATE;
 	struct guest g;
+	bool spaced = j->flags & PLANF_USERNS;
 
-	bool spaced = j->plan->flags & PLANF_USERNS;
-
+	plan_mark(j, MARK_SPACES);
 	be_ordinary();
 	/* Without a pid namespace its orphans come to us, and after our end to the keeper. */
 	if (!spaced && prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
@@ -100,14 +108,17 @@ _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 		_exit(1);
 	/* The guest's process makes what needs no root while the root is built here, and seals
 	 * itself while we leave the host's; it is released when there is no way back. */
-	if (guest_fork(j, &g) < 0 || build(j, uid, gid) < 0 || guest_admit(j, &g) < 0 ||
-	    (spaced && root_leave(j) < 0) || seal_prove_namespaces(j) < 0)
+	if (guest_fork(j, &g) < 0 || build_base(j, uid, gid) < 0 || plan_receive(j) < 0 ||
+	    build(j) < 0 || guest_admit(j, &g) < 0 || (spaced && root_leave(j) < 0) ||
+	    seal_prove_namespaces(j) < 0)
 		_exit(1);
 	if (!template && seal_privileges(j) < 0)
 		_exit(1);
 	/* Of the guest's own uid: not to be traced or looked into, whatever else should fail. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
-	int listener = let_go(guest_release(&g));
+	plan_mark(j, MARK_LEFT);
+	int listener = guest_release(&g);
+	let_go();
 	reaper_run(j, g.pid, INIT_FD_CONTROL, listener);
 }
 
@@ -141,7 +152,7 @@ static bool is_stale(int parent, const char *name)
  * dead: the host may be gone by then. */
 static void remove_cgroups(const struct job *j)
 {
-	bool template = j->plan->flags & PLANF_TEMPLATE;
+	bool template = j->flags & PLANF_TEMPLATE;
 	bool sweeps = template || getpid() % SWEEP_EVERY == 0;
 
 	for (uint32_t i = 0; i < j->plan->cgroup_count; i++) {
@@ -202,16 +213,22 @@ static void watch(struct job *j, pid_t pid, int pidfd)
  * is left to clean up then is cleaned up, also when the host died. */
 static int keep(struct job *j, pid_t pid, int pidfd)
 {
-	bool spaced = j->plan->flags & PLANF_USERNS;
+	bool spaced = j->flags & PLANF_USERNS;
 
 	j->status->init_pid = pid;
-	pidfd = let_go(pidfd);
+	let_go();
+	bool has_plan = plan_receive(j) == 0;
+	if (!has_plan)
+		(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 	watch(j, pid, pidfd);
 	if (!spaced)
 		shelter_end();
+	plan_mark(j, MARK_EMPTY);
 	(void)shutdown(INIT_FD_CONTROL, SHUT_WR);
 	while (!host_is_gone(-1))
 		;
+	if (!has_plan) /* nothing is made that only the plan knows */
+		return -1;
 	remove_cgroups(j);
 	if (!spaced)
 		shelter_remove(j);
@@ -230,6 +247,16 @@ static void listen_to_host(void)
 	sigaction(SIGTERM, &sa, NULL);
 }
 
+/* What comes with the plan has numbers of its own. */
+static int out_of_the_way(int fd)
+{
+	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, INIT_FD_END);
+
+	if (fd >= 0)
+		close(fd);
+	return moved;
+}
+
 static int keeper_main(struct job *j)
 {
 	uid_t uid = getuid();
@@ -244,7 +271,7 @@ static int keeper_main(struct job *j)
 
 	/* A network of its own takes longest to make: the guest's process does that on the side,
 	 * unless the gateway's sockets are to be opened in it. */
-	if (!(j->plan->flags & PLANF_NO_NETNS) && (j->plan->flags & PLANF_LOOPBACK))
+	if (!(j->flags & PLANF_NO_NETNS) && (j->flags & PLANF_LOOPBACK))
 		args.flags |= CLONE_NEWNET;
 	listen_to_host();
 	/* Changing uid made us undumpable, and then /proc/self/uid_map is not ours to write. */
@@ -254,6 +281,14 @@ static int keeper_main(struct job *j)
 		return plan_fail(j, STAGE_NAMESPACES, 0, errno);
 	if (pid == 0)
 		init_main(j, uid, gid);
+	pidfd = out_of_the_way(pidfd);
+	if (pidfd < 0) {
+		int e = errno;
+
+		(void)kill((pid_t)pid, SIGKILL);
+		(void)waitpid((pid_t)pid, NULL, __WALL);
+		return plan_fail(j, STAGE_FORK, 8, e);
+	}
 	return keep(j, (pid_t)pid, pidfd);
 }
 
@@ -268,14 +303,15 @@ static int shelter_main(struct job *j)
 	pid_t pid = fork();
 	if (pid == 0)
 		init_main(j, getuid(), getgid());
-	int pidfd = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
+	int pidfd = pid < 0 ? -1 : out_of_the_way((int)syscall(SYS_pidfd_open, pid, 0));
 	if (pidfd < 0) {
 		int e = errno;
 
 		if (pid > 0)
 			(void)kill(pid, SIGKILL);
 		shelter_end();
-		shelter_remove(j);
+		if (plan_receive(j) == 0)
+			shelter_remove(j);
 		return plan_fail(j, STAGE_FORK, 6, e);
 	}
 	return keep(j, pid, pidfd);
@@ -293,9 +329,11 @@ int main(int argc, char **argv)
 		close(INIT_FD_CGROUP);
 		reaper_run(&j, (pid_t)strtol(argv[2], NULL, 10), INIT_FD_CONTROL, listener);
 	}
-	if (plan_map(&j, INIT_FD_PLAN, INIT_FD_STATUS) < 0)
+	if (argc != 2 || plan_map_status(&j, INIT_FD_STATUS) < 0)
 		return 125;
-	if (!(j.plan->flags & PLANF_USERNS))
+	j.flags = (uint32_t)strtoul(argv[1], NULL, 10);
+	plan_mark(&j, MARK_KEEPER);
+	if (!(j.flags & PLANF_USERNS))
 		return shelter_main(&j) < 0;
 	return keeper_main(&j) < 0;
 }

@@ -112,9 +112,9 @@ int memory_look(struct job *j, pid_t init)
 	static pid_t list[TREE_MAX];
 	int patience = LATER_MS;
 
-	if (!(j->plan->flags & PLANF_WATCH_MEMORY))
+	if (!(j->flags & PLANF_WATCH_MEMORY))
 		return -1;
-	if (!(j->plan->flags & PLANF_TEMPLATE))
+	if (!(j->flags & PLANF_TEMPLATE))
 		return look_at_tree(j, init);
 	/* pid 1, below it the template, below that a pid 1 for each session. */
 	unsigned guests = add_children(init, list, 0);

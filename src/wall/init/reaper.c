@@ -42,6 +42,7 @@ static bool reap(struct job *j, pid_t guest)
 		if (pid != guest)
 			continue;
 		j->status->wait_status = status;
+		plan_mark(j, MARK_EXITED);
 		sample(j);
 		if (j->status->state != STATE_FAILED)
 			j->status->state = STATE_EXITED;

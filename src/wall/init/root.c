@@ -11,12 +11,6 @@
 
 #include "wall/init/kernel.h"
 
-/* The root grows on a mount over /tmp, which exists everywhere; what the host has below /tmp stays
- * reachable as a source through this descriptor. */
-#define SCRATCH "/tmp"
-enum { SCRATCH_FD = 60 };
-#define SCRATCH_FD_PATH "/proc/self/fd/60"
-
 static int make_parents(char *path)
 {
 	for (char *p = path; (p = strchr(p, '/')); *p++ = '/') {
@@ -62,23 +56,19 @@ static int make_place(const char *dst, bool is_dir)
 
 static int restrict_mount(const char *dst, uint32_t flags)
 {
-	struct mount_attr_args attr = { .attr_set = ATTR_NOSUID };
+	struct mount_attr_args attr = { .attr_set = ATTR_NOSUID | ATTR_NODEV };
 
 	if (flags & OPF_RO)
 		attr.attr_set |= ATTR_RDONLY;
-	if (flags & OPF_NOEXEC)
-		attr.attr_set |= ATTR_NOEXEC;
-	if (!(flags & OPF_DEV))
-		attr.attr_set |= ATTR_NODEV;
 	unsigned at = flags & OPF_RECURSIVE ? 0x8000 /* AT_RECURSIVE */ : 0;
 	return syscall(SYS_mount_setattr, AT_FDCWD, dst, at, &attr, sizeof(attr)) != 0 ? -errno : 0;
 }
 
 static int source_path(const char *src, char *ret, size_t size)
 {
-	const size_t cut = sizeof(SCRATCH) - 1;
-	bool below = strncmp(src, SCRATCH "/", cut + 1) == 0;
-	int n = below ? snprintf(ret, size, SCRATCH_FD_PATH "%s", src + cut)
+	const size_t cut = sizeof(ROOT_SCRATCH) - 1;
+	bool below = strncmp(src, ROOT_SCRATCH "/", cut + 1) == 0;
+	int n = below ? snprintf(ret, size, ROOT_SCRATCH_FD_PATH "%s", src + cut)
 		      : snprintf(ret, size, "%s", src);
 
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
@@ -246,19 +236,13 @@ int root_apply(struct job *j, enum stage stage)
 
 int root_build(struct job *j)
 {
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
-		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 1, errno);
-	int under = kernel_open(SCRATCH, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	if (under < 0 || dup3(under, SCRATCH_FD, O_CLOEXEC) < 0)
-		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 4, errno);
-	close(under);
-	if (mount("root", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV, plan_text(j, j->plan->root_data)))
-		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 2, errno);
-	if (chdir(SCRATCH) != 0)
-		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 3, errno);
+	const char *data = plan_text(j, j->plan->root_data);
+
+	if (data[0] && mount(NULL, ".", NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV, data) != 0)
+		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 5, errno);
 	if (root_apply(j, STAGE_MOUNTS) < 0)
 		return -1;
-	close(SCRATCH_FD);
+	close(ROOT_SCRATCH_FD);
 	/* While the host's /proc is still in view: without one the kernel refuses a new one. */
 	return root_proc(j, "proc") < 0 ? -1 : pivot(j);
 }

@@ -3,9 +3,15 @@
 
 #include "wall/init/plan.h"
 
-/* In the new namespaces, before pivot: builds the root at a scratch mount point and enters it; the
- * old one lies on top of it, where only our working directory still is. 0 or -1 with the failure
- * recorded. */
+/* The root grows on a mount over /tmp, which exists everywhere (skeleton.h); what the host has
+ * below /tmp stays reachable as a source through this descriptor. */
+#define ROOT_SCRATCH "/tmp"
+enum { ROOT_SCRATCH_FD = 60 };
+#define ROOT_SCRATCH_FD_PATH "/proc/self/fd/60"
+
+/* After skeleton_build, before pivot: builds the rest by the plan and enters it; the old one lies
+ * on top of it, where only our working directory still is. 0 or -1 with the failure recorded, as
+ * below. */
 int root_build(struct job *j);
 /* Carries the plan's steps out, relative to the working directory. */
 int root_apply(struct job *j, enum stage stage);

@@ -101,7 +101,7 @@ int seal_landlock(struct job *j)
 	struct ll_ruleset_attr attr = { p->landlock_fs, p->landlock_net, p->landlock_scoped };
 	size_t size = p->landlock_scoped ? 24 : p->landlock_net ? 16 : 8;
 
-	if ((p->flags & PLANF_NO_LANDLOCK) || !p->landlock_fs)
+	if ((j->flags & PLANF_NO_LANDLOCK) || !p->landlock_fs)
 		return 0;
 	int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
 	if (ruleset < 0)
@@ -220,12 +220,12 @@ int seal_seccomp(struct job *j, enum plan_filter which, int *ret_listener)
 	};
 	unsigned long flags = ret_listener ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
 
-	if (j->plan->flags & PLANF_NO_SECCOMP)
+	if (j->flags & PLANF_NO_SECCOMP)
 		return 0;
-	if ((j->plan->flags & PLANF_WATCH_MEMORY) && which != FILTER_TEMPLATE &&
+	if ((j->flags & PLANF_WATCH_MEMORY) && which != FILTER_TEMPLATE &&
 	    forbid_memory_files() != 0)
 		return plan_fail(j, STAGE_SECCOMP, 8, errno);
-	if (!(j->plan->flags & PLANF_USERNS) &&
+	if (!(j->flags & PLANF_USERNS) &&
 	    (forbid_neighbours() != 0 ||
 	     (!(j->plan->landlock_scoped & LL_SCOPE_SIGNAL) && forbid_signals() != 0)))
 		return plan_fail(j, STAGE_SECCOMP, 7, errno);
@@ -305,7 +305,7 @@ int seal_prove_process(struct job *j, int status_fd)
 	}
 	/* No rule names it: only Landlock can say EACCES to the owner of the one, and to anybody
 	 * who lists the other. */
-	bool spaced = j->plan->flags & PLANF_USERNS;
+	bool spaced = j->flags & PLANF_USERNS;
 	int fd = kernel_open(spaced ? "/run/.landlock" : "/", O_RDONLY | O_CLOEXEC, 0);
 	s->landlock_proven = fd < 0 && errno == EACCES;
 	if (fd >= 0)

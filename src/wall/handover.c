@@ -1,0 +1,93 @@
+/* wall/handover.c - see handover.h. */
+#include "wall/handover.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/file.h"
+#include "wall/idmap.h"
+
+enum { RECEIVERS = 3 };
+
+void handover_init(struct handover *h, const struct cgroup *c)
+{
+	h->mount_count = 0;
+	for (int i = 0; i < INIT_FD_END; i++)
+		h->fds[i] = -1;
+	for (uint32_t i = 0; i < c->count; i++) {
+		if (!c->is_v2)
+			h->fds[INIT_FD_CGROUP + (int)i] = c->join_fds[i];
+		h->fds[INIT_FD_PARENT + (int)i] = c->parent_fds[i];
+	}
+}
+
+void handover_done(struct handover *h)
+{
+	for (uint32_t i = 0; i < h->mount_count; i++)
+		close_fdp(&h->mounts[i]);
+	h->mount_count = 0;
+}
+
+int handover_map_mounts(struct handover *h, uid_t uid, struct blueprint_options *blueprint,
+			struct cordon_error **reterr)
+{
+	const struct launch *l = blueprint->launch;
+
+	for (size_t i = 0; blueprint->machine->is_root && i < l->bind_count; i++) {
+		const char *path = l->binds[i].host;
+		int fd = -1, r = 0;
+
+		if (!(l->binds[i].flags & BIND_WRITABLE))
+			continue;
+		if (blueprint->private_dir || h->mount_count == PLAN_MOUNTS)
+			return err_set(reterr, CORDON_UNSUPPORTED,
+				       "'%s' cannot be mounted writable: %s", path,
+				       blueprint->private_dir ? "there is no mount namespace"
+							      : "there are 8 such already");
+		r = idmap_open(path, uid, &fd, reterr);
+		if (r < 0)
+			return r;
+		if (fd < 0)
+			continue;
+		h->fds[INIT_FD_MOUNT + (int)h->mount_count] = fd;
+		h->mounts[h->mount_count++] = fd;
+		blueprint->made[blueprint->made_count++] = path;
+	}
+	return 0;
+}
+
+int handover_send(const struct handover *h, int socket, int plan_fd, struct cordon_error **reterr)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(INIT_FD_END * sizeof(int))];
+	} u = { .room = { 0 } };
+	unsigned char numbers[INIT_FD_END];
+	int fds[INIT_FD_END];
+	size_t count = 0;
+
+	/* In this order they mostly get the right numbers by themselves (plan_receive). */
+	for (int i = INIT_FD_CGROUP; i < INIT_FD_END; i++)
+		if (h->fds[i] >= 0) {
+			numbers[count] = (unsigned char)i;
+			fds[count++] = h->fds[i];
+		}
+	numbers[count] = INIT_FD_PLAN;
+	fds[count++] = plan_fd;
+	struct iovec iov = { .iov_base = numbers, .iov_len = count };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = u.room,
+			      .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
+	u.head.cmsg_level = SOL_SOCKET;
+	u.head.cmsg_type = SCM_RIGHTS;
+	u.head.cmsg_len = CMSG_LEN(count * sizeof(int));
+	memcpy(CMSG_DATA(&u.head), fds, count * sizeof(int));
+	for (int i = 0; i < RECEIVERS; i++)
+		if (sendmsg(socket, &msg, MSG_NOSIGNAL) < 0)
+			return errno == EPIPE || errno == ECONNRESET
+				       ? 0
+				       : err_errno(reterr, errno, "hand the plan over");
+	return 0;
+}

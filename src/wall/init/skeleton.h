@@ -1,0 +1,9 @@
+/* wall/init/skeleton.h - the part of the private root that is the same in every sandbox. */
+#pragma once
+
+#include "wall/init/plan.h"
+
+/* In the new namespaces, before there is a plan: makes mounts private, and a file system for the
+ * root with what every root has. It is the working directory then. 0, or -1 with the failure
+ * recorded. */
+int skeleton_build(struct job *j);
