@@ -1,5 +1,5 @@
 # bundle.py OUTPUT FILE... [--at DIRECTORY] - compiles the runtime's files for the interpreter that runs this,
-# into one file that cordon_guest.py loads: the interpreter's magic number, then marshalled code by name.
+# into one file that cordon_guest.py loads: the interpreter's magic number, then, marshalled, marshalled code by name.
 import importlib.util
 import marshal
 import os
@@ -16,7 +16,8 @@ def main(argv):
     for path in argv[1:]:
         name = os.path.basename(path)
         with open(path, "rb") as f:
-            codes[name[:-3]] = compile(f.read(), at + "/" + name, "exec", dont_inherit=True, optimize=0)
+            code = compile(f.read(), at + "/" + name, "exec", dont_inherit=True, optimize=0)
+        codes[name[:-3]] = marshal.dumps(code)  # by itself: most runs need half of them
     with open(argv[0], "wb") as f:
         f.write(importlib.util.MAGIC_NUMBER + marshal.dumps(codes))
 

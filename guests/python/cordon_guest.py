@@ -1,12 +1,13 @@
 # cordon_guest.py - the Python runtime inside a session: speaks docs/wire.md on descriptor 3.
 #
-#   python3 -I cordon_guest.py              one session
-#   python3 -I cordon_guest.py --template   warms up, then becomes a session per spawn request
-#   python3 -I cordon_guest.py --validate   checks the code on stdin, runs nothing
+#   python3 -I -S cordon_guest.py              one session
+#   python3 -I -S cordon_guest.py --template   warms up, then becomes a session per spawn request
+#   python3 -I -S cordon_guest.py --validate   checks the code on stdin, runs nothing
 #
 # Any CPython from 3.9 on. Nothing here is a boundary: the code can reach all of it if it tries.
 # This file only loads the others: compiled, where the build made that for this very interpreter
 # (bundle.py; compiling them takes a third of a cold start), else as they are.
+import marshal
 import sys
 
 _HERE = __file__.rpartition("/")[0] or "."
@@ -14,7 +15,6 @@ _compiled = {}
 
 
 def _bundle():
-    import marshal
     from _frozen_importlib_external import MAGIC_NUMBER
     try:
         with open(_HERE + "/cordon_python.bin", "rb") as f:
@@ -36,6 +36,8 @@ def _load(name):
                 code = compile(f.read(), file, "exec", dont_inherit=True)
         except FileNotFoundError:
             sys.exit("this build's runtime is compiled for another Python; build Cordon again")
+    else:
+        code = marshal.loads(code)
     module = sys.modules[name] = type(sys)(name)
     module.__file__ = code.co_filename
     exec(code, module.__dict__)
@@ -47,7 +49,8 @@ def _main(argv):
     _compiled = _bundle()
     if "--validate" in argv:
         return _load("cordon_check").main()
-    names = ("cordon_rich", "cordon_tools", "cordon_values", "cordon_wire", "cordon_session")
+    names = ("cordon_site", "cordon_rich", "cordon_tools", "cordon_values", "cordon_wire",
+             "cordon_session")
     session = [_load(name) for name in names][-1]
     for name in names:
         del sys.modules[name]

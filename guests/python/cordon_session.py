@@ -7,6 +7,7 @@ from _signal import SIGINT, signal  # the module of that name would load enum
 from _thread import get_ident
 
 import cordon_rich as rich
+import cordon_site as site
 import cordon_tools as tools
 import cordon_values as values
 from cordon_wire import WIRE, Wire, dumps, to_bytes
@@ -87,6 +88,7 @@ class Session:
             self.tool_bytes = {t["name"]: t.get("argument_bytes") for t in o["tools"]}
         modules = o.get("modules", "*")
         if modules != "*" and modules != ["*"]:
+            site.complete()  # the rule tells packages from the code by where they lie
             tools.ImportRule(list(modules), self.runtime_files).install()
 
     def run(self):
@@ -593,7 +595,7 @@ def _ready_streams():
 
 
 # The runtime's own frames, which no traceback shows.
-_FILES = frozenset((rich.__file__, tools.__file__, values.__file__, __file__,
+_FILES = frozenset((rich.__file__, site.__file__, tools.__file__, values.__file__, __file__,
                     sys.modules["cordon_wire"].__file__, sys.modules["__main__"].__file__,
                     __file__.rpartition("/")[0] + "/cordon_check.py"))
 
@@ -603,6 +605,7 @@ def main(argv, load):
     global _load
     _load = load
     os.set_inheritable(WIRE, False)
+    site.start()
     wire = Wire()
     token = _take_token(wire)
     signal(SIGINT, wire.on_sigint)
@@ -611,6 +614,7 @@ def main(argv, load):
     sys.path.insert(0, "")
     session = Session(wire, token)
     if "--template" in argv:
+        site.complete()
         session = load("cordon_template").serve(session, Session, Wire)
     else:
         session.hello()

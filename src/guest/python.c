@@ -156,10 +156,28 @@ static int add_runtime(struct launch *l, const char *path)
 	return r < 0 ? r : runtime_add(l, "python-source");
 }
 
+/* The runtime does what the module `site` would (cordon_site.py); but only that module knows
+ * virtual environments. */
+static bool starts_bare(const char *path)
+{
+	char prefix[PATH_MAX], config[PATH_MAX + 16];
+
+	if (str_starts(path, "/usr/bin/"))
+		return true;
+	if (!prefix_of(path, prefix, sizeof(prefix)))
+		return false;
+	snprintf(config, sizeof(config), "%s/pyvenv.cfg", prefix);
+	if (access(config, F_OK) == 0)
+		return false;
+	snprintf(config, sizeof(config), "%s/bin/pyvenv.cfg", prefix);
+	return access(config, F_OK) != 0;
+}
+
 int python_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)
 {
 	const char *path = o->policy->python ? o->policy->python : "/usr/bin/python3";
-	const char *const argv[] = { "python3", "-I", "/run/cordon/cordon_guest.py",
+	const char *const argv[] = { "python3", starts_bare(path) ? "-IS" : "-I",
+				     "/run/cordon/cordon_guest.py",
 				     o->mode == GUEST_TEMPLATE   ? "--template"
 				     : o->mode == GUEST_VALIDATE ? "--validate"
 								 : NULL,

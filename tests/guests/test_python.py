@@ -13,7 +13,7 @@ from driver import Gone, Guest, Template, TOP, forklib, validate
 
 RUNTIME = os.path.join(TOP, "guests/python/cordon_guest.py")
 PYTHON = os.environ.get("CORDON_TEST_PYTHON") or "/usr/bin/python3"
-ARGV = [PYTHON, "-I", RUNTIME]
+ARGV = [PYTHON, "-IS", RUNTIME]
 ADD = {"name": "add", "description": "Adds two numbers.",
        "args": {"a": {"type": "number", "required": True},
                 "b": {"type": "number", "required": True}}}
@@ -744,7 +744,7 @@ def test_compiled_runtime():
         for p in parts:
             with open(p, "w") as f:
                 f.write("raise SystemExit('the source was read')\n")
-        argv = [PYTHON, "-I", os.path.join(d, "cordon_guest.py")]
+        argv = [PYTHON, "-IS", os.path.join(d, "cordon_guest.py")]
         with Guest(argv) as g:
             assert g.value("1+1") == 2
             r = g.run("def f():\n    1/0\nf()")
@@ -767,3 +767,70 @@ def test_warnings_of_an_execution():
                   ["1+1", "'eval(1)' # exec()", "evaluate = 3", "eval = print\n(", "if True {"])
     with Guest(ARGV, options={"modules": ["math"]}) as g:
         g.advised([("eval('1')", ["eval"])], ["import math"])
+
+
+def bare(code):
+    """What the interpreter says by itself, with the module `site`."""
+    return json.loads(subprocess.run([PYTHON, "-I", "-c", "import json\nprint(json.dumps(%s))" % code], check=True,
+                                     capture_output=True, text=True).stdout)
+
+
+def test_starts_as_with_site():
+    g = guest()
+    for code in ("[type(__import__('builtins').__dict__.get(n)).__name__ for n in "
+                 "('exit', 'quit', 'help', 'copyright', 'credits', 'license')]",
+                 "__import__('site').ENABLE_USER_SITE", "__import__('site').getsitepackages()",
+                 "__import__('sys').prefix"):
+        assert g.value(code) == bare(code), code
+    # A module that nobody has makes it read what adds to the path.
+    g.run("import sys\ntry:\n    import no_such_module_anywhere\nexcept ImportError:\n    pass")
+    assert g.value("[p for p in sys.path if p]") == bare("__import__('sys').path")
+    g.close()
+    with Guest([PYTHON, "-I", RUNTIME]) as g:  # as for a virtual environment
+        assert g.value("[p for p in __import__('sys').path if p]") == bare("__import__('sys').path")
+
+
+SITE = """
+import sys
+sys.path.insert(0, %(source)r)
+import os, site
+site.PREFIXES[:] = [%(prefix)r]
+dirs = site.getsitepackages()
+os.makedirs(dirs[0] + "/added", exist_ok=True)
+for name, text in {"a.pth": "added\\nimport sys; sys.touched = True\\n", "b.pth": "import no_such_module_of_a_file\\n",
+                   "plain.py": "", "added/added_module.py": "x = 5"}.items():
+    with open(dirs[0] + "/" + name, "w") as f:
+        f.write(text)
+%(more)s
+is_file = os.path.isfile  # this machine's own is not what is tested
+os.path.isfile = lambda path: is_file(path) and path.startswith(%(prefix)r)
+import cordon_site
+cordon_site.start()
+import json, email.message
+seen = [hasattr(sys, "touched"), dirs[0] in sys.path, dirs[0] + "/added" in sys.path, "sitecustomize" in sys.modules]
+%(then)s
+print(json.dumps(seen + [hasattr(sys, "touched"), dirs[0] + "/added" in sys.path]))
+"""
+
+
+def site_in(more, then):
+    with tempfile.TemporaryDirectory() as d:
+        text = SITE % {"source": os.path.dirname(RUNTIME), "prefix": d, "more": more, "then": then}
+        out = subprocess.run([PYTHON, "-IS", "-c", text], capture_output=True, text=True)
+        assert out.returncode == 0, out.stderr
+        return json.loads(out.stdout)
+
+
+def test_path_files_wait_for_a_foreign_module():
+    late = "stdlib_module_names" in bare("dir(__import__('sys'))")
+    before = [not late, True, not late, not late and has("sitecustomize")]
+    assert site_in("", "") == before + [not late, not late]
+    for then in ("import added_module; assert added_module.x == 5", "import plain", "import importlib.metadata",
+                 "import ssl", "import distutils" if late and has("distutils") else "import plain",
+                 "import importlib.util; assert importlib.util.find_spec('added_module')"):
+        assert site_in("", then) == before + [True, True], then
+    first = "sys.path.insert(0, site.PREFIXES[0]); "
+    custom = first + "open(sys.path[0] + '/sitecustomize.py', 'w').write('import sys; sys.custom = sys.touched')"
+    assert site_in(custom, "assert sys.custom") == [True, True, True, True, True, True]
+    package = first + "os.mkdir(sys.path[0] + '/sitecustomize'); open(sys.path[0] + '/sitecustomize/__init__.py', 'w').close()"
+    assert site_in(package, "import plain; assert 'sitecustomize' in sys.modules") == before + [True, True]
