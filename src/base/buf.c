@@ -41,6 +41,7 @@ static int make_room(struct buf *b, size_t len)
 		return -CORDON_NOMEM;
 	b->data = data;
 	b->cap = cap;
+	b->data[b->len] = '\0'; /* also when nothing comes: a text is always ended */
 	return 0;
 }
 

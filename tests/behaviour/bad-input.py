@@ -43,6 +43,18 @@ ROWS = [
 ]
 
 
+def empty(tap, who, uid):
+    """A file of nothing is a program that does nothing."""
+    folder = tempfile.mkdtemp(prefix="bad-")
+    os.chmod(folder, 0o755)
+    for file in ("a.py", "a.sh", "a.js", "a.R"):
+        with open(os.path.join(folder, file), "wb"):
+            pass
+        status, out, err, _ = run(["run", os.path.join(folder, file)], uid)
+        tap.check((status, out, err) == (0, b"", b""), f"{who}: an empty {file}", status, out, err)
+    shutil.rmtree(folder)
+
+
 def rows(tap, who, uid):
     for name, words, files, want, text in ROWS:
         folder = tempfile.mkdtemp(prefix="bad-")
@@ -110,4 +122,4 @@ def full_group(tap, who, uid):
                 os.rmdir(folder)
 
 
-main([], rows, machine, full_group)
+main([], empty, rows, machine, full_group)

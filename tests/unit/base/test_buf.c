@@ -71,6 +71,19 @@ TEST(room_can_be_written_directly)
 	buf_done(&b);
 }
 
+TEST(room_that_stays_empty_is_a_text)
+{
+	struct buf b;
+	char *dirty = malloc(64);
+
+	memset(dirty, 'x', 64);
+	free(dirty); /* what the room is likely to be made of */
+	buf_init(&b, 100);
+	ASSERT(buf_reserve(&b, 40));
+	ASSERT_STREQ(buf_text(&b), "");
+	buf_done(&b);
+}
+
 TEST(the_largest_limit_does_not_wrap)
 {
 	struct buf b;
