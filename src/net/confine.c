@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/landlock.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -49,6 +52,26 @@ static const char *const readable[] = {
 	"/usr/local/share/ca-certificates",
 };
 
+/* Where the host's user keeps authorities: TLS reads them when it first needs one. */
+static int add_authorities(int ruleset, __u64 access)
+{
+	const char *file = getenv("SSL_CERT_FILE"), *folders = getenv("SSL_CERT_DIR");
+	int r = file ? add_path(ruleset, file, access) : 0;
+
+	while (folders && *folders && r == 0) {
+		char one[PATH_MAX];
+		size_t len = strcspn(folders, ":");
+
+		if (len > 0 && len < sizeof(one)) {
+			memcpy(one, folders, len);
+			one[len] = '\0';
+			r = add_path(ruleset, one, access);
+		}
+		folders += len + (folders[len] == ':');
+	}
+	return r;
+}
+
 static bool restrict_files(const char *ca_file)
 {
 	struct landlock_ruleset_attr attr = {
@@ -59,7 +82,7 @@ static bool restrict_files(const char *ca_file)
 
 	if (fd < 0)
 		return false;
-	int r = ca_file ? add_path(fd, ca_file, read) : 0;
+	int r = ca_file ? add_path(fd, ca_file, read) : add_authorities(fd, read);
 	for (size_t i = 0; i < sizeof(readable) / sizeof(*readable) && r == 0; i++)
 		r = add_path(fd, readable[i], read);
 	if (r == 0)

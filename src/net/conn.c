@@ -59,7 +59,12 @@ int conn_new(struct hub *e, int fd, enum hub_front front, struct cordon_error **
 	stream_open(&c->client, e->loop, fd, on_client, c);
 	c->client.is_readable = true;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	if (file_set_nonblock(fd, true) < 0 || (front == FRONT_DIRECT && set_up_direct(c) < 0)) {
+	int r = file_set_nonblock(fd, true);
+	if (r == 0 && front == FRONT_DIRECT)
+		r = set_up_direct(c);
+	if (r == -CORDON_NOT_FOUND) {
+		conn_refuse_later(c, 0, NULL);
+	} else if (r < 0) {
 		stream_abort(&c->client);
 		free(c);
 		return 0;
@@ -93,6 +98,7 @@ static void conn_free(struct conn *c)
 	*counter(c) -= 1;
 	free(c->dial_headers);
 	free(c->record.path);
+	json_decref(c->refusal);
 	free(c);
 	hub_balance(e);
 }
@@ -113,6 +119,16 @@ void conn_leave(struct conn *c)
 	stream_close(&c->server);
 	stream_shut(&c->client);
 	c->state = CONN_LEAVING;
+	c->deadline = deadline_after_ms(LEAVING_MS);
+}
+
+void conn_refuse_later(struct conn *c, unsigned status, json_t *body)
+{
+	json_decref(c->refusal);
+	c->refusal = body;
+	c->refusal_status = status;
+	stream_close(&c->server);
+	c->state = CONN_REFUSED;
 	c->deadline = deadline_after_ms(LEAVING_MS);
 }
 
@@ -148,6 +164,9 @@ static bool step(struct conn *c)
 		break;
 	case CONN_EXCHANGE:
 		progress = exchange_step(c);
+		break;
+	case CONN_REFUSED:
+		progress = refuse_step(c);
 		break;
 	case CONN_LEAVING:
 		progress = step_leaving(c);

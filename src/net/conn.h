@@ -14,6 +14,7 @@ enum conn_state {
 	CONN_CLASSIFY, /* the tunnel stands; what will be spoken in it? */
 	CONN_TUNNEL,
 	CONN_EXCHANGE, /* HTTP, one request after the other */
+	CONN_REFUSED,  /* refused before the client said a word: how to say it is not known yet */
 	CONN_LEAVING,  /* the last answer is on its way */
 	CONN_CLOSED,
 };
@@ -58,7 +59,7 @@ struct conn {
 	bool is_socks;              /* a SOCKS reply is owed */
 	bool speaks_http;           /* a refusal can be said in HTTP now */
 	bool is_fixed;              /* a tunnel: the target cannot change any more */
-	bool is_running, is_opened; /* is_opened: TLS is terminated here */
+	bool is_running, is_opened; /* is_opened: TLS towards the server is ours */
 	struct stream client, server;
 	struct bulk bulk; /* from server to client */
 	struct host target;
@@ -80,6 +81,8 @@ struct conn {
 	struct record record;
 	deadline_ns deadline;
 	deadline_ns tunnel_end; /* 0: no tunnel stands */
+	json_t *refusal;        /* CONN_REFUSED: what will be said, NULL: nothing */
+	unsigned refusal_status;
 };
 
 /* conn.c */
@@ -87,7 +90,10 @@ int conn_new(struct hub *e, int fd, enum hub_front front, struct cordon_error **
 void conn_run(struct conn *c);
 void conn_abort(struct conn *c); /* at once, with a reset */
 void conn_leave(struct conn *c); /* after what is queued */
-void conn_tick(struct conn *c);  /* time passes */
+/* Without a word, but not before the client's first one: some clients lose a connection that is
+ * reset while they are still taking note of it, and wait for it for ever. Takes body over. */
+void conn_refuse_later(struct conn *c, unsigned status, json_t *body);
+void conn_tick(struct conn *c); /* time passes */
 struct conn *conn_by_ask(struct hub *e, uint64_t ask_id);
 
 /* Large bodies of plain connections bypass the queues; left: bytes of the body that are still to
@@ -111,6 +117,9 @@ void dial_cancel(struct conn *c);
 bool dial_step(struct conn *c);
 
 /* tunnel.c */
+enum speech { SPEECH_MORE, SPEECH_TLS, SPEECH_HTTP, SPEECH_OTHER };
+/* A request line, as far as it is there; never SPEECH_TLS. */
+enum speech tunnel_look_for_http(const char *bytes, size_t len);
 void tunnel_connected(struct conn *c);
 bool tunnel_step_classify(struct conn *c);
 bool tunnel_step(struct conn *c);
@@ -123,6 +132,7 @@ void exchange_done(struct conn *c);
 bool answer_step(struct conn *c);
 
 /* refuse.c: what the guest is told, and what is told of it. */
+bool refuse_step(struct conn *c);
 void refuse_by_rule(struct conn *c, const struct rule_verdict *v);
 void refuse_mismatch(struct conn *c, const char *what, const char *other);
 /* kind: "limit", "timeout", "failed", "protocol" */

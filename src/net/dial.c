@@ -168,11 +168,18 @@ static void resolve(struct conn *c)
 		refuse_for(c, 503, "failed", "the resolver cannot be started");
 }
 
+/* A connection that was kept is used again only for the very same place. Whether it has TLS is
+ * settled once in a tunnel; other requests may ask one port for both, and must not be mixed. */
+static bool can_use_again(const struct conn *c)
+{
+	return c->server.fd >= 0 && !c->server.is_eof && !c->server.is_broken &&
+	       host_equal(&c->dialled, &c->target) && c->dialled_port == c->port &&
+	       (c->is_fixed || c->is_opened == (c->server.tls != NULL));
+}
+
 static void proceed(struct conn *c)
 {
-	/* A connection that was kept is used again only for the very same place. */
-	if (c->server.fd >= 0 && !c->server.is_eof && !c->server.is_broken &&
-	    host_equal(&c->dialled, &c->target) && c->dialled_port == c->port) {
+	if (can_use_again(c)) {
 		done(c);
 		return;
 	}

@@ -58,10 +58,12 @@ static bool read_absolute(struct conn *c, const struct http_head *h, char **ret_
 		refuse_for(c, 400, "protocol", "user names in a URL are refused");
 		return false;
 	}
-	if (c->front == FRONT_ERRAND) /* its near side is the gateway itself, and needs no TLS */
+	/* Who has no TLS (the host program, a pod) leaves it to the gateway. In a tunnel it is the
+	 * client's, or was opened already. */
+	if (!c->is_fixed)
 		c->is_opened = u.is_tls;
 	if (u.is_tls != c->is_opened) {
-		refuse_for(c, 400, "protocol", "https needs a tunnel (CONNECT)");
+		refuse_for(c, 400, "protocol", "another scheme than the tunnel's");
 		return false;
 	}
 	if (c->is_fixed && (!host_equal(&u.host, &c->target) || u.port != c->port)) {
@@ -87,7 +89,7 @@ static bool read_target(struct conn *c, const struct http_head *h, char **ret_pa
 		return read_absolute(c, h, ret_path) && host_agrees(c, h);
 	if (!c->is_fixed) {
 		refuse_for(c, 400, "protocol",
-			   "this is a proxy: the target must be a whole http:// URL");
+			   "this is a proxy: the target must be a whole http:// or https:// URL");
 		return false;
 	}
 	if (h->target.data[0] == '*') {
@@ -127,6 +129,7 @@ static void show_headers(struct conn *c, const struct http_head *h)
 
 static void decide(struct conn *c, const struct http_head *h)
 {
+	cleanup_error struct cordon_error *e = NULL;
 	cleanup_free char *path = NULL;
 
 	record_start(c, h->method, NULL);
@@ -145,6 +148,10 @@ static void decide(struct conn *c, const struct http_head *h)
 		refuse_for(c, 413, "limit", "the request has %llu bytes, %llu are allowed",
 			   (unsigned long long)h->length,
 			   (unsigned long long)c->hub->config.request_bytes);
+		return;
+	}
+	if (c->is_opened && hub_open_tls(c->hub, &e) < 0) {
+		refuse_for(c, 503, "failed", "%s", cordon_error_message(e));
 		return;
 	}
 	if (c->verdict.ask || c->hub->config.callback)

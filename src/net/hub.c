@@ -27,6 +27,11 @@ bool hub_must_inspect(const struct hub *e, const struct host *h, bool by_rule)
 	return by_rule || secret_list_has_host(&e->config.secrets, h);
 }
 
+int hub_open_tls(struct hub *e, struct cordon_error **reterr)
+{
+	return e->tls ? 0 : tls_store_new(e->config.ca_file, &e->tls, reterr);
+}
+
 static void answer_datagram(struct hub *e, int fd)
 {
 	uint8_t query[DNS_MAX + 1], answer[DNS_MAX];
@@ -263,7 +268,7 @@ static int set_up(struct hub *e, int control_fd, struct cordon_error **reterr)
 				 reterr);
 	if (r == 0 &&
 	    (e->config.secrets.count > 0 || ruleset_has_limits(e->config.rules) || e->config.fetch))
-		r = tls_store_new(e->config.ca_file, &e->tls, reterr);
+		r = hub_open_tls(e, reterr);
 	if (r == 0)
 		r = set_up_relay(e, reterr);
 	if (r == 0)

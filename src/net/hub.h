@@ -39,7 +39,7 @@ struct hub {
 	struct control control;
 	struct resolver *resolver;
 	struct synth *synth;
-	struct tls_store *tls; /* NULL: nothing is opened */
+	struct tls_store *tls; /* NULL: nothing was opened yet */
 	struct listener listeners[HUB_LISTENERS];
 	size_t listener_count;
 	bool is_listening, is_naming; /* for connections; for names */
@@ -68,5 +68,7 @@ void hub_tell_ready(struct hub *e, const struct confine_result *confined);
 void hub_balance(struct hub *e);
 /* Counts payload against the execution's budget; false: it is used up. */
 bool hub_spend(struct hub *e, uint64_t bytes);
+/* Before the first TLS of the gateway's own; does nothing the second time. */
+int hub_open_tls(struct hub *e, struct cordon_error **reterr);
 /* True when the connections of this host must be looked into. */
 bool hub_must_inspect(const struct hub *e, const struct host *h, bool by_rule);

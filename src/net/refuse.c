@@ -148,10 +148,39 @@ static enum socks_reply socks_code(unsigned status)
 			       : SOCKS_FAILURE;
 }
 
+static void say_tls(struct conn *c)
+{
+	static const char alert[] = "\x15\x03\x03\x00\x02\x02\x70"; /* fatal, unrecognized name */
+
+	(void)fifo_add(&c->client.out, alert, sizeof(alert) - 1);
+	conn_leave(c);
+}
+
+bool refuse_step(struct conn *c)
+{
+	const char *bytes = fifo_bytes(&c->client.in);
+	size_t len = c->client.in.len;
+	enum speech speech = SPEECH_MORE;
+
+	if (len > 0)
+		speech = bytes[0] == 0x16 ? SPEECH_TLS : tunnel_look_for_http(bytes, len);
+	if (speech == SPEECH_MORE && !c->client.is_eof)
+		return false;
+	if (!c->refusal || speech == SPEECH_MORE || speech == SPEECH_OTHER) {
+		conn_abort(c);
+	} else if (speech == SPEECH_TLS) {
+		say_tls(c);
+	} else {
+		if (len > 5 && memcmp(bytes, "HEAD ", 5) == 0)
+			(void)str_copy(c->record.method, sizeof(c->record.method), "HEAD");
+		say_http(c, c->refusal_status, c->refusal);
+	}
+	return true;
+}
+
 /* In whatever language the client understands at this point. Takes body over. */
 static void say(struct conn *c, unsigned status, json_t *body)
 {
-	static const char alert[] = "\x15\x03\x03\x00\x02\x02\x70"; /* fatal, unrecognized name */
 	uint8_t reply[SOCKS_REPLY_SIZE];
 
 	if (c->front == FRONT_ERRAND) {
@@ -165,17 +194,24 @@ static void say(struct conn *c, unsigned status, json_t *body)
 		say_http(c, status, body);
 	} else if (c->state == CONN_CLASSIFY && c->client.in.len > 0 &&
 		   fifo_bytes(&c->client.in)[0] == 0x16) {
-		(void)fifo_add(&c->client.out, alert, sizeof(alert) - 1);
-		conn_leave(c);
+		say_tls(c);
+	} else if (c->front == FRONT_DIRECT &&
+		   (c->state == CONN_INTAKE || c->state == CONN_WAITING)) {
+		conn_refuse_later(c, status, json_incref(body));
 	} else {
 		conn_abort(c);
 	}
 	json_decref(body);
 }
 
+static bool is_answered(const struct conn *c)
+{
+	return c->state == CONN_REFUSED || c->state == CONN_LEAVING || c->state == CONN_CLOSED;
+}
+
 void refuse_by_rule(struct conn *c, const struct rule_verdict *v)
 {
-	if (c->state == CONN_LEAVING || c->state == CONN_CLOSED)
+	if (is_answered(c))
 		return;
 	dial_cancel(c);
 	record_denial(c->hub, c->record.path ? "network.request" : "network.connect", &c->target,
@@ -203,7 +239,7 @@ void refuse_for(struct conn *c, unsigned status, const char *kind, const char *f
 	char text[512];
 	va_list ap;
 
-	if (c->state == CONN_LEAVING || c->state == CONN_CLOSED)
+	if (is_answered(c))
 		return;
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);

@@ -16,7 +16,8 @@ int tls_store_new(const char *ca_file, struct tls_store **ret, struct cordon_err
 {
 	(void)ca_file, (void)ret;
 	return err_set(reterr, CORDON_UNSUPPORTED,
-		       "secrets and rules on methods or paths need TLS, and this build has none: "
+		       "secrets, rules on methods or paths and whole https:// URLs need TLS, and "
+		       "this build has none: "
 		       "install libssl-dev and build again");
 }
 

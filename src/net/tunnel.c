@@ -22,11 +22,8 @@ void tunnel_connected(struct conn *c)
 	c->state = CONN_CLASSIFY;
 }
 
-enum speech { SPEECH_MORE, SPEECH_TLS, SPEECH_HTTP, SPEECH_OTHER };
-
-/* A request line, as far as it is there. Other protocols begin with a word too (EHLO), so the
- * version at its end decides. */
-static enum speech look_for_http(const char *bytes, size_t len)
+/* Other protocols begin with a word too (EHLO), so the version at the line's end decides. */
+enum speech tunnel_look_for_http(const char *bytes, size_t len)
 {
 	const char *end = memchr(bytes, '\n', len);
 	size_t i = 0;
@@ -120,8 +117,8 @@ bool tunnel_step_classify(struct conn *c)
 	const char *bytes = fifo_bytes(&c->client.in);
 
 	if (c->client.in.len > 0)
-		speech =
-			bytes[0] == 0x16 ? look_for_tls(c) : look_for_http(bytes, c->client.in.len);
+		speech = bytes[0] == 0x16 ? look_for_tls(c)
+					  : tunnel_look_for_http(bytes, c->client.in.len);
 	if (c->state != CONN_CLASSIFY)
 		return true;
 	if (speech == SPEECH_MORE && c->client.is_eof && c->client.in.len > 0)
