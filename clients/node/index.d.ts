@@ -49,6 +49,9 @@ export interface Tool {
   maxCalls?: number;
   timeoutMs?: number;
   resultBytes?: number;
+  argumentBytes?: number;
+  usage?: string;
+  examples?: string[];
   approval?: boolean;
   command?: boolean;
   pythonPackage?: Record<string, string>;
@@ -69,6 +72,8 @@ export interface OpenOptions {
   /** true, false, a reason (no), or { value } to answer in the tool's place. */
   onApproval?: (a: Approval) => unknown;
   onAudit?: (event: Record<string, unknown>) => void;
+  /** true tells on standard error what happens, a line each; a function gets the lines instead. */
+  verbose?: boolean | ((line: string) => void);
   connection?: Connection;
 }
 export interface ExecuteOptions {
@@ -158,6 +163,9 @@ export interface Extension {
   name: string;
   description?: string;
   category?: string;
+  usage?: string;
+  examples?: string[];
+  pythonPackage?: { version?: string; summary?: string; files: Record<string, string> };
   command: (call: { args: string[]; stdin: string }) => string | { stdout?: string; stderr?: string; exitCode?: number } | Promise<any>;
 }
 export interface SandboxOptions {
@@ -195,6 +203,12 @@ export class Sandbox {
   restore(id: string): Promise<void>;
   exportState(): Promise<Uint8Array>;
   importState(blob: Uint8Array): Promise<unknown>;
+  /** Read-only, by value. What runs in it is started afresh; files and environment stay. */
+  mount(path: string, files: Record<string, Bytes>): Promise<void>;
+  offload(): Promise<void>;
+  rehydrate(): Promise<void>;
+  getHistory(): { index: number; command: string; timestamp: number }[];
+  clearHistory(): void;
   fork(): Promise<Sandbox>;
   destroy(): Promise<void>;
 }

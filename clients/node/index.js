@@ -65,12 +65,13 @@ function toolList(tools) {
 
 function toolJson(t) {
   const j = { name: t.name, description: t.description ?? "", args: t.args, category: t.category, max_calls: t.maxCalls,
-    timeout_ms: t.timeoutMs, result_bytes: t.resultBytes, approval: t.approval, command: t.command, python_package: t.pythonPackage };
+    timeout_ms: t.timeoutMs, result_bytes: t.resultBytes, argument_bytes: t.argumentBytes, approval: t.approval, command: t.command,
+    usage: t.usage, examples: t.examples, python_package: t.pythonPackage };
   return Object.fromEntries(Object.entries(j).filter(([, v]) => v !== undefined));
 }
 
-function openParams({ guest = "python", level, policy, tools, env, set, workspace, cold, onAudit }, more = {}) {
-  const params = { guest, level, policy, env, set, workspace, cold, audit: onAudit ? true : undefined, ...more };
+function openParams({ guest = "python", level, policy, tools, env, set, workspace, cold, onAudit, verbose }, more = {}) {
+  const params = { guest, level, policy, env, set, workspace, cold, audit: onAudit ? true : undefined, verbose: verbose ? true : undefined, ...more };
   const listed = toolList(tools);
   if (listed.length) params.tools = listed.map(toolJson);
   return Object.fromEntries(Object.entries(params).filter(([, v]) => v !== undefined));
@@ -102,6 +103,15 @@ function makeOwner(options) {
     callTool: async (name, args) =>
       encode(await table.get(name).fn(Object.fromEntries(Object.entries(args).map(([k, v]) => [k, decode(v)])))),
   };
+}
+
+/** One line for what a session did: [cordon] sess_… tool_call tool=add call=1. */
+function tell(verbose, { session_id, event, timestamp, ...rest }) {
+  const more = Object.entries(rest).map(([k, v]) => ` ${k}=${typeof v === "string" ? v : JSON.stringify(v)}`).join("");
+  // A name could steer the terminal.
+  const line = `[cordon] ${session_id} ${event}${more}`.replace(/[\u0000-\u001f\u007f-\u009f]/g, "?");
+  if (typeof verbose === "function") verbose(line);
+  else process.stderr.write(line + "\n");
 }
 
 async function decide(connection, owner, p) {
@@ -195,7 +205,7 @@ export class Session {
     this.id = id;
     this.guest = guest;
     this.files = new Files(this);
-    connection.owners.set(id, owner);
+    connection.adopt(id, owner);
     collected.register(this, { connection, id }, this);
   }
 
@@ -206,6 +216,7 @@ export class Session {
     owner.onNote = (method, p) => {
       if (method === "approval") decide(connection, owner, p);
       else if (method === "audit") owner.onAudit?.(p);
+      else if (method === "log") tell(options.verbose, p);
     };
     const session = await reserve(connection, "session.open", openParams(options), { onNote: owner.onNote, owner });
     return new Session(connection, session, owner, options.guest ?? "python");
@@ -352,6 +363,7 @@ export class Sandbox {
   #session;
   #destroyed = false;
   #env;
+  #history = [];
 
   constructor(session, env = {}) {
     this.#session = session;
@@ -367,7 +379,8 @@ export class Sandbox {
     if (mounts.length) all.mounts = mounts.flatMap(({ path, files }) => Object.entries(files).map(([name, data]) =>
       ({ guest: `${path}/${name}`, bytes_base64: toBuffer(data).toString("base64") })));
     const tools = extensions.map((e) => ({
-      name: e.name, description: e.description, category: e.category, command: true,
+      name: e.name, description: e.description, category: e.category, usage: e.usage, examples: e.examples,
+      pythonPackage: e.pythonPackage?.files, command: true,
       fn: async ({ args = [], stdin = "", ...more }) => {
         const r = await e.command({ args, stdin, ...more });
         return typeof r === "string" ? { stdout: r, stderr: "", exit_code: 0 }
@@ -389,7 +402,9 @@ export class Sandbox {
   }
 
   async run(command, { onStdout, onStderr, timeoutMs, stdin, signal } = {}) {
-    const r = await this.#live.execute(command, { onStdout, onStderr, timeoutMs, stdin, signal });
+    const live = this.#live;
+    this.#history.push({ index: this.#history.length + 1, command, timestamp: Date.now() });
+    const r = await live.execute(command, { onStdout, onStderr, timeoutMs, stdin, signal });
     const note = r.errorKind === "timeout" ? "command timeout\n" : r.errorKind === "cancelled" ? "command cancelled\n" : "";
     return { exitCode: STATUS[r.errorKind] ?? r.exitCode, stdout: r.stdout, stderr: r.stderr + note, executionTimeMs: r.executionTimeMs,
       truncated: r.truncated, errorClass: CLASSES[r.errorKind] };
@@ -440,6 +455,24 @@ export class Sandbox {
   }
   async importState(blob) {
     return this.#live.import(blob);
+  }
+  /** Files by value, read-only. Files and environment stay; what runs in it is started afresh, for mounts belong to the wall. */
+  async mount(path, files) {
+    const coded = Object.entries(files).map(([name, data]) => [name, toBuffer(data).toString("base64")]);
+    await this.#live.request("mount", { path, files: Object.fromEntries(coded) });
+  }
+  /** Puts the files away and frees everything else, until rehydrate(). */
+  async offload() {
+    await this.#live.request("offload");
+  }
+  async rehydrate() {
+    await this.#live.request("rehydrate");
+  }
+  getHistory() {
+    return this.#history.map((h) => ({ ...h }));
+  }
+  clearHistory() {
+    this.#history = [];
   }
   async fork() {
     return new Sandbox(await this.#live.fork(), { ...this.#env });

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { createConnection } from "node:net";
 
-const LINE_MAX = 8 << 20;
+const LINE_MAX = 8 << 20, EARLY_MAX = 1000;
 
 /** Cordon could not do what it was asked to. kind: "denied", "limit", "not_found", "state", ... */
 export class RpcError extends Error {
@@ -34,6 +34,7 @@ export class Connection {
   #end;
   sessions = 0;
   owners = new Map(); // by session: { tools, onNote }
+  #early = []; // events of sessions whose id is not known yet
 
   constructor({ program, args = [], socketPath } = {}) {
     let input;
@@ -127,7 +128,16 @@ export class Connection {
     const owner = this.owners.get(m.params.session ?? m.params.session_id) ?? pending?.owner;
     if (m.method === "tool.call") this.#call(m, owner);
     else if (m.method === "output") pending?.onNote?.(m.params);
-    else (owner?.onNote ?? pending?.onNote)?.(m.method, m.params);
+    else if (owner?.onNote) owner.onNote(m.method, m.params);
+    else if (m.params.session_id && this.#early.length < EARLY_MAX) this.#early.push(m);
+  }
+
+  /** From now on this is the session's owner; it learns what happened before its id was known. */
+  adopt(session, owner) {
+    this.owners.set(session, owner);
+    const early = this.#early.filter((m) => m.params.session_id === session);
+    this.#early = this.#early.filter((m) => m.params.session_id !== session);
+    for (const m of early) owner.onNote?.(m.method, m.params);
   }
 
   async #call(m, owner) {

@@ -5,6 +5,12 @@
 import sys
 from binascii import a2b_base64, b2a_base64
 
+TYPE_CHECKING = False  # the checker's word for itself: typing is too much to import in a session
+if TYPE_CHECKING:
+    from typing import Any
+else:
+    Any = object
+
 MAX_DEPTH = 62  # JSON levels of one value; with the message around it the wire's 64 hold
 MAX_COUNT = 1000000
 MAX_DIGITS_BITS = 1000000  # printing an integer in decimal is quadratic in time
@@ -19,7 +25,7 @@ class ValueFormError(ValueError):
     """A value that cannot cross: a cycle, too deep, too many elements, too large."""
 
 
-def int_text(v):
+def int_text(v: Any) -> Any:
     """The decimal digits, past the interpreter's limit of 4300, up to a bound on time."""
     if v.bit_length() > MAX_DIGITS_BITS:
         raise ValueFormError("the integer is too large (%d bits)" % v.bit_length())
@@ -34,7 +40,7 @@ def int_text(v):
         limit(old)
 
 
-def _int_parse(s):
+def _int_parse(s: Any) -> Any:
     limit = getattr(sys, "set_int_max_str_digits", None)
     if limit is None or len(s) < 4000:
         return int(s)
@@ -46,20 +52,20 @@ def _int_parse(s):
         limit(old)
 
 
-def _float(v):
+def _float(v: Any) -> Any:
     if -_INF < v < _INF:
         return v
     return {"$": "float", "v": "nan" if v != v else "inf" if v > 0 else "-inf"}
 
 
-def _vec_float(v):
+def _vec_float(v: Any) -> Any:
     """A float inside a vector: what is not finite is a string there."""
     if -_INF < v < _INF:
         return v
     return "nan" if v != v else "inf" if v > 0 else "-inf"
 
 
-def encode(v, limit):
+def encode(v: Any, limit: Any) -> Any:
     """The JSON form of v; limit is the number of bytes it may have when written."""
     t = type(v)
     if t in _SIMPLE:
@@ -76,12 +82,12 @@ def encode(v, limit):
 class _Encoder:
     __slots__ = ("left", "bytes", "limit", "path")
 
-    def __init__(self, limit):
+    def __init__(self, limit: Any) -> None:
         self.left = MAX_COUNT
         self.bytes = self.limit = limit
-        self.path = set()
+        self.path: Any = set()
 
-    def _take(self, n, size):
+    def _take(self, n: Any, size: Any) -> None:
         self.left -= n
         self.bytes -= size
         if self.left < 0:
@@ -89,7 +95,7 @@ class _Encoder:
         if self.bytes < 0:
             raise ValueFormError("the value is too large (more than %d bytes)" % self.limit)
 
-    def any(self, v, depth):
+    def any(self, v: Any, depth: Any) -> Any:
         t = type(v)
         if t is str:
             self._take(1, len(v))
@@ -118,19 +124,19 @@ class _Encoder:
         return self.odd(v, t, depth)
 
     # Containers: the path holds the ids of what is being written, so a cycle is found at once.
-    def _enter(self, v):
+    def _enter(self, v: Any) -> None:
         if id(v) in self.path:
             raise ValueFormError("the value contains itself")
         self.path.add(id(v))
 
-    def items(self, it, depth):
+    def items(self, it: Any, depth: Any) -> Any:
         """A sequence's elements; depth is that of the array that holds them."""
         if depth > MAX_DEPTH:
             raise ValueFormError("the value is nested deeper than %d levels" % MAX_DEPTH)
         any_, d = self.any, depth + 1
         return [any_(x, d) for x in it]
 
-    def list(self, v, depth):
+    def list(self, v: Any, depth: Any) -> Any:
         self._enter(v)
         n = list.__len__(v)
         self._take(0, 2 * n)
@@ -140,17 +146,17 @@ class _Encoder:
         self.path.discard(id(v))
         return r
 
-    def tuple(self, v, depth):
+    def tuple(self, v: Any, depth: Any) -> Any:
         self._enter(v)
         r = {"$": "tuple", "v": self.items(tuple.__iter__(v), depth + 1)}
         self.path.discard(id(v))
         return r
 
-    def set(self, v, depth):
-        it = (set if issubclass(type(v), set) else frozenset).__iter__(v)
+    def set(self, v: Any, depth: Any) -> Any:
+        it = set.__iter__(v) if issubclass(type(v), set) else frozenset.__iter__(v)
         return {"$": "set", "v": self.items(it, depth + 1)}
 
-    def dict(self, v, depth):
+    def dict(self, v: Any, depth: Any) -> Any:
         self._enter(v)
         any_, d = self.any, depth + 1
         plain = {}
@@ -172,16 +178,16 @@ class _Encoder:
         self.path.discard(id(v))
         return r
 
-    def bytes_(self, v, depth):
+    def bytes_(self, v: Any, depth: Any) -> Any:
         self._take(1, len(v) * 4 // 3)
         return {"$": "bytes", "v": b2a_base64(v, newline=False).decode("ascii")}
 
-    def complex(self, v, depth):
+    def complex(self, v: Any, depth: Any) -> Any:
         self._take(2, 16)
         z = complex.__add__(v, 0j)
         return {"$": "complex", "v": [_float(z.real), _float(z.imag)]}
 
-    def repr(self, v, t):
+    def repr(self, v: Any, t: Any) -> Any:
         try:
             text = repr(v)
             if type(text) is not str:
@@ -193,7 +199,7 @@ class _Encoder:
         self._take(1, len(text))
         return {"$": "repr", "class": _type_name(t), "v": text}
 
-    def odd(self, v, t, depth):
+    def odd(self, v: Any, t: Any, depth: Any) -> Any:
         """Types of modules that are only looked at where they are loaded already."""
         mods = sys.modules
         for name, form in _LAZY:
@@ -205,7 +211,7 @@ class _Encoder:
         return self.repr(v, t)
 
     # Vectors of numpy and pandas.
-    def column(self, values, depth):
+    def column(self, values: Any, depth: Any) -> Any:
         """A pandas Series, Index or extension array as a vec, factor, or list."""
         import numpy as np
         pd = sys.modules["pandas"]
@@ -235,19 +241,19 @@ class _Encoder:
             return {"$": "vec", "t": "string", "v": [None if m else x
                                                      for x, m in zip(data, missing)]}
         if kind in "biuf":  # pandas' own dtypes, with missing values
-            t, conv = {"b": ("logical", bool), "f": ("float", lambda x: _vec_float(float(x)))}.get(
-                kind, ("int", int))
+            convs: Any = {"b": ("logical", bool), "f": ("float", lambda x: _vec_float(float(x)))}
+            t, conv = convs.get(kind, ("int", int))
             return {"$": "vec", "t": t, "v": [None if m else conv(x)
                                               for x, m in zip(data, missing)]}
         return self.items(data, depth)
 
-    def factor(self, cat, depth):
+    def factor(self, cat: Any, depth: Any) -> Any:
         codes = [None if c < 0 else c + 1 for c in cat.codes.tolist()]
         self._take(len(codes), 2 * len(codes))
         levels = [x if type(x) is str else str(x) for x in cat.categories]
         return {"$": "factor", "levels": levels, "v": codes, "ordered": bool(cat.ordered)}
 
-    def frame(self, pd, v, depth):
+    def frame(self, pd: Any, v: Any, depth: Any) -> Any:
         self._enter(v)
         r = {"$": "frame",
              "names": [self.any(x, depth + 2) for x in v.columns.tolist()],
@@ -258,12 +264,12 @@ class _Encoder:
         self.path.discard(id(v))
         return r
 
-    def index(self, pd, v, depth):
+    def index(self, pd: Any, v: Any, depth: Any) -> Any:
         if isinstance(v, pd.MultiIndex):
             return self.items(v.tolist(), depth)
         return self.column(v, depth)
 
-    def array(self, np, v, depth):
+    def array(self, np: Any, v: Any, depth: Any) -> Any:
         if isinstance(v, np.ma.MaskedArray):
             return self.items(v.tolist(), depth) if v.ndim else self.any(v.tolist(), depth)
         a, kind = np.asarray(v), v.dtype.kind
@@ -280,17 +286,17 @@ class _Encoder:
                 "v": b2a_base64(raw, newline=False).decode("ascii")}
 
 
-def _iso_datetime(v):
+def _iso_datetime(v: Any) -> Any:
     if getattr(v, "nanosecond", 0):
         v = v.floor("us")
     return v.isoformat()
 
 
-def _seconds(v):
+def _seconds(v: Any) -> Any:
     return v.days * 86400.0 + v.seconds + v.microseconds / 1e6
 
 
-def _numpy(enc, np, v, t, depth):
+def _numpy(enc: Any, np: Any, v: Any, t: Any, depth: Any) -> Any:
     if issubclass(t, np.ndarray):
         return enc.array(np, v, depth)
     if issubclass(t, np.generic):
@@ -305,7 +311,7 @@ def _numpy(enc, np, v, t, depth):
     return NotImplemented
 
 
-def _pandas(enc, pd, v, t, depth):
+def _pandas(enc: Any, pd: Any, v: Any, t: Any, depth: Any) -> Any:
     if issubclass(t, pd.DataFrame):
         return enc.frame(pd, v, depth)
     if issubclass(t, pd.Series):
@@ -322,7 +328,7 @@ def _pandas(enc, pd, v, t, depth):
     return NotImplemented
 
 
-def _datetime(enc, dt, v, t, depth):
+def _datetime(enc: Any, dt: Any, v: Any, t: Any, depth: Any) -> Any:
     if issubclass(t, dt.datetime):
         if v is getattr(sys.modules.get("pandas"), "NaT", enc):
             return {"$": "na", "t": "logical"}
@@ -340,7 +346,7 @@ def _datetime(enc, dt, v, t, depth):
     return NotImplemented
 
 
-def _decimal(enc, m, v, t, depth):
+def _decimal(enc: Any, m: Any, v: Any, t: Any, depth: Any) -> Any:
     if issubclass(t, m.Decimal):
         s = m.Decimal.__str__(v)
         enc._take(1, len(s))
@@ -349,10 +355,10 @@ def _decimal(enc, m, v, t, depth):
 
 
 _LAZY = (("datetime", _datetime), ("decimal", _decimal), ("pandas", _pandas), ("numpy", _numpy))
-_FORMS = {list: _Encoder.list, tuple: _Encoder.tuple, dict: _Encoder.dict, set: _Encoder.set,
+_FORMS: Any = {list: _Encoder.list, tuple: _Encoder.tuple, dict: _Encoder.dict, set: _Encoder.set,
           frozenset: _Encoder.set, bytes: _Encoder.bytes_, bytearray: _Encoder.bytes_,
           complex: _Encoder.complex}
-_BASES = ((int, lambda e, v, d: e.any(int.__add__(v, 0), d)),
+_BASES: Any = ((int, lambda e, v, d: e.any(int.__add__(v, 0), d)),
           (float, lambda e, v, d: e.any(float.__float__(v), d)),
           (str, lambda e, v, d: e.any(str.__str__(v), d)),
           (dict, _Encoder.dict), (list, _Encoder.list), (tuple, _Encoder.tuple),
@@ -364,7 +370,7 @@ _BASES = ((int, lambda e, v, d: e.any(int.__add__(v, 0), d)),
 
 # Decoding: what the host sends is trusted to be in form, so only the shapes are handled.
 
-def decode(v):
+def decode(v: Any) -> Any:
     t = type(v)
     if t is list:
         return [decode(x) for x in v]
@@ -377,7 +383,7 @@ def decode(v):
     return v
 
 
-def _vec_value(t, x):
+def _vec_value(t: Any, x: Any) -> Any:
     if x is None:
         return None
     if t == "float":
@@ -391,21 +397,21 @@ def _vec_value(t, x):
     return decode(x)
 
 
-def _part(x):
+def _part(x: Any) -> Any:
     return float(x["v"]) if type(x) is dict else float(x)
 
 
-def _d_vec(v):
+def _d_vec(v: Any) -> Any:
     t = v.get("t")
     return [_vec_value(t, x) for x in v["v"]]
 
 
-def _d_factor(v):
+def _d_factor(v: Any) -> Any:
     levels = v["levels"]
     return [None if c is None else levels[c - 1] for c in v["v"]]
 
 
-def _d_datetime(v):
+def _d_datetime(v: Any) -> Any:
     import datetime
     s = v["v"]
     if s.endswith("Z"):
@@ -413,27 +419,27 @@ def _d_datetime(v):
     return datetime.datetime.fromisoformat(s)
 
 
-def _d_date(v):
+def _d_date(v: Any) -> Any:
     import datetime
     return datetime.date.fromisoformat(v["v"])
 
 
-def _d_time(v):
+def _d_time(v: Any) -> Any:
     import datetime
     return datetime.time.fromisoformat(v["v"])
 
 
-def _d_duration(v):
+def _d_duration(v: Any) -> Any:
     import datetime
     return datetime.timedelta(seconds=v["v"])
 
 
-def _d_decimal(v):
+def _d_decimal(v: Any) -> Any:
     import decimal
     return decimal.Decimal(v["v"])
 
 
-def _d_array(v):
+def _d_array(v: Any) -> Any:
     raw = a2b_base64(v["v"])
     try:
         import numpy as np
@@ -443,7 +449,7 @@ def _d_array(v):
     return a.astype(v["dtype"]).reshape(v["shape"])
 
 
-def _plain_array(raw, dtype, shape):
+def _plain_array(raw: Any, dtype: Any, shape: Any) -> Any:
     """Nested lists, where there is no numpy."""
     import struct
     code = {"bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i",
@@ -457,7 +463,7 @@ def _plain_array(raw, dtype, shape):
     return flat if shape else flat[0]
 
 
-def _d_frame(v):
+def _d_frame(v: Any) -> Any:
     try:
         import pandas as pd
     except ImportError:
@@ -478,7 +484,7 @@ def _d_frame(v):
     return frame
 
 
-def _pd_column(pd, c):
+def _pd_column(pd: Any, c: Any) -> Any:
     if type(c) is not dict:
         return decode(c)
     if c.get("$") == "factor":
@@ -502,12 +508,12 @@ def _pd_column(pd, c):
     return pd.array(data, dtype=object) if t in ("string", "date") else data
 
 
-def _no_value(v):
+def _no_value(v: Any) -> Any:
     pd = sys.modules.get("pandas")
     return pd.NA if pd is not None else None
 
 
-_DECODE = {
+_DECODE: Any = {
     "int": lambda v: _int_parse(v["v"]),
     "float": lambda v: float(v["v"]),
     "na": _no_value,

@@ -129,6 +129,18 @@ static void show_progress(const char *name, const char *outcome, void *arg)
 	fprintf(stderr, "\r%-40s %-16s", name, outcome);
 }
 
+/* For a program that follows: a line of JSON each. */
+static void print_progress(const char *name, const char *outcome, void *arg)
+{
+	(void)arg;
+	cleanup_json json_t *j = json_pack("{ss,ss}", "attack", name, "outcome", outcome);
+	cleanup_free char *text = j ? json_text(j, NULL) : NULL;
+	if (text) {
+		puts(text);
+		fflush(stdout);
+	}
+}
+
 static int prove(const struct cli *c)
 {
 	cleanup_error struct cordon_error *e = NULL;
@@ -145,6 +157,8 @@ static int prove(const struct cli *c)
 	size_t i;
 	json_t *row;
 
+	if (cli_has(c, "progress"))
+		o.progress = print_progress;
 	/* What must not be found in the sandbox's environment has to be in ours. */
 	random_hex(secret, 32);
 	if (setenv("CORDON_LURE", secret, 1) != 0 || cordon_prove(&o, &text, &e) < 0)
@@ -188,6 +202,7 @@ static const struct cli_option options[] = {
 	{ "allow-host", 0, "HOST", "prove: with the gateway on, which opens this host", false },
 	{ "control", 0, NULL, "prove: also try each attack outside, where it should work", false },
 	{ "quick", 'q', NULL, "prove: do not look which layer stopped it", false },
+	{ "progress", 0, NULL, "prove: a line of JSON for every attack that is done", false },
 	{ "json", 'j', NULL, "print one line of JSON", false },
 	{ 0 },
 };

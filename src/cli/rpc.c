@@ -10,6 +10,8 @@
 #include "serve/rpc.h"
 #include "serve/socket.h"
 
+#define PROGRAM "/proc/self/exe"
+
 struct client {
 	int fd;
 	const struct cordon_policy *policy;
@@ -18,7 +20,9 @@ struct client {
 static void *serve_client(void *arg)
 {
 	cleanup_free struct client *c = arg;
-	struct rpc_options o = { .in_fd = c->fd, .out_fd = c->fd, .policy = c->policy };
+	struct rpc_options o = {
+		.in_fd = c->fd, .out_fd = c->fd, .policy = c->policy, .program = PROGRAM
+	};
 
 	if (rpc_serve(&o, NULL) == 0)
 		close(c->fd);
@@ -69,7 +73,9 @@ static int run(struct cli *c, int argc, char **argv)
 		cli_error(c, "cannot set up the standard streams");
 		return cordon_code_exit_status(CORDON_OS);
 	}
-	struct rpc_options o = { .in_fd = STDIN_FILENO, .out_fd = out, .policy = policy };
+	struct rpc_options o = {
+		.in_fd = STDIN_FILENO, .out_fd = out, .policy = policy, .program = PROGRAM
+	};
 	if (rpc_serve(&o, &e) < 0)
 		_exit(cli_fail(c, e)); /* threads may still run: no destructors */
 	return 0;

@@ -1,79 +1,13 @@
 /* serve/archives.c - the methods on tar streams, saved workspaces, exports and projects. */
 #include <cordon/cordon.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "base/base64.h"
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/str.h"
+#include "serve/parcel.h"
 #include "serve/target.h"
 
-enum { INLINE_MAX = 32 << 20, PATHS_MAX = 65536 };
-
-/* The bytes that come with the request: data as base64, or from, a file of the host. */
-static int open_input(const struct request *q, int *ret_fd, struct cordon_error **reterr)
-{
-	const char *from = NULL, *data = NULL;
-	cleanup_free void *bytes = NULL;
-	size_t len = 0;
-	int r = target_string(q, "from", &from, reterr);
-
-	if (r == 0 && from) {
-		*ret_fd = open(from, O_RDONLY | O_CLOEXEC);
-		return *ret_fd >= 0 ? 0 : err_errno(reterr, errno, "open '%s'", from);
-	}
-	if (r == 0)
-		r = target_need(q, "data", &data, reterr);
-	if (r == 0)
-		r = base64_decode(data, strlen(data), &bytes, &len, reterr);
-	return r < 0 ? r : file_from_bytes("cordon-input", bytes, len, ret_fd, reterr);
-}
-
-/* {data, length}, for what fits into an answer. */
-static int add_output(int fd, struct buf *ret, struct cordon_error **reterr)
-{
-	cleanup_buf struct buf b = { 0 };
-
-	buf_init(&b, INLINE_MAX);
-	if (lseek(fd, 0, SEEK_SET) != 0)
-		return err_errno(reterr, errno, "read the bytes");
-	int r = file_read_to_end(fd, &b, reterr);
-	if (r < 0)
-		return err_wrap(reterr, r,
-				"more than fits into an answer: name a file with \"to\"");
-	cleanup_free char *text = base64_encode(b.data, b.len, NULL);
-	return text ? buf_printf(ret, "{\"data\":\"%s\",\"length\":%zu}", text, b.len)
-		    : err_set(reterr, CORDON_NOMEM, "out of memory");
-}
-
-/* to: a new file of the host; otherwise memory. */
-static int open_output(const struct request *q, const char **ret_to, int *ret_fd,
-		       struct cordon_error **reterr)
-{
-	int r = target_string(q, "to", ret_to, reterr);
-
-	if (r < 0)
-		return r;
-	*ret_fd = *ret_to ? open(*ret_to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
-			  : memfd_create("cordon-output", MFD_CLOEXEC);
-	return *ret_fd >= 0 ? 0
-			    : err_errno(reterr, errno, "create '%s'", *ret_to ? *ret_to : "memory");
-}
-
-static int finish_output(const char *to, int fd, int r, struct buf *ret,
-			 struct cordon_error **reterr)
-{
-	if (r < 0 && to)
-		(void)unlink(to);
-	if (r < 0)
-		return r;
-	return to ? buf_printf(ret, "{\"length\":%lld}", (long long)lseek(fd, 0, SEEK_END))
-		  : add_output(fd, ret, reterr);
-}
+enum { PATHS_MAX = 65536 };
 
 static int put_tar(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
@@ -82,7 +16,7 @@ static int put_tar(struct request *q, struct buf *ret, struct cordon_error **ret
 	int r = target_need(q, "path", &path, reterr);
 
 	if (r == 0)
-		r = open_input(q, &fd, reterr);
+		r = parcel_open(q, &fd, reterr);
 	if (r == 0)
 		r = cordon_file_put_tar(q->seat->session, path, fd, reterr);
 	return r < 0 ? r : buf_add_str(ret, "{\"ok\":true}");
@@ -95,10 +29,10 @@ static int get_tar(struct request *q, struct buf *ret, struct cordon_error **ret
 	int r = target_need(q, "path", &path, reterr);
 
 	if (r == 0)
-		r = open_output(q, &to, &fd, reterr);
+		r = parcel_create(q, &to, &fd, reterr);
 	if (r == 0)
 		r = cordon_file_get_tar(q->seat->session, path, fd, reterr);
-	return fd < 0 ? r : finish_output(to, fd, r, ret, reterr);
+	return fd < 0 ? r : parcel_answer(to, fd, r, ret, reterr);
 }
 
 /* ---- saved workspaces, and exports by name or path */
@@ -133,7 +67,7 @@ static int read_saved(struct request *q, struct buf *ret, struct cordon_error **
 	cleanup_close int fd = -1;
 	int r = open_saved(q, "name", &fd, reterr);
 
-	return r < 0 ? r : add_output(fd, ret, reterr);
+	return r < 0 ? r : parcel_add(fd, ret, reterr);
 }
 
 static int import_saved(struct request *q, struct buf *ret, struct cordon_error **reterr)
@@ -144,7 +78,7 @@ static int import_saved(struct request *q, struct buf *ret, struct cordon_error 
 	int r = target_need(q, "name", &name, reterr);
 
 	if (r == 0)
-		r = open_input(q, &fd, reterr);
+		r = parcel_open(q, &fd, reterr);
 	if (r == 0)
 		r = cordon_saved_import(name, fd, &report, reterr);
 	return add_text(ret, "report", report, r);
@@ -199,10 +133,10 @@ static int read_export(struct request *q, struct buf *ret, struct cordon_error *
 	if (r == 0)
 		r = open_saved(q, "name", &fd, reterr);
 	if (r == 0)
-		r = open_output(q, &to, &out, reterr);
+		r = parcel_create(q, &to, &out, reterr);
 	if (r == 0)
 		r = cordon_export_read(fd, path, out, reterr);
-	return out < 0 ? r : finish_output(to, out, r, ret, reterr);
+	return out < 0 ? r : parcel_answer(to, out, r, ret, reterr);
 }
 
 static int diff_exports(struct request *q, struct buf *ret, struct cordon_error **reterr)
@@ -283,18 +217,18 @@ static int close_project(struct request *q, struct buf *ret, struct cordon_error
 
 /* Those on a project occupy the session: nothing else may change what they look at. */
 const struct rpc_method rpc_archive_methods[] = {
-	{ "files.put_tar", put_tar, RPC_SLOW | RPC_SESSION },
-	{ "files.get_tar", get_tar, RPC_SLOW | RPC_SESSION },
-	{ "saved.list", list_saved, RPC_SLOW },
-	{ "saved.read", read_saved, RPC_SLOW },
-	{ "saved.import", import_saved, RPC_SLOW },
-	{ "saved.remove", remove_saved, RPC_SLOW },
-	{ "export.list", list_export, RPC_SLOW },
-	{ "export.read", read_export, RPC_SLOW },
-	{ "export.diff", diff_exports, RPC_SLOW },
-	{ "project.open", open_project, RPC_SLOW | RPC_SESSION | RPC_EXECUTE },
-	{ "project.diff", diff_project, RPC_SLOW | RPC_SESSION | RPC_EXECUTE },
-	{ "project.apply", apply_project, RPC_SLOW | RPC_SESSION | RPC_EXECUTE },
-	{ "project.close", close_project, RPC_SLOW | RPC_SESSION | RPC_EXECUTE },
+	{ "files.put_tar", put_tar, RPC_SLOW | RPC_SESSION, "path data from" },
+	{ "files.get_tar", get_tar, RPC_SLOW | RPC_SESSION, "path to" },
+	{ "saved.list", list_saved, RPC_SLOW, "" },
+	{ "saved.read", read_saved, RPC_SLOW, "name" },
+	{ "saved.import", import_saved, RPC_SLOW, "name data from" },
+	{ "saved.remove", remove_saved, RPC_SLOW, "name" },
+	{ "export.list", list_export, RPC_SLOW, "name" },
+	{ "export.read", read_export, RPC_SLOW, "name path to" },
+	{ "export.diff", diff_exports, RPC_SLOW, "old new" },
+	{ "project.open", open_project, RPC_SLOW | RPC_SESSION | RPC_EXECUTE, "directory" },
+	{ "project.diff", diff_project, RPC_SLOW | RPC_SESSION | RPC_EXECUTE, "" },
+	{ "project.apply", apply_project, RPC_SLOW | RPC_SESSION | RPC_EXECUTE, "paths" },
+	{ "project.close", close_project, RPC_SLOW | RPC_SESSION | RPC_EXECUTE, "" },
 	{ 0 },
 };

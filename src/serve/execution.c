@@ -153,6 +153,8 @@ int rpc_execution_read(struct request *q, const char *session, struct rpc_execut
 	r = json_get_object(q->params, "/params", "context", &context, reterr);
 	if (r == 0 && context) {
 		ret->context = json_text(context, NULL);
+		if (!ret->context)
+			return err_set(reterr, CORDON_NOMEM, "out of memory");
 		ret->options.context_json = ret->context;
 	}
 	if (r == 0)

@@ -215,9 +215,14 @@ static int remove_file(struct request *q, struct buf *ret, struct cordon_error *
 }
 
 const struct rpc_method rpc_files_methods[] = {
-	{ "files.read", read_file, RPC_SESSION }, { "files.write", write_file, RPC_SESSION },
-	{ "files.append", append, RPC_SESSION },  { "files.list", list, RPC_SESSION },
-	{ "files.stat", stat_file, RPC_SESSION }, { "files.mkdir", make_directory, RPC_SESSION },
-	{ "files.move", move, RPC_SESSION },      { "files.remove", remove_file, RPC_SESSION },
-	{ "files.rm", remove_file, RPC_SESSION }, { 0 },
+	{ "files.read", read_file, RPC_SESSION, "path offset length" },
+	{ "files.write", write_file, RPC_SESSION, "path data text" },
+	{ "files.append", append, RPC_SESSION, "path data text" },
+	{ "files.list", list, RPC_SESSION, "path" },
+	{ "files.stat", stat_file, RPC_SESSION, "path" },
+	{ "files.mkdir", make_directory, RPC_SESSION, "path parents" },
+	{ "files.move", move, RPC_SESSION, "from to" },
+	{ "files.remove", remove_file, RPC_SESSION, "path recursive" },
+	{ "files.rm", remove_file, RPC_SESSION, "path recursive" },
+	{ 0 },
 };

@@ -195,9 +195,14 @@ static int doctor(struct request *q, struct buf *ret, struct cordon_error **rete
 }
 
 const struct rpc_method rpc_machine_methods[] = {
-	{ "initialize", initialize, 0 },     { "version", version, 0 },
-	{ "policy.show", show_policy, 0 },   { "policy.check", check_policy, 0 },
-	{ "policy.diff", diff_policies, 0 }, { "validate", validate, RPC_SLOW },
-	{ "sanitize", sanitize, 0 },         { "audit.verify", verify_audit, RPC_SLOW },
-	{ "doctor", doctor, RPC_SLOW },      { 0 },
+	{ "initialize", initialize, 0, "protocol client" },
+	{ "version", version, 0, "" },
+	{ "policy.show", show_policy, 0, "level policy set" },
+	{ "policy.check", check_policy, 0, "level policy set" },
+	{ "policy.diff", diff_policies, 0, "a b" },
+	{ "validate", validate, RPC_SLOW, "code guest" },
+	{ "sanitize", sanitize, 0, "message max" },
+	{ "audit.verify", verify_audit, RPC_SLOW, "path prev" },
+	{ "doctor", doctor, RPC_SLOW, "" },
+	{ 0 },
 };

@@ -1,16 +1,13 @@
 /* serve/mcpfiles.c - the tools on a sandbox's files: single ones, and all of them. */
 #include <cordon/cordon.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/base64.h"
-#include "base/buf.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "serve/mcptool.h"
+#include "serve/parcel.h"
 
 enum { TEXT_MAX = 16 << 20, EXPORT_MAX = 64 << 20 };
 
@@ -116,26 +113,14 @@ int mcptool_restore(struct mcpcall *c, struct cordon_error **reterr)
 
 int mcptool_export(struct mcpcall *c, struct cordon_error **reterr)
 {
-	cleanup_close int fd = memfd_create("cordon-export", MFD_CLOEXEC);
-	cleanup_buf struct buf b = { 0 };
+	cleanup_free char *text = NULL;
 	int r = mcptool_find_named(c, reterr);
 
-	buf_init(&b, EXPORT_MAX);
-	if (r == 0 && fd < 0)
-		r = err_errno(reterr, errno, "make room for the export");
 	if (r == 0)
-		r = cordon_files_export(c->seat->session, fd, reterr);
-	if (r == 0 && lseek(fd, 0, SEEK_SET) != 0)
-		r = err_errno(reterr, errno, "read the export");
+		r = parcel_export_text(c->seat->session, EXPORT_MAX, &text, reterr);
 	if (r == 0)
-		r = file_read_to_end(fd, &b, reterr);
-	if (r < 0)
-		return r;
-	cleanup_free char *text = base64_encode(b.data, b.len, NULL);
-	if (!text)
-		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	json_object_set_new(c->structured, "data", json_string(text));
-	return 0;
+		json_object_set_new(c->structured, "data", json_string(text));
+	return r;
 }
 
 int mcptool_import(struct mcpcall *c, struct cordon_error **reterr)

@@ -1,16 +1,14 @@
 /* serve/moves.c - the methods that put a session away and bring it back: mount, offload and
  * rehydrate exchange the session behind a seat, whose id stays; suspend lets it wait. */
 #include <cordon/cordon.h>
-#include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "serve/opening.h"
+#include "serve/parcel.h"
 #include "serve/target.h"
 
 enum { STATE_MAX = 1 << 30 };
@@ -41,29 +39,18 @@ static int open_again(struct request *q, json_t *params, struct cordon_session *
 	cleanup_opening struct opening o = { 0 };
 	json_t *given = q->params;
 
+	int r = params ? 0 : -1; /* without them it would be another session, with another policy */
 	pthread_mutex_lock(&q->rpc->seats.lock);
 	if (q->seat->env)
-		json_object_set_new(params, "env", json_deep_copy(q->seat->env));
+		r |= json_object_set_new(params, "env", json_deep_copy(q->seat->env));
 	pthread_mutex_unlock(&q->rpc->seats.lock);
+	if (r != 0)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	q->params = params;
-	int r = opening_read(q, "sh", &o, reterr);
+	r = opening_read(q, "sh", &o, reterr);
 	if (r == 0)
 		r = cordon_session_open(&o.options, ret, reterr);
 	q->params = given;
-	return r;
-}
-
-static int export_to_memory(struct request *q, int *ret_fd, struct cordon_error **reterr)
-{
-	cleanup_close int fd = memfd_create("cordon-state", MFD_CLOEXEC);
-
-	if (fd < 0)
-		return err_errno(reterr, errno, "make room for the files");
-	int r = cordon_files_export(q->seat->session, fd, reterr);
-	if (r == 0 && lseek(fd, 0, SEEK_SET) != 0)
-		r = err_errno(reterr, errno, "read the files");
-	if (r == 0)
-		*ret_fd = TAKE_FD(fd);
 	return r;
 }
 
@@ -79,18 +66,18 @@ static int mount(struct request *q, struct buf *ret, struct cordon_error **reter
 		return r;
 	cleanup_json json_t *params = json_deep_copy(q->seat->opening);
 	json_t *policy = json_object_get(params, "policy"), *list;
-	if (!policy && (policy = json_object()))
-		json_object_set_new(params, "policy", policy);
+	if (!policy && json_object_set_new(params, "policy", json_object()) == 0)
+		policy = json_object_get(params, "policy");
 	list = json_object_get(policy, "mounts");
-	if (!list && (list = json_array()))
-		json_object_set_new(policy, "mounts", list);
+	if (!list && json_object_set_new(policy, "mounts", json_array()) == 0)
+		list = json_object_get(policy, "mounts");
 	if (!list)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	r = target_add_mount(list, q->params, reterr);
 	if (r < 0)
 		return r;
 	seat_lock(&q->rpc->seats, q->seat, others(q));
-	r = export_to_memory(q, &fd, reterr);
+	r = parcel_export(q->seat->session, &fd, reterr);
 	if (r == 0)
 		r = open_again(q, params, &session, reterr);
 	if (r == 0)
@@ -110,18 +97,11 @@ static int mount(struct request *q, struct buf *ret, struct cordon_error **reter
 /* The files, with the client where it has a storage, else here. */
 static int put_away(struct request *q, struct cordon_error **reterr)
 {
-	cleanup_close int fd = -1;
-	cleanup_buf struct buf b = { 0 };
-	int r = export_to_memory(q, &fd, reterr);
+	cleanup_free char *text = NULL;
+	int r = parcel_export_text(q->seat->session, STATE_MAX, &text, reterr);
 
-	buf_init(&b, STATE_MAX);
-	if (r == 0)
-		r = file_read_to_end(fd, &b, reterr);
 	if (r < 0)
 		return r;
-	cleanup_free char *text = base64_encode(b.data, b.len, NULL);
-	if (!text)
-		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	if (!q->seat->has_storage) {
 		q->seat->state = TAKE_PTR(text);
 		return 0;
@@ -233,12 +213,12 @@ static int clear_history(struct request *q, struct buf *ret, struct cordon_error
 
 /* Those that exchange the session occupy it, as an execution does. */
 const struct rpc_method rpc_move_methods[] = {
-	{ "mount", mount, RPC_SLOW | RPC_SESSION | RPC_EXECUTE },
-	{ "offload", offload, RPC_SLOW | RPC_SESSION | RPC_EXECUTE | RPC_ASLEEP },
-	{ "rehydrate", rehydrate, RPC_SLOW | RPC_SESSION | RPC_EXECUTE | RPC_ASLEEP },
-	{ "sandbox.suspend", suspend, RPC_SESSION },
-	{ "sandbox.resume", resume, RPC_SESSION },
-	{ "shell.history.list", list_history, RPC_SESSION },
-	{ "shell.history.clear", clear_history, RPC_SESSION },
+	{ "mount", mount, RPC_SLOW | RPC_SESSION | RPC_EXECUTE, "path files writable" },
+	{ "offload", offload, RPC_SLOW | RPC_SESSION | RPC_EXECUTE | RPC_ASLEEP, "" },
+	{ "rehydrate", rehydrate, RPC_SLOW | RPC_SESSION | RPC_EXECUTE | RPC_ASLEEP, "" },
+	{ "sandbox.suspend", suspend, RPC_SESSION, "" },
+	{ "sandbox.resume", resume, RPC_SESSION, "" },
+	{ "shell.history.list", list_history, RPC_SESSION, "" },
+	{ "shell.history.clear", clear_history, RPC_SESSION, "" },
 	{ 0 },
 };

@@ -102,6 +102,20 @@ static int read_examples(const json_t *t, const char *where, struct strlist *ret
 	return r;
 }
 
+static int read_words(const json_t *t, const char *where, struct cordon_tool *ret,
+		      struct cordon_error **reterr)
+{
+	int r = json_get_string(t, where, "name", &ret->name, reterr);
+
+	if (r == 0)
+		r = json_get_string(t, where, "description", &ret->description, reterr);
+	if (r == 0)
+		r = json_get_string(t, where, "category", &ret->category, reterr);
+	if (r == 0)
+		r = json_get_string(t, where, "usage", &ret->usage, reterr);
+	return r;
+}
+
 static int read_tool(struct request *q, struct cordon_tools *tools, const json_t *t, size_t index,
 		     struct cordon_error **reterr)
 {
@@ -121,13 +135,7 @@ static int read_tool(struct request *q, struct cordon_tools *tools, const json_t
 		return err_set(reterr, CORDON_INVALID, "%s must be an object", where);
 	int r = json_check_keys(t, where, keys, sizeof(keys) / sizeof(*keys), reterr);
 	if (r == 0)
-		r = json_get_string(t, where, "name", &tool.name, reterr);
-	if (r == 0)
-		r = json_get_string(t, where, "description", &tool.description, reterr);
-	if (r == 0)
-		r = json_get_string(t, where, "category", &tool.category, reterr);
-	if (r == 0)
-		r = json_get_string(t, where, "usage", &tool.usage, reterr);
+		r = read_words(t, where, &tool, reterr);
 	if (r == 0)
 		r = read_examples(t, where, &examples, reterr);
 	if (r == 0)
@@ -143,6 +151,8 @@ static int read_tool(struct request *q, struct cordon_tools *tools, const json_t
 	tool.examples = (const char *const *)examples.items;
 	tool.args_json = args = args_json ? json_text(args_json, NULL) : NULL;
 	tool.python_package = package = package_json ? json_text(package_json, NULL) : NULL;
+	if ((args_json && !args) || (package_json && !package))
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	return cordon_tools_add(tools, &tool, reterr);
 }
 
@@ -190,10 +200,51 @@ static void send_audit(const char *line, size_t len, void *arg)
 	(void)rpc_notify(c, "audit", line, len);
 }
 
+static void send_log(const char *line, size_t len, void *arg)
+{
+	struct rpc *c = arg;
+
+	(void)rpc_notify(c, "log", line, len);
+}
+
+/* Tools that are commands of the host: the server's user runs them, who is the client. */
+static int read_host_tools(const struct request *q, struct cordon_tools **tools,
+			   struct cordon_error **reterr)
+{
+	json_t *list = NULL;
+	int r = json_get_array(q->params, "/params", "host_tools", &list, reterr);
+
+	if (r < 0 || json_array_size(list) == 0)
+		return r;
+	if (!*tools)
+		r = cordon_tools_new(tools, reterr);
+	cleanup_free char *text = json_text(list, NULL);
+	if (r == 0 && !text)
+		r = err_set(reterr, CORDON_NOMEM, "out of memory");
+	return r < 0 ? r : cordon_tools_add_json(*tools, text, reterr);
+}
+
+static int read_watches(struct request *q, struct opening *o, struct cordon_error **reterr)
+{
+	bool audit = false, verbose = false;
+	int r = target_bool(q, "audit", &audit, reterr);
+
+	if (r == 0)
+		r = target_bool(q, "verbose", &verbose, reterr);
+	if (r == 0 && audit) {
+		o->options.audit = send_audit;
+		o->options.audit_arg = q->rpc;
+	}
+	if (r == 0 && verbose) {
+		o->options.log = send_log;
+		o->options.log_arg = q->rpc;
+	}
+	return r;
+}
+
 static int read_rest(struct request *q, struct opening *o, struct cordon_error **reterr)
 {
 	json_t *tools = NULL, *env = NULL;
-	bool audit = false;
 	int r = json_get_array(q->params, "/params", "tools", &tools, reterr);
 
 	if (r == 0)
@@ -207,16 +258,12 @@ static int read_rest(struct request *q, struct opening *o, struct cordon_error *
 	if (r == 0)
 		r = target_bool(q, "cold", &o->options.cold, reterr);
 	if (r == 0)
-		r = target_bool(q, "audit", &audit, reterr);
-	if (r == 0)
 		r = read_tools(q, tools, &o->tools, reterr);
+	if (r == 0)
+		r = read_host_tools(q, &o->tools, reterr);
 	if (r == 0 && env)
 		r = read_env(env, &o->env, reterr);
-	if (r == 0 && audit) {
-		o->options.audit = send_audit;
-		o->options.audit_arg = q->rpc;
-	}
-	return r;
+	return r < 0 ? r : read_watches(q, o, reterr);
 }
 
 int opening_read(struct request *q, const char *guest, struct opening *ret,
@@ -236,13 +283,21 @@ int opening_read(struct request *q, const char *guest, struct opening *ret,
 	return 0;
 }
 
+/* All of it, or nothing: then the session cannot be moved. */
 void opening_remember(struct seat *seat, const json_t *params, const char *guest)
 {
-	seat->opening = params ? json_deep_copy(params) : json_object();
-	if (!json_object_get(seat->opening, "guest") && guest)
-		json_object_set_new(seat->opening, "guest", json_string(guest));
-	seat->env = json_deep_copy(json_object_get(seat->opening, "env"));
-	seat->has_storage = json_is_true(json_object_get(seat->opening, "storage"));
+	cleanup_json json_t *opening = params ? json_deep_copy(params) : json_object();
+	const json_t *env = json_object_get(opening, "env");
+
+	if (!opening)
+		return;
+	if (!json_object_get(opening, "guest") && guest &&
+	    json_object_set_new(opening, "guest", json_string(guest)) != 0)
+		return;
+	if (env && !(seat->env = json_deep_copy(env)))
+		return;
+	seat->has_storage = json_is_true(json_object_get(opening, "storage"));
+	seat->opening = TAKE_PTR(opening);
 }
 
 void opening_done(struct opening *o)

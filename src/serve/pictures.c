@@ -1,17 +1,10 @@
 /* serve/pictures.c - the methods on whole workspaces: snapshots, forks, exports and imports. */
 #include <cordon/cordon.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
 
-#include "base/base64.h"
-#include "base/file.h"
 #include "base/str.h"
+#include "serve/parcel.h"
 #include "serve/target.h"
-
-enum { INLINE_MAX = 32 << 20 };
 
 /* name, or id as pods call it. */
 static int need_name(const struct request *q, const char **ret, struct cordon_error **reterr)
@@ -100,84 +93,39 @@ static int fork_session(struct request *q, struct buf *ret, struct cordon_error 
 	return r;
 }
 
-static int add_inline(int fd, struct buf *ret, struct cordon_error **reterr)
-{
-	off_t size = lseek(fd, 0, SEEK_END);
-	size_t text_len = 0;
-
-	if (size < 0)
-		return err_errno(reterr, errno, "measure the export");
-	if (size > INLINE_MAX)
-		return err_set(reterr, CORDON_LIMIT,
-			       "the export has %lld bytes, more than fit into an answer (%d): name "
-			       "a file with \"to\"",
-			       (long long)size, INLINE_MAX);
-	if (size == 0)
-		return err_set(reterr, CORDON_PROTOCOL, "the export is empty");
-	void *bytes = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
-	if (bytes == MAP_FAILED)
-		return err_errno(reterr, errno, "read the export");
-	cleanup_free char *text = base64_encode(bytes, (size_t)size, &text_len);
-	(void)munmap(bytes, (size_t)size);
-	int r = text ? buf_add_str(ret, "{\"data\":\"")
-		     : err_set(reterr, CORDON_NOMEM, "out of memory");
-	if (r == 0)
-		r = buf_add(ret, text, text_len);
-	return r < 0 ? r : buf_printf(ret, "\",\"length\":%lld}", (long long)size);
-}
-
 static int export_files(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	const char *to = NULL;
-	int r = target_string(q, "to", &to, reterr);
+	cleanup_close int fd = -1;
+	int r = parcel_create(q, &to, &fd, reterr);
 
 	if (r < 0)
 		return r;
-	cleanup_close int fd = to ? open(to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
-				  : memfd_create("cordon-export", MFD_CLOEXEC);
-	if (fd < 0)
-		return err_errno(reterr, errno, "create '%s'", to ? to : "an export");
 	r = cordon_files_export(q->seat->session, fd, reterr);
-	if (r < 0 && to)
-		(void)unlink(to);
-	if (r < 0)
-		return r;
-	return to ? buf_printf(ret, "{\"length\":%lld}", (long long)lseek(fd, 0, SEEK_END))
-		  : add_inline(fd, ret, reterr);
+	return parcel_answer(to, fd, r, ret, reterr);
 }
 
 static int import_files(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	const char *from = NULL, *data = NULL;
-	cleanup_free void *bytes = NULL;
 	cleanup_free char *report = NULL;
 	cleanup_close int fd = -1;
-	size_t len = 0;
-	int r = target_string(q, "from", &from, reterr);
+	int r = parcel_open(q, &fd, reterr);
 
-	if (r == 0 && !from)
-		r = target_need(q, "data", &data, reterr);
-	if (r == 0 && data)
-		r = base64_decode(data, strlen(data), &bytes, &len, reterr);
-	if (r == 0 && data)
-		r = file_from_bytes("cordon-import", bytes, len, &fd, reterr);
-	if (r == 0 && from && (fd = open(from, O_RDONLY | O_CLOEXEC)) < 0)
-		r = err_errno(reterr, errno, "open '%s'", from);
 	if (r == 0)
 		r = cordon_files_import(q->seat->session, fd, &report, reterr);
 	return r < 0 ? r : buf_printf(ret, "{\"ok\":true,\"report\":%s}", report ? report : "null");
 }
 
 const struct rpc_method rpc_picture_methods[] = {
-	{ "snapshot.create", create, RPC_SLOW | RPC_SESSION },
-	{ "snapshot.restore", restore, RPC_SLOW | RPC_SESSION },
-	{ "snapshot.remove", remove_snapshot, RPC_SLOW | RPC_SESSION },
-	{ "snapshot.list", list, RPC_SESSION },
-	{ "session.fork", fork_session, RPC_SLOW | RPC_SESSION },
-	{ "sandbox.fork", fork_session, RPC_SLOW | RPC_SESSION },
-	{ "files.export", export_files, RPC_SLOW | RPC_SESSION },
-	{ "files.import", import_files, RPC_SLOW | RPC_SESSION },
-	{ "persistence.export", export_files, RPC_SLOW | RPC_SESSION },
-	{ "persistence.import", import_files, RPC_SLOW | RPC_SESSION },
+	{ "snapshot.create", create, RPC_SLOW | RPC_SESSION, "name" },
+	{ "snapshot.restore", restore, RPC_SLOW | RPC_SESSION, "name id" },
+	{ "snapshot.remove", remove_snapshot, RPC_SLOW | RPC_SESSION, "name id" },
+	{ "snapshot.list", list, RPC_SESSION, "" },
+	{ "session.fork", fork_session, RPC_SLOW | RPC_SESSION, "" },
+	{ "sandbox.fork", fork_session, RPC_SLOW | RPC_SESSION, "" },
+	{ "files.export", export_files, RPC_SLOW | RPC_SESSION, "to" },
+	{ "files.import", import_files, RPC_SLOW | RPC_SESSION, "data from" },
+	{ "persistence.export", export_files, RPC_SLOW | RPC_SESSION, "to" },
+	{ "persistence.import", import_files, RPC_SLOW | RPC_SESSION, "data from" },
 	{ 0 },
 };

@@ -144,10 +144,10 @@ static int close_pool(struct request *q, struct buf *ret, struct cordon_error **
 
 /* A session that pool.acquire lent goes back with session.close. */
 const struct rpc_method rpc_pool_methods[] = {
-	{ "pool.open", open_pool, RPC_SLOW },
-	{ "pool.execute", execute, RPC_SLOW | RPC_POOL },
-	{ "pool.acquire", acquire, RPC_SLOW | RPC_POOL },
-	{ "pool.status", status, RPC_POOL },
-	{ "pool.close", close_pool, RPC_SLOW | RPC_POOL },
+	{ "pool.open", open_pool, RPC_SLOW, OPENING_PARAMS " size max_size reuse" },
+	{ "pool.execute", execute, RPC_SLOW | RPC_POOL, EXECUTION_PARAMS " wait_ms" },
+	{ "pool.acquire", acquire, RPC_SLOW | RPC_POOL, "wait_ms" },
+	{ "pool.status", status, RPC_POOL, "" },
+	{ "pool.close", close_pool, RPC_SLOW | RPC_POOL, "" },
 	{ 0 },
 };

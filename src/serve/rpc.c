@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "serve/proof.h"
 #include "serve/reply.h"
 #include "serve/target.h"
 
@@ -17,6 +18,7 @@ enum { SPARE_THREADS = 4, CLOSERS = 4, END_MS = 700 };
 static const struct rpc_method *const tables[] = {
 	rpc_session_methods, rpc_files_methods,   rpc_picture_methods, rpc_pool_methods,
 	rpc_machine_methods, rpc_sandbox_methods, rpc_move_methods,    rpc_archive_methods,
+	rpc_pod_methods,     rpc_proof_methods,   rpc_fetch_methods,
 };
 
 enum { TABLES = sizeof(tables) / sizeof(*tables) };
@@ -110,7 +112,9 @@ static struct request *request_new(struct rpc *c, json_t *message)
 	*q = (struct request){
 		.rpc = c, .method = m, .message = json_incref(message), .id = id, .params = params
 	};
-	int r = target_find(q, &e);
+	int r = target_check_params(q, &e);
+	if (r == 0)
+		r = target_find(q, &e);
 	if (r == 0 && (m->flags & RPC_EXECUTE)) {
 		r = seat_begin(&c->seats, q->seat, id, &e);
 		q->has_begun = r == 0;
@@ -295,6 +299,7 @@ static void start_closers(struct rpc *c)
 	pthread_t thread;
 
 	callbacks_close(&c->callbacks);
+	(void)proof_cancel(c, NULL);
 	pthread_mutex_lock(&c->lock);
 	struct seat *home = TAKE_PTR(c->home);
 	c->threads += CLOSERS;
@@ -344,6 +349,7 @@ struct rpc *rpc_new(const struct rpc_options *o)
 	seats_init(&c->seats);
 	callbacks_init(&c->callbacks, &c->out, &c->seats);
 	c->policy = o->policy;
+	c->program = o->program;
 	c->is_alone = true;
 	pthread_mutex_init(&c->reading, NULL);
 	pthread_mutex_init(&c->lock, NULL);

@@ -19,7 +19,8 @@ enum { RPC_PROTOCOL = 1, RPC_LINE_MAX = 8 << 20, RPC_REQUESTS_MAX = 256 };
 struct rpc_options {
 	int in_fd, out_fd;
 	const struct cordon_policy
-		*policy; /* what sessions get that name no level; NULL: standard */
+		*policy;     /* what sessions get that name no level; NULL: standard */
+	const char *program; /* `cordon` itself, for doctor.prove; NULL: there is no such method */
 };
 
 /* Serves until the client is gone, then ends all it owned. 0, or -CORDON_TIMEOUT when something
@@ -40,13 +41,15 @@ struct rpc {
 	struct seats seats;
 	struct callbacks callbacks;
 	const struct cordon_policy *policy;
+	const char *program;
 	pthread_mutex_t reading; /* held by the one thread that reads */
 	pthread_mutex_t lock;    /* of the fields below */
 	pthread_cond_t changed;
 	unsigned threads, waiting, busy; /* in all; for `reading`; with a request */
 	bool is_over;
-	bool is_alone;     /* no further threads */
-	struct seat *home; /* the sandbox of requests that name none, once created */
+	bool is_alone;       /* no further threads */
+	struct seat *home;   /* the sandbox of requests that name none, once created */
+	struct proof *proof; /* the one that runs; NULL: none */
 };
 
 /* One request on its way. */
@@ -77,7 +80,14 @@ struct rpc_method {
 	const char *name;
 	rpc_fn fn;
 	int flags;
+	const char *params; /* those it takes, beside what it works on, by words; "*": any */
 };
+
+#define OPENING_PARAMS                                                                             \
+	"guest level policy set tools host_tools env workspace cold audit verbose storage "        \
+	"directory"
+#define EXECUTION_PARAMS                                                                           \
+	"code context stdin stdin_base64 timeout_ms tool_calls validate stream keep_output"
 
 /* Tables end with a zeroed one. */
 extern const struct rpc_method rpc_session_methods[];
@@ -88,6 +98,9 @@ extern const struct rpc_method rpc_machine_methods[];
 extern const struct rpc_method rpc_sandbox_methods[];
 extern const struct rpc_method rpc_move_methods[];
 extern const struct rpc_method rpc_archive_methods[];
+extern const struct rpc_method rpc_pod_methods[];
+extern const struct rpc_method rpc_fetch_methods[];
+extern const struct rpc_method rpc_proof_methods[];
 /* Calls fn for every method of every table. */
 void rpc_visit_methods(void (*fn)(const struct rpc_method *m, void *arg), void *arg);
 

@@ -18,7 +18,8 @@ static int add_mounts(json_t *policy, const json_t *mounts, struct cordon_error 
 	json_t *list = json_array(), *mount;
 	size_t i;
 
-	json_object_set_new(policy, "mounts", list);
+	if (json_object_set_new(policy, "mounts", list) != 0)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	json_array_foreach(mounts, i, mount)
 	{
 		int r = target_add_mount(list, mount, reterr);
@@ -28,35 +29,55 @@ static int add_mounts(json_t *policy, const json_t *mounts, struct cordon_error 
 	return 0;
 }
 
-/* The pods' options in the words of session.open. */
+/* Extensions are tools that want argv and stdin. 0, or not: out of memory. */
+static int add_extensions(json_t *params, const json_t *extensions)
+{
+	json_t *tools = json_array(), *extension;
+	size_t i;
+	int r = json_object_set_new(params, "tools", tools);
+
+	json_array_foreach(extensions, i, extension)
+	{
+		json_t *tool = json_copy(extension);
+		r |= json_is_object(extension) ? json_object_set_new(tool, "command", json_true())
+					       : 0;
+		r |= json_array_append_new(tools, tool);
+	}
+	return r;
+}
+
+/* 0 also where there is none. */
+static int move_option(const json_t *from, const char *key, json_t *policy, const char *name)
+{
+	json_t *value = json_object_get(from, key);
+
+	return value ? json_object_set(policy, name, value) : 0;
+}
+
+/* The pods' options in the words of session.open. What is lost on the way might be what keeps the
+ * code in, so nothing may be. */
 static int translate(struct request *q, json_t **ret, struct cordon_error **reterr)
 {
-	json_t *given = json_object_get(q->params, "policy"), *extension;
+	json_t *given = json_object_get(q->params, "policy"), *value;
 	cleanup_json json_t *params = q->params ? json_copy(q->params) : json_object();
 	json_t *policy = given ? json_copy(given) : json_object();
-	json_t *security = json_object_get(q->params, "security"), *value;
-	size_t i;
-	int r = 0;
+	int r = json_object_set_new(params, "policy", policy);
 
-	json_object_set_new(params, "policy", policy);
-	if ((value = json_object_get(q->params, "timeoutMs")))
-		json_object_set(policy, "timeout_ms", value);
-	if ((value = json_object_get(q->params, "fsLimitBytes")))
-		json_object_set(policy, "fs_bytes", value);
-	if ((value = json_object_get(security, "toolAllowlist")))
-		json_object_set(policy, "commands", value);
+	if (r == 0 && !json_is_object(policy))
+		return err_set(reterr, CORDON_INVALID, "/params/policy must be an object");
+	if (r == 0)
+		r |= move_option(q->params, "timeoutMs", policy, "timeout_ms");
+	if (r == 0)
+		r |= move_option(q->params, "fsLimitBytes", policy, "fs_bytes");
+	if (r == 0)
+		r |= move_option(json_object_get(q->params, "security"), "toolAllowlist", policy,
+				 "commands");
+	if (r == 0 && (value = json_object_get(q->params, "extensions")))
+		r |= add_extensions(params, value);
+	if (r != 0)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	if ((value = json_object_get(q->params, "mounts")))
 		r = add_mounts(policy, value, reterr);
-	if (r == 0 && (value = json_object_get(q->params, "extensions"))) {
-		json_t *tools = json_array();
-		json_array_foreach(value, i, extension)
-		{
-			json_t *tool = json_copy(extension);
-			json_object_set_new(tool, "command", json_true());
-			json_array_append_new(tools, tool);
-		}
-		json_object_set_new(params, "tools", tools);
-	}
 	if (r == 0)
 		*ret = TAKE_PTR(params);
 	return r;
@@ -70,9 +91,10 @@ static int open_into(struct request *q, struct seat *seat, struct cordon_error *
 	json_t *given = q->params;
 	int r = translate(q, &params, reterr);
 
+	if (r < 0)
+		return r;
 	q->params = params;
-	if (r == 0)
-		r = opening_read(q, "sh", &o, reterr);
+	r = opening_read(q, "sh", &o, reterr);
 	if (r == 0)
 		r = cordon_session_open(&o.options, &session, reterr);
 	if (r == 0) {
@@ -235,9 +257,9 @@ static int run(struct request *q, struct buf *ret, struct cordon_error **reterr)
 		return err_set(reterr, CORDON_INVALID, "Command too large");
 	if (r < 0)
 		return r;
-	json_object_set(q->params, "code", json_object_get(q->params, "command"));
-	if (json_object_get(q->params, "timeoutMs"))
-		json_object_set(q->params, "timeout_ms", json_object_get(q->params, "timeoutMs"));
+	if (json_object_set(q->params, "code", json_object_get(q->params, "command")) != 0 ||
+	    move_option(q->params, "timeoutMs", q->params, "timeout_ms") != 0)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	r = rpc_execution_read(q, q->seat->id, &x, reterr);
 	if (r == 0)
 		r = seat_pass(&q->rpc->seats, q->seat, reterr);
@@ -291,14 +313,14 @@ static int kill_all(struct request *q, struct buf *ret, struct cordon_error **re
 }
 
 const struct rpc_method rpc_sandbox_methods[] = {
-	{ "create", create, RPC_SLOW },
-	{ "run", run, RPC_SLOW | RPC_SESSION | RPC_EXECUTE },
-	{ "kill", kill_all, RPC_LAST },
-	{ "env.set", set_env, RPC_SESSION },
-	{ "env.get", get_env, RPC_SESSION },
-	{ "sandbox.create", create_sandbox, RPC_SLOW },
-	{ "sandbox.list", list, 0 },
-	{ "sandbox.remove", destroy, RPC_SLOW | RPC_SESSION | RPC_ASLEEP },
-	{ "sandbox.destroy", destroy, RPC_SLOW | RPC_SESSION | RPC_ASLEEP },
+	{ "create", create, RPC_SLOW, "*" },
+	{ "run", run, RPC_SLOW | RPC_SESSION | RPC_EXECUTE, "command timeoutMs stream stdin" },
+	{ "kill", kill_all, RPC_LAST, "" },
+	{ "env.set", set_env, RPC_SESSION, "name value" },
+	{ "env.get", get_env, RPC_SESSION, "name" },
+	{ "sandbox.create", create_sandbox, RPC_SLOW, "*" },
+	{ "sandbox.list", list, 0, "" },
+	{ "sandbox.remove", destroy, RPC_SLOW | RPC_SESSION | RPC_ASLEEP, "" },
+	{ "sandbox.destroy", destroy, RPC_SLOW | RPC_SESSION | RPC_ASLEEP, "" },
 	{ 0 },
 };

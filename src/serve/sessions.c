@@ -3,6 +3,7 @@
 
 #include "serve/execution.h"
 #include "serve/opening.h"
+#include "serve/proof.h"
 #include "serve/target.h"
 
 /* Opens what the parameters describe. The seat comes with a reference. */
@@ -78,7 +79,7 @@ static int cancel_request(struct request *q, struct buf *ret, struct cordon_erro
 	if (!id)
 		return err_set(reterr, CORDON_INVALID, "Missing required param: request_id");
 	struct seat *s = seat_by_request(&q->rpc->seats, id);
-	bool was_running = s && seat_cancel(&q->rpc->seats, s);
+	bool was_running = s ? seat_cancel(&q->rpc->seats, s) : proof_cancel(q->rpc, id);
 	seat_put(&q->rpc->seats, s);
 	return buf_printf(ret, "{\"cancelled\":%s}", was_running ? "true" : "false");
 }
@@ -162,17 +163,17 @@ static int list(struct request *q, struct buf *ret, struct cordon_error **reterr
 }
 
 const struct rpc_method rpc_session_methods[] = {
-	{ "session.open", open_session, RPC_SLOW },
-	{ "session.execute", execute, RPC_SLOW | RPC_SESSION | RPC_EXECUTE },
-	{ "session.run", run, RPC_SLOW },
-	{ "session.cancel", cancel, RPC_SLOW | RPC_SESSION },
-	{ "session.interrupt", interrupt, RPC_SESSION },
-	{ "session.restart", restart, RPC_SLOW | RPC_SESSION },
-	{ "session.close", close_session, RPC_SLOW | RPC_SESSION | RPC_ASLEEP },
-	{ "session.describe", describe, RPC_SESSION },
-	{ "session.setenv", set_env, RPC_SESSION },
-	{ "session.list", list, 0 },
-	{ "approval.resolve", resolve, RPC_SESSION },
-	{ "cancel", cancel_request, RPC_SLOW },
+	{ "session.open", open_session, RPC_SLOW, OPENING_PARAMS },
+	{ "session.execute", execute, RPC_SLOW | RPC_SESSION | RPC_EXECUTE, EXECUTION_PARAMS },
+	{ "session.run", run, RPC_SLOW, OPENING_PARAMS " " EXECUTION_PARAMS },
+	{ "session.cancel", cancel, RPC_SLOW | RPC_SESSION, "" },
+	{ "session.interrupt", interrupt, RPC_SESSION, "" },
+	{ "session.restart", restart, RPC_SLOW | RPC_SESSION, "" },
+	{ "session.close", close_session, RPC_SLOW | RPC_SESSION | RPC_ASLEEP, "" },
+	{ "session.describe", describe, RPC_SESSION, "" },
+	{ "session.setenv", set_env, RPC_SESSION, "name value" },
+	{ "session.list", list, 0, "" },
+	{ "approval.resolve", resolve, RPC_SESSION, "id allow value reason" },
+	{ "cancel", cancel_request, RPC_SLOW, "request_id" },
 	{ 0 },
 };

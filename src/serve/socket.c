@@ -7,11 +7,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/str.h"
 
-enum { BACKLOG = 16 };
+enum { BACKLOG = 16, PAUSE_NS = 50000000 };
 
 static int check_folder(const char *path, struct cordon_error **reterr)
 {
@@ -77,6 +78,12 @@ int socket_accept(int fd, int *ret_client, struct cordon_error **reterr)
 
 		if (client < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
+		if (client < 0 &&
+		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+			/* Too many at once: those who are here are served, this one waits. */
+			(void)nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+			continue;
+		}
 		if (client < 0)
 			return err_errno(reterr, errno, "accept a client");
 		if (getsockopt(client, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0 ||

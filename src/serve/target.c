@@ -1,9 +1,12 @@
 /* serve/target.c - see target.h. */
 #include "serve/target.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
+
+enum { WORDS_BYTES = 256, WORDS_MAX = 40 };
 
 int target_string(const struct request *q, const char *key, const char **ret,
 		  struct cordon_error **reterr)
@@ -30,6 +33,42 @@ int target_uint(const struct request *q, const char *key, uint64_t *ret,
 int target_bool(const struct request *q, const char *key, bool *ret, struct cordon_error **reterr)
 {
 	return q->params ? json_get_bool(q->params, "/params", key, ret, reterr) : 0;
+}
+
+static bool is_target(const struct request *q, const char *key)
+{
+	if (q->method->flags & RPC_SESSION)
+		return str_eq(key, "session") || str_eq(key, "sandboxId");
+	return (q->method->flags & RPC_POOL) && str_eq(key, "pool");
+}
+
+int target_check_params(const struct request *q, struct cordon_error **reterr)
+{
+	char words[WORDS_BYTES];
+	const char *names[WORDS_MAX], *key;
+	size_t count = 0;
+	json_t *value;
+	char *rest = NULL;
+
+	if (!q->params || str_eq(q->method->params, "*"))
+		return 0;
+	snprintf(words, sizeof(words), "%s", q->method->params);
+	for (char *w = strtok_r(words, " ", &rest); w && count < WORDS_MAX;
+	     w = strtok_r(NULL, " ", &rest))
+		names[count++] = w;
+	json_object_foreach(q->params, key, value)
+	{
+		bool is_known = is_target(q, key);
+		for (size_t i = 0; i < count && !is_known; i++)
+			is_known = str_eq(key, names[i]);
+		if (is_known)
+			continue;
+		const char *nearest = str_nearest(key, names, count);
+		return err_set(reterr, CORDON_INVALID, "unknown parameter '%.64s' of %s%s%s%s", key,
+			       q->method->name, nearest ? "; did you mean '" : "",
+			       nearest ? nearest : "", nearest ? "'?" : "");
+	}
+	return 0;
 }
 
 /* The one sandbox of requests that name none. */
@@ -131,9 +170,11 @@ int target_add_mount(json_t *mounts, const json_t *mount, struct cordon_error **
 		json_t *m = guest ? json_object() : NULL;
 		if (!m)
 			return err_set(reterr, CORDON_NOMEM, "out of memory");
-		json_object_set_new(m, "guest", json_string(guest));
-		json_object_set(m, "bytes_base64", data);
-		json_array_append_new(mounts, m);
+		int r = json_object_set_new(m, "guest", json_string(guest));
+		r |= json_object_set(m, "bytes_base64", data);
+		r |= json_array_append_new(mounts, m);
+		if (r != 0)
+			return err_set(reterr, CORDON_NOMEM, "out of memory");
 	}
 	return 0;
 }

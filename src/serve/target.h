@@ -3,6 +3,9 @@
 
 #include "serve/rpc.h"
 
+/* Refuses parameters that the method does not know: a word that was misspelt might be what the
+ * client relies on. */
+int target_check_params(const struct request *q, struct cordon_error **reterr);
 /* Finds the seat the request's method needs. */
 int target_find(struct request *q, struct cordon_error **reterr);
 

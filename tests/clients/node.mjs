@@ -1,7 +1,7 @@
 // The Node client: the table, and what it has of its own. TAP.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -100,7 +100,13 @@ async function runCase(c) {
   }
 }
 
-const alive = (pid) => existsSync(`/proc/${pid}/stat`) && !/^[ZX]$/.test(readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1][0]);
+function alive(pid) {
+  try {
+    return !/^[ZX]$/.test(readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1][0]);
+  } catch {
+    return false; // gone, perhaps while it was read
+  }
+}
 async function until(condition, ms = 1000) {
   const end = Date.now() + ms;
   while (Date.now() < end && !(await condition())) await sleep(10);
@@ -156,6 +162,30 @@ const tests = {
     const out = await Promise.all(many.map((m, i) => m.execute(`echo ${i}`)));
     assert.deepEqual(out.map((r) => r.stdout), many.map((_, i) => `${i}\n`));
     await Promise.all([s, other, ...many].map((m) => m.close()));
+  },
+  async "verbose"() { // LOG-01
+    const lines = [];
+    const s = await cordon.Session.open({ guest: "python", verbose: (line) => lines.push(line), tools: { add: { args: { a: "number", b: "number" }, fn: ({ a, b }) => a + b } } });
+    assert.equal(await s.run("add(2, 3)"), 5);
+    await s.close();
+    assert.deepEqual(lines.map((x) => x.split(" ")[2]),
+      ["session_start", "execute_start", "tool_call", "tool_result", "execute_complete", "session_close"], lines.join("\n"));
+    assert.ok(lines.every((x) => x.startsWith(`[cordon] ${s.id} `)), lines.join("\n"));
+  },
+  async "a sandbox's mounts, history and sleep"() {
+    const b = await cordon.Sandbox.create({ extensions: [{ name: "hi", usage: "hi NAME", examples: ["hi anna"], command: ({ args }) => `hi ${args}\n` }] });
+    await b.writeFile("/home/user/f", "kept");
+    await b.mount("/mnt/a", { "x/y": "mounted" });
+    assert.equal((await b.run("cat /mnt/a/x/y f; hi bert; extensions info hi | grep -c anna")).stdout, "mountedkepthi bert\n1\n");
+    await b.offload();
+    await assert.rejects(b.run("ls"), /offloaded/);
+    await b.rehydrate();
+    assert.equal((await b.run("cat f /mnt/a/x/y")).stdout, "keptmounted");
+    assert.deepEqual(b.getHistory().map((h) => h.command.split(" ")[0]), ["cat", "ls", "cat"]);
+    b.clearHistory();
+    assert.deepEqual(b.getHistory(), []);
+    await b.destroy();
+    await assert.rejects(b.run("ls"), /Sandbox has been destroyed/);
   },
   async "approval and audit"() {
     const asked = [], events = [];

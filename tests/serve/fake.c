@@ -343,3 +343,42 @@ int cordon_audit_verify(const char *path, const char *prev, struct cordon_audit_
 	(void)prev, (void)ret;
 	return err_set(reterr, CORDON_NOT_FOUND, "there is no '%.50s'", path);
 }
+
+int cordon_pod_list(char **ret, struct cordon_error **reterr)
+{
+	return copied(ret, "{\"programs\":[],\"added\":[]}", reterr);
+}
+
+int cordon_pod_add(const char *name, const void *bytes, size_t len,
+		   const struct cordon_pod_add_options *opts, struct cordon_error **reterr)
+{
+	(void)bytes, (void)opts;
+	return len ? 0 : err_set(reterr, CORDON_INVALID, "'%.50s' is empty", name);
+}
+
+int cordon_pod_remove(const char *name, struct cordon_error **reterr)
+{
+	return err_set(reterr, CORDON_NOT_FOUND, "there is no '%.50s'", name);
+}
+
+int cordon_fetch(const struct cordon_fetch_options *o, struct cordon_fetch_result *ret,
+		 struct cordon_error **reterr)
+{
+	int r = copied(&ret->url, o->url, reterr);
+
+	if (r == 0)
+		r = copied(&ret->headers, "[]", reterr);
+	if (r == 0)
+		r = copied(&ret->body, "body", reterr);
+	if (r < 0)
+		cordon_fetch_done(ret);
+	ret->body_len = 4;
+	return r;
+}
+
+void cordon_fetch_done(struct cordon_fetch_result *r)
+{
+	free(r->url);
+	free(r->headers);
+	free(r->body);
+}

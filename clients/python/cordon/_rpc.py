@@ -19,6 +19,7 @@ from ._errors import ConnectionLost, CordonError, ProgramMissing, rpc_error
 LINE_MAX = 8 << 20
 SESSIONS_MAX = 64
 EARLY_MAX = 1000
+EVENTS = ("audit", "log")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -58,7 +59,7 @@ class Connection:
     args: further arguments of `cordon rpc`, such as ["--level", "strict"]."""
 
     def __init__(self, program: Optional[str] = None, args: Sequence[str] = (), socket_path: Optional[str] = None) -> None:
-        self._process: Optional[subprocess.Popen] = None
+        self._process: "Optional[subprocess.Popen[bytes]]" = None
         self._socket: Optional[socket.socket] = None
         if socket_path:
             self._socket = socket.socket(socket.AF_UNIX)
@@ -73,7 +74,7 @@ class Connection:
         self.sessions = 0
         self.tools: Dict[str, Callable[[str, Dict[str, Any]], Any]] = {}  # by session or pool
         self.watchers: Dict[str, Callable[[str, Dict[str, Any]], None]] = {}  # notes by session
-        self.early: List[Any] = []  # audit events of sessions whose id is not known yet
+        self.early: List[Any] = []  # events of sessions whose id is not known yet
         self._last = 0
         self._pending: Dict[Any, Pending] = {}
         self._send_lock = threading.Lock()
@@ -212,7 +213,7 @@ class Connection:
                     pending.answer, pending.done = message, True
                     self._state.notify_all()
                 return
-            pending = self._find(message) or (reader if message["method"] == "audit" else None)
+            pending = self._find(message) or (reader if message["method"] in EVENTS else None)
             if pending:
                 pending.inbox.append(message)
                 self._state.notify_all()
@@ -240,8 +241,8 @@ class Connection:
         if method != "output":
             session = params.get("session") or params.get("session_id") or ""
             watch = self.watchers.get(session)
-            if watch is None and method == "audit" and len(self.early) < EARLY_MAX:
-                self.early.append((session, params))  # it is being opened
+            if watch is None and method in EVENTS and len(self.early) < EARLY_MAX:
+                self.early.append((session, method, params))  # it is being opened
         if watch:
             watch(method, params)
 

@@ -87,6 +87,10 @@ class SandboxedRunner:
         except CordonError as e:
             return SandboxResult(False, error=str(e), error_kind="internal")
 
+    def is_available(self) -> bool:
+        """Whether the wall can be built here: an execution that does nothing succeeds."""
+        return self.execute("").success
+
     def close(self) -> None:
         """There is nothing to close: no sandbox outlives its execution."""
 

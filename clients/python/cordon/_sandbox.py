@@ -17,6 +17,16 @@ _CLASSES = {"timeout": "TIMEOUT", "cancelled": "CANCELLED", "denied": "CAPABILIT
 _STATUS = {"timeout": 124, "cancelled": 125, "denied": 126, "memory": 137, "cpu": 137}
 
 
+_PACKAGES = "/opt/python"  # of extensions
+_SHIM = """import subprocess
+
+
+def run(*args, stdin=""):
+    r = subprocess.run(["%s", *map(str, args)], input=stdin, capture_output=True, text=True, close_fds=False)
+    return {"stdout": r.stdout, "stderr": r.stderr, "exit_code": r.returncode}
+"""
+
+
 @dataclass
 class CommandResult:
     stdout: str
@@ -66,6 +76,15 @@ class PythonPackage:
     summary: str = ""
     files: Dict[str, str] = field(default_factory=dict)
 
+    def to_files(self) -> Dict[str, str]:
+        """The files, with what the package says of itself: __version__ and __doc__."""
+        init = self.files.get("__init__.py", "")
+        if "__version__" not in init:
+            init += "\n__version__ = %r\n" % self.version
+        if self.summary and "__doc__" not in init and not init.lstrip().startswith(('"', "'", "r\"")):
+            init += "__doc__ = %r\n" % self.summary
+        return dict(self.files, **{"__init__.py": init})
+
 
 @dataclass
 class Extension:
@@ -81,9 +100,9 @@ class Extension:
     python_package: Optional[PythonPackage] = None
 
     def to_tool(self) -> Tool:
-        text = self.description + ("\nUsage: " + self.usage if self.usage else "")
-        package = self.python_package.files if self.python_package else None
-        return Tool(self._run, name=self.name, description=text, category=self.category, command=True, python_package=package)
+        package = self.python_package.to_files() if self.python_package else None
+        return Tool(self._run, name=self.name, description=self.description, category=self.category, command=True,
+                    usage=self.usage, examples=list(self.examples), python_package=package)
 
     def _run(self, args: Sequence[str] = (), stdin: str = "", **more: Any) -> Dict[str, Any]:
         fn = self.command or self.async_command
@@ -166,7 +185,7 @@ class _Shell:
 
     @property
     def id(self) -> str:
-        return self._session().id
+        return str(self._session().id)
 
     def destroy(self) -> None:
         s, self._s = self._s, None
@@ -214,18 +233,29 @@ class Sandbox(_Shell):
                  python_path: Sequence[str] = (), extensions: Iterable[Extension] = (), storage: Optional[Mapping[str, Any]] = None,
                  env: Optional[Mapping[str, str]] = None, policy: Optional[Mapping[str, Any]] = None, level: Any = None,
                  connection: Optional[Connection] = None, engine: str = "auto", nice: int = 0) -> None:
+        if engine not in ("auto", "wasmtime", "deno"):
+            raise ValueError("engine must be 'auto', 'wasmtime' or 'deno' (all mean the same wall here), not %r" % (engine,))
+        if not isinstance(nice, int) or not 0 <= nice <= 19:
+            raise ValueError("nice must be an integer from 0 to 19, not %r" % (nice,))
         self._guest, self._level, self._connection = guest, level, connection
+        extensions = list(extensions)
+        packages = [e for e in extensions if e.python_package and guest == "sh"]  # a pod brings them itself
         self._tools = [e.to_tool() for e in extensions]
         self._env = dict(env or {})
-        if python_path:
-            self._env["PYTHONPATH"] = ":".join(python_path)
+        if python_path or packages:
+            self._env["PYTHONPATH"] = ":".join([*python_path, *([_PACKAGES] if packages else [])])
         self._policy: Dict[str, Any] = {"timeout_ms": timeout_ms, "fs_bytes": fs_limit_bytes, **(policy or {})}
+        if nice:  # as codepod's share of time: a quantum of 10 - nice / 2 in ten
+            self._policy.setdefault("cpu_percent", max(10, 100 - 5 * nice))
         self._mounts: List[Dict[str, Any]] = list(self._policy.pop("mounts", []))
         self._writable: List[Tuple[str, Bytes]] = []
         self._storage = storage
         self._blob: Optional[bytes] = None
         for path, files in mounts:
             self._add_mount(path, files)
+        for e in packages:
+            assert e.python_package
+            self._add_mount("%s/%s" % (_PACKAGES, e.name), {"_shim.py": _SHIM % e.name, **e.python_package.to_files()})
         self._init(self._open())
         self.sandboxes = _Sandboxes(self)
 

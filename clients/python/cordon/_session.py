@@ -1,6 +1,8 @@
 """Sessions, their files, and pools."""
 import base64
+import json
 import os
+import sys
 import weakref
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
@@ -49,6 +51,21 @@ def open_params(guest: Optional[str], level: Optional[str], policy: Optional[Map
     if env:
         params["env"] = dict(env)
     return params
+
+
+Verbose = Union[bool, Callable[[str], Any]]
+
+
+def tell(verbose: Verbose, event: Dict[str, Any]) -> None:
+    """One line for what a session did: [cordon] sess_… tool_call tool=add call=1."""
+    rest = ("%s=%s" % (k, v if isinstance(v, str) else json.dumps(v)) for k, v in event.items()
+            if k not in ("timestamp", "event", "session_id"))
+    line = " ".join(("[cordon]", str(event.get("session_id")), str(event.get("event")), *rest))
+    line = "".join(c if c.isprintable() else "?" for c in line)  # a name could steer the terminal
+    if callable(verbose):
+        verbose(line)
+    elif verbose:
+        print(line, file=sys.stderr, flush=True)
 
 
 def execute_params(code: str, context: Optional[Mapping[str, Any]], stdin: Optional[Bytes], timeout: Optional[float],
@@ -180,19 +197,22 @@ class Session:
 
     guest: "python", "r", "node", "sh" or "pod". level: "permissive", "standard" or "strict". policy: a dict as in
     docs/policy.md. tools: functions. on_approval(Approval): True, False, or {"value": x} to answer in the tool's place.
-    on_audit(event): every audit event. Further options: set=["key=value"], workspace="name", cold=True."""
+    on_audit(event): every audit event. verbose: True tells on standard error what happens, a line each; a function gets the lines
+    instead. Further options: set=["key=value"], workspace="name", cold=True."""
 
     def __init__(self, guest: str = "python", *, level: Any = None, policy: Optional[Mapping[str, Any]] = None, tools: Tools = None,
                  env: Optional[Mapping[str, str]] = None, on_approval: Optional[Callable[[Approval], Any]] = None,
-                 on_audit: Optional[Callable[[Dict[str, Any]], Any]] = None, connection: Optional[Connection] = None,
-                 **options: Any) -> None:
+                 on_audit: Optional[Callable[[Dict[str, Any]], Any]] = None, verbose: Verbose = False,
+                 connection: Optional[Connection] = None, **options: Any) -> None:
         listed = to_tools(tools)
         self._c = connection or hub.get(sessions=1)
         if connection:
             connection.sessions += 1
-        self._on_approval, self._on_audit = on_approval, on_audit
+        self._on_approval, self._on_audit, self._verbose = on_approval, on_audit, verbose
         if on_audit:
             options["audit"] = True
+        if verbose:
+            options["verbose"] = True
         self._table = Table(listed)
         self.guest = guest
         self._attach("session.open", open_params(guest, level, policy, listed, env, options))
@@ -208,16 +228,18 @@ class Session:
         self._c.tools[session] = self._table
         self._c.watchers[session] = watch = weak_note(self)
         early, self._c.early = self._c.early, []
-        for of, event in early:
+        for of, what, event in early:
             if of == session:
-                watch("audit", event)
+                watch(what, event)
             else:
-                self._c.early.append((of, event))
+                self._c.early.append((of, what, event))
         self._finalizer = finalizer(self, self._c, session)
 
     def _note(self, method: str, params: Dict[str, Any]) -> None:
         if method == "audit" and self._on_audit:
             self._on_audit(params)
+        elif method == "log":
+            tell(self._verbose, params)
         elif method == "approval":
             self._approve(params)
 
@@ -298,7 +320,7 @@ class Session:
         """An independent session with the same files, policy and tools."""
         child = object.__new__(type(self))
         child._c, child.guest, child._table = self._c, self.guest, self._table
-        child._on_approval, child._on_audit = self._on_approval, self._on_audit
+        child._on_approval, child._on_audit, child._verbose = self._on_approval, self._on_audit, self._verbose
         if not self._finalizer.alive:
             raise StateError(-32600, "Session is not running.", {"code": "state"})
         self._c.sessions += 1
@@ -365,7 +387,7 @@ class Pool:
         self._c = connection or hub.get()
         options.update(size=size, max_size=max_size, reuse=reuse)
         self.id: str = self._c.request("pool.open", open_params(guest, level, policy, listed, env, options))["pool"]
-        self._c.tools[self.id] = Table(listed)
+        self._c.tools[self.id] = self._table = Table(listed)
         self._closed = False
 
     def execute(self, code: str, context: Optional[Mapping[str, Any]] = None, *, stdin: Optional[Bytes] = None,
@@ -384,7 +406,8 @@ class Pool:
     def acquire(self, wait: float = 0) -> Session:
         """A session that goes back to the pool when it is closed."""
         s = object.__new__(Session)
-        s._c, s.guest, s._table, s._on_approval, s._on_audit = self._c, "", self._c.tools[self.id], None, None  # type: ignore
+        s._c, s.guest, s._table = self._c, "", self._table
+        s._on_approval, s._on_audit, s._verbose = None, None, False
         self._c.sessions += 1
         s._attach("pool.acquire", {"pool": self.id, "wait_ms": int(wait * 1000)})
         return s

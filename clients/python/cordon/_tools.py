@@ -62,6 +62,9 @@ class Tool:
     approval: bool = False
     command: bool = False
     python_package: Optional[Dict[str, str]] = None
+    argument_bytes: int = 0
+    usage: str = ""
+    examples: List[str] = field(default_factory=list)
     __wrapped__: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -77,7 +80,8 @@ class Tool:
 
     def to_json(self) -> Dict[str, Any]:
         j: Dict[str, Any] = {"name": self.name, "description": self.description}
-        for key in ("args", "category", "max_calls", "timeout_ms", "result_bytes", "approval", "command", "python_package"):
+        for key in ("args", "category", "max_calls", "timeout_ms", "result_bytes", "approval", "command", "python_package",
+                    "argument_bytes", "usage", "examples"):
             if getattr(self, key):
                 j[key] = getattr(self, key)
         return j
@@ -87,8 +91,8 @@ class Tool:
 def tool(fn: Callable[..., Any]) -> Tool: ...
 @overload
 def tool(*, name: str = ..., description: str = ..., args: Optional[Dict[str, Any]] = ..., category: Optional[str] = ...,
-         max_calls: int = ..., timeout_ms: int = ..., result_bytes: int = ..., approval: bool = ...,
-         command: bool = ...) -> Callable[[Callable[..., Any]], Tool]: ...
+         max_calls: int = ..., timeout_ms: int = ..., result_bytes: int = ..., argument_bytes: int = ..., approval: bool = ...,
+         command: bool = ..., usage: str = ..., examples: List[str] = ...) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
 def tool(fn: Any = None, **options: Any) -> Any:

@@ -10,8 +10,9 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Set
 
 from ._errors import ConnectionLost, CordonError, RpcError, StateError, rpc_error
 from ._result import Result
-from ._rpc import find_program, to_line
-from ._session import PIECE, Approval, Bytes, FileInfo, absolute, execute_params, open_params, output_watch
+from ._rpc import EARLY_MAX, EVENTS, find_program, to_line
+from ._session import (PIECE, Approval, Bytes, FileInfo, Verbose, absolute, execute_params, open_params, output_watch,
+                       tell)
 from ._tools import RESULT_MAX, Table, Tools, to_tools
 from ._values import decode, encode
 
@@ -28,6 +29,7 @@ class Connection:
         self._tasks: Set["asyncio.Task[Any]"] = set()
         self.tools: Dict[str, Table] = {}
         self.owners: Dict[str, "Session"] = {}
+        self.early: List[Any] = []  # events of sessions whose id is not known yet
         self.is_alive = False
 
     @classmethod
@@ -100,6 +102,8 @@ class Connection:
             owner = self.owners.get(params.get("session") or params.get("session_id") or "")
             if owner:
                 self._start(owner._note(method, params))
+            elif method in EVENTS and len(self.early) < EARLY_MAX:
+                self.early.append((method, params))
 
     def _start(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
@@ -197,14 +201,16 @@ class Session:
 
     def __init__(self, guest: str = "python", *, level: Any = None, policy: Optional[Mapping[str, Any]] = None, tools: Tools = None,
                  env: Optional[Mapping[str, str]] = None, on_approval: Optional[Callable[[Approval], Any]] = None,
-                 on_audit: Optional[Callable[[Dict[str, Any]], Any]] = None, connection: Optional[Connection] = None,
-                 **options: Any) -> None:
+                 on_audit: Optional[Callable[[Dict[str, Any]], Any]] = None, verbose: Verbose = False,
+                 connection: Optional[Connection] = None, **options: Any) -> None:
         listed = to_tools(tools)
         if on_audit:
             options["audit"] = True
+        if verbose:
+            options["verbose"] = True
         self._params = open_params(guest, level, policy, listed, env, options)
         self._table = Table(listed)
-        self._on_approval, self._on_audit = on_approval, on_audit
+        self._on_approval, self._on_audit, self._verbose = on_approval, on_audit, verbose
         self._own = connection is None
         self._c: Any = connection
         self.guest, self.id = guest, ""
@@ -225,10 +231,18 @@ class Session:
         self.files = Files(self._c, session)
         self._c.tools[session] = self._table
         self._c.owners[session] = self
+        early, self._c.early = self._c.early, []
+        for method, params in early:
+            if params.get("session_id") == session:
+                self._c._start(self._note(method, params))
+            else:
+                self._c.early.append((method, params))
 
     async def _note(self, method: str, params: Dict[str, Any]) -> None:
         if method == "audit" and self._on_audit:
             self._on_audit(params)
+        elif method == "log":
+            tell(self._verbose, params)
         elif method == "approval":
             params.pop("request_id", None)
             a = Approval(**params)
@@ -283,6 +297,7 @@ class Session:
     async def fork(self) -> "Session":
         child = Session(self.guest, connection=self._c)
         child._table, child._on_approval, child._on_audit = self._table, self._on_approval, self._on_audit
+        child._verbose = self._verbose
         child._attach((await self._call("session.fork"))["session"])
         return child
 
@@ -320,7 +335,7 @@ class Pool:
         listed = to_tools(tools)
         options.update(size=size, max_size=max_size, reuse=reuse)
         self._params, self._table = open_params(guest, level, policy, listed, env, options), Table(listed)
-        self._own, self._c, self.id = connection is None, connection, ""  # type: ignore[assignment]
+        self._own, self._c, self.id = connection is None, connection, ""
 
     async def __aenter__(self) -> "Pool":
         if self._c is None:
