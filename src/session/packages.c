@@ -1,11 +1,14 @@
 /* session/packages.c - see packages.h. A registry is a directory or an http(s) address that holds
- * packages.json: {"packages": [{"name", "version", "summary", "file", "sha256"}]}. Addresses are
+ * packages.json: {"packages": [{"name", "version", "summary", "file", "sha256"}]}. A file is a
+ * module of WebAssembly, a command then, or a wheel, which the pod's own pip unpacks. Addresses are
  * read by code in a sandbox, through the gateway and by the rules of the session's own policy. */
 #include "session/packages.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -39,9 +42,11 @@ struct preparation {
 	char dir[PATH_MAX];
 	struct addition_image image;
 	json_t *index; /* of entries */
+	json_t *kept;  /* the files that stay, by their place in dir */
 	struct buf table;
 	struct refusal no_index; /* why there is none */
 	uint64_t count;          /* made ready */
+	bool passing;            /* a refusal may be another one next time */
 };
 
 #define REFUSE(r, code_, ...)                                                                      \
@@ -138,11 +143,36 @@ static const json_t *find(const struct preparation *w, const char *name)
 	return NULL;
 }
 
-static int make(struct preparation *w, const json_t *entry, struct refusal *why)
+/* The package's bytes are those of the registry: puts them where the pod finds them. */
+static int put(struct preparation *w, const json_t *entry, const struct buf *bytes,
+	       const char *hash, struct refusal *why)
 {
 	cleanup_translation struct translation t = { 0 };
-	cleanup_buf struct buf bytes = { 0 };
 	cleanup_error struct cordon_error *e = NULL;
+	const char *file = text_of(entry, "file");
+	struct translator_job job = { buf_text(bytes), bytes->len, TRANSLATE_MS };
+	bool wheel = str_ends(file, ".whl");
+	cleanup_free char *place = str_printf("%s/%s", wheel ? "wheels" : "bin",
+					      wheel ? file : text_of(entry, "name"));
+	cleanup_free char *path = place ? str_printf("%s/%s", w->dir, place) : NULL;
+	int r = path ? 0 : -1;
+
+	translation_init(&t);
+	if (r == 0 && wheel)
+		r = addition_save(path, 0444, buf_text(bytes), bytes->len, &e);
+	else if (r == 0 && addition_make(&w->image, hash, &job, &t, &e) == 0)
+		r = addition_save(path, 0555, t.object.data, t.object.len, &e);
+	else
+		r = -1;
+	if (r < 0 || json_object_set_new(w->kept, place, json_true()) < 0)
+		return REFUSE(why, "E_PKG_INVALID", "%.250s",
+			      e ? cordon_error_message(e) : "out of memory");
+	return 0;
+}
+
+static int make(struct preparation *w, const json_t *entry, struct refusal *why)
+{
+	cleanup_buf struct buf bytes = { 0 };
 	const char *file = text_of(entry, "file"), *sum = text_of(entry, "sha256");
 	char hash[ADDITION_HASH];
 
@@ -159,13 +189,8 @@ static int make(struct preparation *w, const json_t *entry, struct refusal *why)
 	if (!str_eq(hash, sum))
 		return REFUSE(why, "E_PKG_INTEGRITY",
 			      "it does not have the SHA-256 of the registry");
-	struct translator_job job = { buf_text(&bytes), bytes.len, TRANSLATE_MS };
-	cleanup_free char *path = str_printf("%s/bin/%s", w->dir, text_of(entry, "name"));
-	translation_init(&t);
-	if (!path || addition_make(&w->image, hash, &job, &t, &e) < 0 ||
-	    addition_save(path, 0555, t.object.data, t.object.len, &e) < 0)
-		return REFUSE(why, "E_PKG_INVALID", "%.250s",
-			      e ? cordon_error_message(e) : "out of memory");
+	if (put(w, entry, &bytes, hash, why) < 0)
+		return -1;
 	w->count++;
 	return 0;
 }
@@ -200,8 +225,9 @@ static int prepare_one(struct preparation *w, const char *name)
 		why = w->no_index;
 	else if (!entry)
 		(void)REFUSE(&why, "E_PKG_NOT_FOUND", "the registry does not have it");
-	else
-		(void)make(w, entry, &why);
+	else if (make(w, entry, &why) < 0)
+		w->passing |= str_eq(why.code, "E_PKG_NOT_FOUND") ||
+			      str_eq(why.code, "E_PKG_HOST_DENIED");
 	return add_line(w, name, entry, &why);
 }
 
@@ -225,6 +251,23 @@ static int prepare_all(struct preparation *w)
 	return 0;
 }
 
+/* What an earlier list of the registry had let in, and this one does not. */
+static void sweep(const struct preparation *w, const char *sub)
+{
+	cleanup_free char *path = str_printf("%s/%s", w->dir, sub);
+	DIR *d = path ? opendir(path) : NULL;
+	struct dirent *one;
+
+	while (d && (one = readdir(d))) {
+		cleanup_free char *place = str_printf("%s/%s", sub, one->d_name);
+
+		if (one->d_name[0] != '.' && !(place && json_object_get(w->kept, place)))
+			(void)unlinkat(dirfd(d), one->d_name, 0);
+	}
+	if (d)
+		closedir(d);
+}
+
 /* Whether the same index, by the same image, is ready; the stamp is written last. */
 static bool is_ready(const struct preparation *w, const char *stamp)
 {
@@ -234,6 +277,15 @@ static bool is_ready(const struct preparation *w, const char *stamp)
 	buf_init(&was, STAMP_BYTES);
 	return path && file_load(path, STAMP_BYTES, &was, NULL) == 0 &&
 	       str_eq(buf_text(&was), stamp);
+}
+
+/* Until the new table is whole, none is. */
+static void forget(const struct preparation *w)
+{
+	cleanup_free char *path = str_printf("%s/stamp", w->dir);
+
+	if (path)
+		(void)unlink(path);
 }
 
 static int save(const struct preparation *w, const char *name, const char *text, size_t len,
@@ -272,18 +324,24 @@ int packages_prepare(const struct policy *p, struct cordon_error **reterr)
 	snprintf(stamp, sizeof(stamp), "%s-%s", hash, w.image.abi);
 	int r = 0;
 	if (!w.index || !is_ready(&w, stamp)) {
+		forget(&w);
 		buf_init(&w.table, TABLE_BYTES);
-		r = prepare_all(&w);
+		w.kept = json_object();
+		r = w.kept ? prepare_all(&w) : -CORDON_NOMEM;
 		if (r < 0)
 			r = err_set(reterr, (enum cordon_code) - r, "the table of packages");
-		if (r == 0)
+		if (r == 0) {
+			sweep(&w, "bin");
+			sweep(&w, "wheels");
 			r = save(&w, "bin/.keep", "", 0, reterr);
+		}
 		if (r == 0)
 			r = save(&w, "table", buf_text(&w.table), w.table.len, reterr);
-		if (r == 0 && w.index)
+		if (r == 0 && w.index && !w.passing)
 			r = save(&w, "stamp", stamp, strlen(stamp), reterr);
 		buf_done(&w.table);
 	}
 	json_decref(w.index);
+	json_decref(w.kept);
 	return r;
 }
