@@ -13,6 +13,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "facts.h"
 #include "signals.h"
 #include "toolbox.h"
 
@@ -183,6 +184,11 @@ int path_place(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, enum path_l
 		ret->path = ret->buf;
 		return 0;
 	}
+	if (facts_is(ret->path)) {
+		ret->dirfd = AT_FDCWD;
+		ret->path = FACTS_MARK;
+		return 0;
+	}
 	ret->dirfd = guest_int(dirfd) == AT_FDCWD ? AT_FDCWD : guest_fd(p, dirfd);
 	named = named_descriptor(p, ret->path);
 	if (named >= 0) {
@@ -317,7 +323,9 @@ int64_t path_open(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int
 		flags |= O_NOCTTY;
 	base = guest_int(dirfd) == AT_FDCWD ? AT_FDCWD : guest_fd(p, dirfd);
 	fd = named_descriptor(p, path);
-	if (is_link) {
+	if (facts_is(path) && !(flags & O_PATH)) {
+		fd = facts_open(p, path, flags);
+	} else if (is_link) {
 		fd = open_packages(path, flags);
 	} else if (fd >= 0) {
 		fd = open_again(fd, flags);
