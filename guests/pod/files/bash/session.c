@@ -62,6 +62,8 @@ static void run_one(const char *text)
 {
 	int code = setjmp_nosigs(top_level);
 
+	/* set -n and -t are of the command that said so, or nothing would ever run again. */
+	read_but_dont_execute = just_one_command = 0;
 	if (code == NOT_JUMPED) {
 		add_history(text);
 		last_command_exit_value = parse_and_execute(savestring(text), "bash", SEVAL_NOHIST | SEVAL_RESETLINE);

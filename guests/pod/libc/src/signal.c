@@ -91,6 +91,9 @@ static int set_action(int sig, const struct k_sigaction *set, struct k_sigaction
 	if (sig < 1 || sig >= _NSIG)
 		return -EINVAL;
 	before = actions[sig];
+	/* Ignored since before this program started. */
+	if (old && !before.handler && __pod_door(POD_SIGACTION, sig, 3, 0, 0, 0, 0) == 1)
+		before.handler = SIG_IGN;
 	if (set) {
 		uintptr_t how = (uintptr_t)set->handler;
 
