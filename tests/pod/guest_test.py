@@ -387,7 +387,10 @@ def files():
     gives(s, "cp /usr/bin/ls /tmp/mine; chmod +x /tmp/mine; /tmp/mine 2>/dev/null", "", 126, "exception", what="FS-11")
     gives(s, "cat /dev/null; echo x > /dev/null; [ $(head -c16 /dev/urandom | xxd -p) != $(head -c16 /dev/urandom | xxd -p) ]", "", what="FS-12")
     gives(s, "head -c 100000 /dev/zero | wc -c", "100000\n", what="FS-13")
-    gives(s, "(echo x > /proc/uptime) 2>/dev/null || echo no", "no\n", what="FS-14")
+    gives(s, "a=$(cut -d' ' -f1 /proc/uptime); sleep 0.1; b=$(cut -d' ' -f1 /proc/uptime); [ ${a//.} -lt ${b//.} ] && echo more", "more\n", what="FS-14")
+    gives(s, "echo x > /proc/uptime", "", 1, "exception", "Read-only file system", what="FS-14: read-only")
+    gives(s, "free | grep -c Mem; grep -c MemTotal /proc/meminfo; grep -c processor /proc/cpuinfo | grep -c .; wc -l < /proc/version", "1\n1\n1\n1\n",
+          what="the rest of what /proc says about a machine")
     gives(s, "echo through > /home/user/l; cat /workspace/f; readlink /home/user/l", "through\n/workspace/f\n", what="FS-19")
     gives(s, "for j in 1 2; do (for i in {1..200}; do echo line $j; done >> /tmp/both) & done; wait; wc -l < /tmp/both", "400\n", what="FS-20")
     other = opened()
