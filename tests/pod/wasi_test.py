@@ -294,7 +294,35 @@ def packages():
     r = pod("echo 'x\t1\tok\t' > /run/pod/packages/table; rm -f /run/pod/packages/table; cp /usr/bin/env /run/pod/packages/bin/x; "
             "pkg install x; pkg install good", "--set", "packages=good")
     ok("the guest cannot let one in", r.stdout == "installed good 1.0\n", r.stdout + r.stderr)
+    r = pod("export CORDON_REGISTRY=/tmp/mine CODEPOD_REGISTRY=http://elsewhere.test; mkdir /tmp/mine; echo '{\"packages\":[{\"name\":\"late\"}]}' "
+            "> /tmp/mine/packages.json; pkg install late; pkg install http://elsewhere.test/x.wasm; pkg install /tmp/mine/x.wasm; pkg list", "--set", "packages=good")
+    ok("PKG-02: nor choose where from", r.stdout == "" and r.stderr.count("E_PKG_") == 3, r.stdout + r.stderr)
+    withdrawn(folder)
     served(folder)
+
+
+def withdrawn(folder):
+    """What the registry has no longer is no longer there, however it is called."""
+    path = os.path.join(folder, "packages.json")
+    listed = json.load(open(path))
+    for entry in listed["packages"]:
+        if entry["name"] == "good":
+            entry["sha256"] = "0" * 64
+    with open(path, "w") as f:
+        json.dump(listed, f)
+    r = pod("pkg install good; ls /run/pod/packages/bin; /run/pod/packages/bin/good e7; echo $?", "--set", "packages=good")
+    ok("a package that was withdrawn does not run", r.stdout == "127\n" and "E_PKG_INTEGRITY" in r.stderr, r.stdout + r.stderr)
+    for entry in listed["packages"]:
+        if entry["name"] == "good":
+            entry["sha256"] = hashlib.sha256(open(os.path.join(folder, "good.wasm"), "rb").read()).hexdigest()
+    with open(path, "w") as f:
+        json.dump(listed, f)
+    os.rename(os.path.join(folder, "good.wasm"), os.path.join(folder, "away"))
+    r = pod("pkg install good", "--set", "packages=good")
+    ok("one that cannot be read is refused", "E_PKG_NOT_FOUND" in r.stderr, r.stderr)
+    os.rename(os.path.join(folder, "away"), os.path.join(folder, "good.wasm"))
+    r = pod("pkg install good && good e7; echo $?", "--set", "packages=good")
+    ok("and there again as soon as it can", r.stdout == "installed good 1.0\n7\n", r.stdout + r.stderr)
 
 
 def served(folder):
