@@ -16,7 +16,7 @@ export class ExecutionError extends Error {
 }
 
 export interface Output { mime: string; name: string | null; data: Uint8Array | string; }
-export interface Denial { operation: string; target?: string; layer?: string; rule?: string; remedy?: string; count?: number; }
+export interface Denial { operation: string; target?: string; layer?: string; rule?: string; remedy?: string; count?: number; /** only the guest says so */ claimed?: boolean; }
 export interface Result<T = any> {
   success: boolean;
   value: T;

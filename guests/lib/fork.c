@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "wall/init/clone.h"
@@ -41,6 +42,14 @@ struct request {
 	char *stack;
 };
 
+static void mark(struct job *j, enum status_mark m)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	j->status->marks[m] = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 /* Ours to return to the caller of the template's runtime, for which nothing has happened but time.
  */
 _Noreturn static void session_main(struct request *q, int report)
@@ -48,6 +57,7 @@ _Noreturn static void session_main(struct request *q, int report)
 	struct job *j = &q->job;
 	int listener = -1;
 
+	mark(j, MARK_FORKED);
 	setsid();
 	/* The place is the same, but a workspace lies over it now. */
 	if (chdir(plan_text(j, j->plan->cwd)) != 0) {
@@ -58,8 +68,10 @@ _Noreturn static void session_main(struct request *q, int report)
 	if (seal_rlimits(j) < 0 || seal_capabilities(j) < 0 || seal_landlock(j) < 0 ||
 	    seal_seccomp(j, FILTER_FINAL, &listener) < 0)
 		_exit(1);
+	mark(j, MARK_SEALED);
 	if (reaper_send(report, 'L', &listener, listener >= 0) < 0 || seal_prove(j) < 0)
 		_exit(1);
+	mark(j, MARK_PROVEN);
 	j->status->state = STATE_RUNNING;
 	/* Nothing of the supervisor's stays within reach. */
 	munmap(j->status, sizeof(struct status));
@@ -78,13 +90,16 @@ static int build(struct request *q)
 	struct job *j = &q->job;
 	int out[2] = { -1, -1 };
 
+	mark(j, MARK_CLONED);
 	if (!j->plan->cgroup_v2 &&
 	    identity_join_cgroups(j, q->fds + FD_CGROUP, j->plan->cgroup_count) < 0)
 		return -1;
+	mark(j, MARK_JOINED);
 	if (unshare(CLONE_NEWCGROUP) != 0)
 		return plan_fail(j, STAGE_NAMESPACES, 1, errno);
 	if (identity_map(j, INSIDE_ID, INSIDE_ID) < 0 || identity_hostname(j) < 0)
 		return -1;
+	mark(j, MARK_MAPPED);
 	if (root_workspace(j, plan_text(j, j->plan->workspace_data), &out[0]) < 0 ||
 	    root_proc(j, "/proc") < 0)
 		return -1;
@@ -95,6 +110,7 @@ static int build(struct request *q)
 		return plan_fail(j, STAGE_WORKSPACE, 9, errno);
 	close(out[0]);
 	close(out[1]);
+	mark(j, MARK_MOUNTED);
 	return 0;
 }
 

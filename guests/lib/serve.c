@@ -12,6 +12,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "pages.h"
+
 enum { WIRE = 3, FDS = 9, MAX_FDS = 18, TOKEN = 64, LINE = 4096 };
 
 /* fork.c */
@@ -144,6 +146,45 @@ static void fill_state(char *state, size_t size)
 	}
 }
 
+/* What a session does first of all, before anything of the interpreter's runs. */
+enum { STATES = 4 };
+static struct {
+	void (*after)(void);
+	struct {
+		void *at;
+		size_t size;
+	} states[STATES];
+	size_t count;
+} first;
+
+/* Fills these bytes, a generator's state, from the kernel's randomness in every session; false when
+ * there is no room to note it. */
+__attribute__((visibility("default"))) int cordon_guest_renew(void *state, size_t size);
+/* Has this called in every session once it is one. */
+__attribute__((visibility("default"))) void cordon_guest_after(void (*call)(void));
+
+int cordon_guest_renew(void *state, size_t size)
+{
+	if (first.count == STATES)
+		return 0;
+	first.states[first.count].at = state;
+	first.states[first.count++].size = size;
+	return 1;
+}
+
+void cordon_guest_after(void (*call)(void))
+{
+	first.after = call;
+}
+
+static void begin(void)
+{
+	for (size_t i = 0; i < first.count; i++)
+		fill_state(first.states[i].at, first.states[i].size);
+	if (first.after)
+		first.after();
+}
+
 /* Returns in each session, with its descriptors in place, its hello sent (head, token, tail) and
  * size bytes at state (a generator's; NULL: none) from the kernel's randomness; never in the
  * template. */
@@ -156,6 +197,8 @@ void cordon_guest_serve(const char *head, const char *tail, void *state, size_t 
 
 	/* What is free need be neither mapped nor copied in every session. */
 	(void)malloc_trim(0);
+	pages_fill_holes();
+	pages_collapse();
 	while (next_request(token)) {
 		int fds[FDS];
 
@@ -166,6 +209,7 @@ void cordon_guest_serve(const char *head, const char *tail, void *state, size_t 
 			fill_state(state, size);
 			explicit_bzero(token, sizeof(token));
 			explicit_bzero(in.text, sizeof(in.text));
+			begin();
 			return;
 		}
 		for (int i = 0; i < FDS; i++)

@@ -30,6 +30,7 @@ def serve(session, session_type, wire_type):
         rehearse(made, "1+1", _WARM_CODE)
     rehearse(made, "exec('')", "1/0", "1/0")
     gc.collect()
+    made.kept = _plugs()  # with the session: their end would touch all of them
     gc.freeze()
     renewed = lib.serve()
     made.wire.pid = os.getpid()
@@ -86,62 +87,95 @@ def rehearse(session, *codes):
     sys.modules["linecache"].cache.clear()
 
 
+def _plugs():
+    """Objects that fill the holes between others, of each size: what a session makes then lies together, in
+    pools of its own, instead of on one shared page each, which would be copied for it."""
+    pool = (16384 if sys.version_info >= (3, 10) else 4096) - 1
+    kept = [None] * 65536
+    n = 0
+    for size in range(34, 513, 16):
+        while n < 65535:
+            kept[n] = bytes(size - 33)
+            n += 1
+            if id(kept[n - 1]) & pool == 48:  # the first of its pool
+                break
+    return kept
+
+
 class _Library:
     """cordon_guest_serve() of libguest, called with the interpreter's lock held and its own at-fork
-    hooks around it (they renew `random`, and whatever else was imported may have some). A template
-    stays before the fork for ever."""
+    hooks around it (whatever was imported may have some). A template stays before the fork for
+    ever."""
 
     def __init__(self, session):
         import ctypes
         path = os.environ.get("CORDON_LIBGUEST") or "/run/cordon/libguest.so"
-        self.wait = ctypes.PyDLL(path).cordon_guest_serve
+        lib = ctypes.PyDLL(path)
+        self.wait, self.note = lib.cordon_guest_serve, lib.cordon_guest_renew
         self.wait.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]
+        self.note.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
         self.wait.restype = None
         self.before = ctypes.pythonapi.PyOS_BeforeFork
-        self.after = ctypes.pythonapi.PyOS_AfterFork_Child
-        self.before.restype = self.after.restype = None
+        self.before.restype = None
+        lib.cordon_guest_after(ctypes.pythonapi.PyOS_AfterFork_Child)
         self.hello = session.hello_line("@").split(b"@")
         self.string_at = ctypes.string_at
 
     def serve(self):
         """Returns in each session: whether numpy's generator was renewed by the library."""
         head, tail = self.hello
-        state, size = self.generator()
-        hook = getattr(sys.modules.get("threading"), "_after_fork", None)
-        code = getattr(hook, "__code__", None)
+        numpy_done = self.renew(self.of_numpy)
+        # Hooks that need not run: a template has but one thread, which the session goes on with under the
+        # same number; and its generator is renewed already. They would touch a hundred pages.
+        idle = [(getattr(sys.modules.get("threading"), "_after_fork", None), _nothing)]
+        if self.renew(self.of_random):
+            idle.append((sys.modules["random"].Random.seed, _unseeded()))
+        idle = [(hook, hook.__code__, other.__code__) for hook, other in idle if hook is not None]
         self.before()
-        if code is not None:
-            # It forgets threads; a template has but one, which the session goes on with under the
-            # same number. It would touch a hundred pages.
-            hook.__code__ = _nothing.__code__
-        self.wait(head, tail, state, size)
-        self.after()
-        if code is not None:
+        for hook, _, code in idle:
             hook.__code__ = code
-        return size > 0
+        self.wait(head, tail, None, 0)
+        for hook, code, _ in idle:
+            hook.__code__ = code
+        return numpy_done
 
-    def generator(self):
-        """Where numpy's global generator has its state, freshly seeded, and how many bytes of it may
-        be any; (None, 0) where it is not what is expected."""
-        if "numpy.random" not in sys.modules:
-            return None, 0
+    def renew(self, find):
+        """Has the library fill a generator's state in every session, if it is what is expected."""
         try:
-            random = sys.modules["numpy.random"]
-            random.seed()
-            generator = random.mtrand._rand._bit_generator
-            state = generator.state["state"]
-            key = state["key"].tobytes()
-            address = generator.ctypes.state_address
-            if generator.state["bit_generator"] == "MT19937" and state["pos"] == 624 and \
-                    len(key) == 2496 and self.string_at(address, 2496) == key:
-                return address, 2496
+            address, state = find()
+            return self.string_at(address, len(state)) == state and bool(self.note(address, len(state)))
         except Exception:
-            pass
-        return None, 0
+            return False
+
+    def of_numpy(self):
+        random = sys.modules["numpy.random"]
+        random.seed()
+        generator = random.mtrand._rand._bit_generator
+        state = generator.state["state"]
+        if generator.state["bit_generator"] != "MT19937" or state["pos"] != 624:
+            raise ValueError
+        return generator.ctypes.state_address, state["key"].tobytes()
+
+    def of_random(self):
+        from array import array
+        one = sys.modules["random"]._inst
+        one.seed()
+        version, state, gauss = one.getstate()
+        if version != 3 or len(state) != 625 or state[624] != 624 or gauss is not None:
+            raise ValueError
+        return id(one) + object.__basicsize__ + 4, array("I", state[:624]).tobytes()
 
 
 def _nothing():
     pass
+
+
+def _unseeded():
+    __class__ = None  # as many names from outside as the method has
+
+    def seed(self, a=None, version=2):
+        return __class__
+    return seed
 
 
 def renew(numpy_done):

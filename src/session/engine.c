@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "session/network.h"
 #include "session/template.h"
+#include "session/timeline.h"
 
 enum { PIPE_BYTES = 1 << 20, TOKEN_DIGITS = 64 };
 
@@ -154,6 +155,7 @@ int engine_start(const struct engine_options *o, struct engine **ret, struct cor
 	}
 	e->kind = o->kind;
 	e->template = o->template;
+	e->timeline = o->timeline;
 	e->stdin_fd = e->stdout_fd = e->stderr_fd = -1;
 	int r = o->template ? template_fork(o->template, e, reterr) : start_cold(e, o, reterr);
 	if (r < 0)
@@ -212,6 +214,7 @@ int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns 
 	struct wire_message m;
 
 	int r = box_wait_ready(e->box, deadline, reterr);
+	timeline_mark(e->timeline, TIMELINE_ROOT);
 	while (r == 0 && (r = wire_next(e->wire, &m, reterr)) == 0) {
 		struct pollfd p = { .fd = wire_fd(e->wire), .events = POLLIN };
 
@@ -225,6 +228,7 @@ int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns 
 	}
 	if (r < 0)
 		return r;
+	timeline_mark(e->timeline, TIMELINE_HELLO);
 	r = wire_send_line(e->wire, welcome, len, reterr);
 	e->is_ready = r >= 0;
 	return r < 0 ? r : 0;

@@ -14,6 +14,7 @@
 
 struct network;
 struct template;
+struct timeline;
 
 struct engine {
 	enum guest_kind kind;
@@ -30,6 +31,7 @@ struct engine {
 	char *assurance; /* JSON text, made once the guest is sealed */
 	/* What the kernel had counted when it was last asked: after a failure, not every time. */
 	struct cgroup_counts counted;
+	struct timeline *timeline; /* its session's, or NULL */
 };
 
 struct engine_options {
@@ -44,6 +46,7 @@ struct engine_options {
 	uint32_t layers_off;         /* `doctor --prove` only */
 	struct network
 		*network; /* the gateway of a session whose policy opens the network, or NULL */
+	struct timeline *timeline; /* NULL: nobody wants to know */
 };
 
 enum { ENGINE_START_MS = 30000 };

@@ -61,6 +61,7 @@ static void take_result(struct execution *x, const struct wire_message *m)
 	struct cordon_result *r = x->result;
 	struct evidence *v = &x->evidence;
 
+	timeline_mark(&x->session->timeline, TIMELINE_ANSWERED);
 	v->has_result = true;
 	v->ok = m->ok;
 	v->has_exit_code = m->has_exit_code;
@@ -385,6 +386,8 @@ static void finish(struct execution *x)
 	r->memory_mb = (double)peak / (1024 * 1024);
 	network_end(x->session->network, r);
 	x->evidence.err_text = buf_text(&x->err.kept);
+	x->evidence.workspace = x->session->workspace;
+	x->evidence.cwd = x->session->cwd ? x->session->cwd : x->session->directory;
 	verdict_reach(&x->evidence, x->engine, &x->session->policy, r);
 	r->out = x->out.kept;
 	r->err = x->err.kept;
@@ -416,6 +419,7 @@ int execution_run(struct cordon_session *s, const struct cordon_execute_options 
 		evidence_done(&x->evidence);
 		return r;
 	}
+	timeline_mark(&s->timeline, TIMELINE_SENT);
 	feed_go_on(&x->in, false);
 	while (!x->is_over)
 		wait_and_serve(x);

@@ -106,18 +106,21 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 
 	if (!welcome || desk_names(s->desk, &names) < 0)
 		return err_errno(reterr, ENOMEM, "greet the guest");
+	timeline_mark(&s->timeline, TIMELINE_PREPARED);
 	int r = session_open_network(s, reterr);
 	if (r == 0 && !s->network && !s->is_cold && guest_can_fork(s->kind) &&
 	    box_has_namespaces(&s->policy))
 		r = template_get(s->kind, &s->policy, &t, reterr);
 	if (r < 0)
 		return r;
+	timeline_mark(&s->timeline, TIMELINE_TEMPLATE);
 	struct engine_options o = { .policy = &s->policy,
 				    .kind = s->kind,
 				    .template = t,
 				    .network = s->network,
 				    .directory = s->directory,
-				    .tools = &names };
+				    .tools = &names,
+				    .timeline = &s->timeline };
 	r = engine_start(&o, &e, reterr);
 	if (r == 0)
 		r = engine_greet(e, welcome, len, deadline_after_ms(ENGINE_START_MS), reterr);
@@ -249,6 +252,7 @@ int session_open(const struct cordon_session_options *opts, bool ahead, struct c
 
 	if (!s)
 		return err_errno(reterr, ENOMEM, "open a session");
+	timeline_mark(&s->timeline, TIMELINE_OPEN);
 	s->is_ahead = ahead;
 	int r = init_session(s, opts, reterr);
 	if (r == 0)
@@ -263,6 +267,7 @@ int session_open(const struct cordon_session_options *opts, bool ahead, struct c
 		destroy(s);
 		return r;
 	}
+	timeline_mark(&s->timeline, TIMELINE_OPENED);
 	*ret = s;
 	return 0;
 }
@@ -380,6 +385,8 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 			   struct cordon_result **ret, struct cordon_error **reterr)
 {
 	bool alive = false;
+
+	timeline_mark(&s->timeline, TIMELINE_EXECUTE);
 	int r = session_hold(s,
 			     "a session does not support concurrent execute() calls; wait for the "
 			     "current execution to complete.",
@@ -399,6 +406,7 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 		r = s->is_closed ? 0 : replace_engine(s, reterr);
 	}
 	persist_touch(s->persist);
+	timeline_mark(&s->timeline, TIMELINE_CONCLUDED);
 	session_let_go(s);
 	return r;
 }

@@ -12,6 +12,7 @@
 #include "files/workspace.h"
 #include "policy/policy.h"
 #include "session/engine.h"
+#include "session/timeline.h"
 #include "tools/desk.h"
 
 enum { SESSION_ID_BYTES = 40 };
@@ -43,6 +44,7 @@ struct cordon_session {
 	struct snapshots *snapshots; /* NULL before the first one */
 	struct persist *persist;     /* its persistent name; NULL: ephemeral */
 	uint64_t executions, next_id;
+	struct timeline timeline;
 };
 
 /* cordon_session_open; ahead: before anyone asks for it. */

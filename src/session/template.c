@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
+#include "session/timeline.h"
 #include "session/welcome.h"
 
 enum { MAX_FORKS = 1000, MAX_AGE_S = 600, MAX_IDLE = 16, TOKEN_DIGITS = 64, SPAWN_FDS = 9 };
@@ -280,6 +281,7 @@ int template_fork(struct template *t, struct engine *e, struct cordon_error **re
 		engine_ends_done(&ends);
 		return r;
 	}
+	timeline_mark(e->timeline, TIMELINE_SEATED);
 	int fds[SPAWN_FDS] = { ends.wire,      ends.in,    ends.out,   ends.err,  seat.control_fd,
 			       seat.status_fd, t->null_fd, t->null_fd, t->null_fd };
 	for (int i = 0; i < MACHINE_CONTROLLERS; i++)
@@ -293,6 +295,7 @@ int template_fork(struct template *t, struct engine *e, struct cordon_error **re
 		r = err_errno(reterr, -r, "ask the template for a session");
 	else
 		r = engine_adopt(e, &ends, &t->policy, token, reterr);
+	timeline_mark(e->timeline, TIMELINE_ASKED);
 	box_seat_done(&seat);
 	engine_ends_done(&ends);
 	return r;

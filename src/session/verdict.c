@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "base/str.h"
+#include "session/claim.h"
 
 enum { MAX_TOLD = 64 };
 
@@ -33,46 +34,12 @@ void evidence_done(struct evidence *v)
 	*v = (struct evidence){ 0 };
 }
 
-/* The N of "[Errno N] ..." in an exception's text; 0: none. */
-static int said_errno(const struct evidence *v)
-{
-	const char *p = v->message ? strstr(v->message, "[Errno ") : NULL;
-
-	return p ? (int)strtol(p + 7, NULL, 10) : 0;
-}
-
-/* The path in "[Errno 13] Permission denied: '/x'"; NULL: none. */
-static char *said_path(const struct evidence *v)
-{
-	const char *open = v->message ? strstr(v->message, ": '") : NULL;
-	const char *close = open ? strchr(open + 3, '\'') : NULL;
-
-	return close ? str_ndup(open + 3, (size_t)(close - open - 3)) : NULL;
-}
-
 static bool is_full(struct engine *e)
 {
 	struct statvfs s;
 
 	return box_workspace_fd(e->box) >= 0 && fstatvfs(box_workspace_fd(e->box), &s) == 0 &&
 	       (s.f_bavail * s.f_bsize < 65536 || s.f_ffree == 0);
-}
-
-static void add_file_denial(const struct evidence *v, int os_errno, struct cordon_result *r)
-{
-	cleanup_free char *path = said_path(v);
-	bool is_readonly = os_errno == EROFS;
-
-	if (!path)
-		return;
-	json_array_append_new(
-		result_array(&r->denials),
-		json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "operation", "open", "target", path,
-			  "layer", is_readonly ? "mount" : "landlock", "rule",
-			  is_readonly
-				  ? "everything but /home/user, /tmp and /workspace is read-only"
-				  : "no right was given for this path",
-			  "remedy", "mounts: name the directory in the policy", "count", 1));
 }
 
 /* Both the control group and RLIMIT_NPROC refuse with EAGAIN; only the group counts refusals, and
@@ -92,12 +59,13 @@ static bool is_fork_refused(const struct evidence *v, int os_errno)
 
 /* A program that is not in the view is missing for the guest; for us it was refused, when pid 1 saw
  * the attempt. */
-static bool is_exec_refused(const struct evidence *v, const struct cordon_result *r)
+static bool is_exec_refused(const struct evidence *v, const struct claim *c,
+			    const struct cordon_result *r)
 {
 	size_t i;
 	json_t *d;
 
-	if (!v->message || !(said_errno(v) == ENOENT || strstr(v->message, " ENOENT")))
+	if (!v->message || !(c->os_errno == ENOENT || strstr(v->message, " ENOENT")))
 		return false;
 	json_array_foreach(r->denials, i, d)
 	{
@@ -110,64 +78,47 @@ static bool is_exec_refused(const struct evidence *v, const struct cordon_result
 	return false;
 }
 
-/* What the guest says names the exception; what it cannot know better than the kernel does not
- * count. */
-static const char *exception_kind(const struct evidence *v, struct engine *e,
+/* What the guest says names the exception; what it cannot know better than the kernel or the policy
+ * does not count. */
+static const char *exception_kind(const struct evidence *v, const struct claim *c, struct engine *e,
 				  const struct policy *p, const struct cordon_result *r)
 {
 	static const struct {
 		const char *said, *kind;
-	} kinds[] = { { "syntax", "syntax" },
-		      { "tool", "tool" },
-		      { "memory", "memory" },
-		      { "import", "denied" },
-		      { "denied", "denied" } };
-	int os_errno = said_errno(v);
+	} kinds[] = { { "syntax", "syntax" }, { "tool", "tool" }, { "memory", "memory" } };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (str_eq(v->kind, kinds[i].said))
 			return kinds[i].kind;
-	if (os_errno == EFBIG)
-		return "file_size";
-	if (os_errno == ENOSPC && is_full(e))
-		return "disk";
-	if (is_fork_refused(v, os_errno) && is_crowded(v, e, p))
-		return "processes";
-	if (os_errno == EACCES || os_errno == EPERM || os_errno == EROFS || is_exec_refused(v, r))
+	if ((str_eq(v->kind, "import") && !p->modules.all) || is_exec_refused(v, c, r))
 		return "denied";
+	if (c->os_errno == EFBIG)
+		return "file_size";
+	if (c->os_errno == ENOSPC && is_full(e))
+		return "disk";
+	if (is_fork_refused(v, c->os_errno) && is_crowded(v, e, p))
+		return "processes";
 	return "exception";
 }
 
 static void exception(const struct evidence *v, struct engine *e, const struct policy *p,
 		      struct cordon_result *r)
 {
+	struct claim_setting setting = { .policy = p, .workspace = v->workspace, .cwd = v->cwd };
+	struct claim claim;
 	const char *name = v->name ? v->name : "error";
 
 	cgroup_read(box_cgroup(e->box), &e->counted);
-	const char *kind = exception_kind(v, e, p, r);
-	if (str_eq(kind, "denied") && !is_exec_refused(v, r))
-		add_file_denial(v, said_errno(v), r);
+	claim_parse(&claim, v->message);
+	const char *kind = exception_kind(v, &claim, e, p, r);
+	if (str_eq(kind, "exception") && claim_file(&claim, &setting, r))
+		kind = "denied";
+	claim_done(&claim);
 	if (v->message && v->message[0])
 		(void)result_fail(r, kind, "%s: %s", name, v->message);
 	else
 		(void)result_fail(r, kind, "%s", name);
 	r->exit_code = 1;
-}
-
-/* A command that the policy does not name. The guest's agent tells which one was asked for; the
- * list is ours, so all that a lie can say is that the code tried what it might have tried. */
-static void add_command_denial(const json_t *told, const struct policy *p, struct cordon_result *r)
-{
-	const char *target = json_string_value(json_object_get(told, "target"));
-
-	if (!target || strlist_has(&p->commands.names, target))
-		return;
-	json_array_append_new(result_array(&r->denials),
-			      json_pack("{s:s, s:o, s:s, s:s, s:s, s:i}", "operation", "execute",
-					"target", json_string_lossy(target, strnlen(target, 256)),
-					"layer", "mount", "rule",
-					"only the commands of the policy are there", "remedy",
-					"commands: name the program in the policy", "count", 1));
 }
 
 /* What a pod's door refused. The runtime tells what was tried; the words are ours. */
@@ -215,7 +166,7 @@ static void told_denials(const struct evidence *v, const struct engine *e, const
 			add_door_denial(d, r);
 		else if (e->kind == GUEST_KIND_SH ? !p->commands.all
 						  : box_saw_exec(e->box, v->denials_before))
-			add_command_denial(d, p, r);
+			claim_command(json_string_value(json_object_get(d, "target")), p, r);
 	}
 }
 

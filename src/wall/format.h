@@ -159,6 +159,18 @@ struct status_denial {
 	char target[STATUS_TARGET]; /* a path where there is one */
 };
 
+/* When a session that a template forks came past which point, for bench/. */
+enum status_mark {
+	MARK_CLONED,  /* pid 1 runs, in namespaces of its own */
+	MARK_JOINED,  /* it is in its control groups */
+	MARK_MAPPED,  /* user ids, host name and cgroup namespace are its own */
+	MARK_MOUNTED, /* workspace and /proc are mounted, the host has their descriptors */
+	MARK_FORKED,  /* the guest runs, in a copy of the template's memory */
+	MARK_SEALED,  /* limits, capabilities, Landlock and filter are set */
+	MARK_PROVEN,  /* and read back */
+	MARK_COUNT
+};
+
 enum { STATE_BUILDING, STATE_RUNNING, STATE_EXITED, STATE_FAILED };
 
 /* Written by cordon-init only (never by guest code), read by the host. */
@@ -186,6 +198,7 @@ struct status {
 	uint64_t marks[MARK_COUNT]; /* nanoseconds; 0: not reached */
 	uint32_t denial_count, denials_lost;
 	struct status_denial denials[STATUS_DENIALS];
+	uint64_t marks[MARK_COUNT]; /* of the monotonic clock, in nanoseconds */
 };
 
 /* Messages on the control socket. Host to init: one byte. Init to host: one byte, with descriptors.

@@ -1,11 +1,11 @@
 /* FS-*, SNP-* and LIM-17..19 for every guest in its own words: what one language sees of its
  * workspace the others see too. */
 #include <cordon/cordon.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "harness/test.h"
+#include "workroom.h"
 
 /* Code with a %s for a path, and where it says so a text. */
 struct words {
@@ -43,49 +43,6 @@ static const struct words all[] = {
 	  "for i in {0..99}; do : > '%s'$i || exit 1; done", "p='%s'; ln -s '%s' \"$p\"" },
 };
 
-static struct cordon_session *open_with(const struct words *w, const char *const *settings)
-{
-	struct cordon_error *e = NULL;
-	struct cordon_policy *p = NULL;
-	struct cordon_session *s = NULL;
-
-	ASSERT_EQ(cordon_policy_new("standard", &p, NULL), 0);
-	for (; settings && *settings; settings++)
-		ASSERT_EQ(cordon_policy_set(p, *settings, NULL), 0);
-	struct cordon_session_options o = { .guest = w->guest, .policy = p };
-	if (cordon_session_open(&o, &s, &e) < 0) {
-		needs(cordon_error_code(e) != CORDON_UNSUPPORTED &&
-			      cordon_error_code(e) != CORDON_NOT_FOUND,
-		      cordon_error_message(e));
-		test_fail(__FILE__, __LINE__, "%s: open: %s", w->guest, cordon_error_message(e));
-	}
-	cordon_policy_free(p);
-	return s;
-}
-
-/* What the code printed, until the next call; "!" before it when it failed. */
-__attribute__((format(printf, 2, 3))) static const char *run(struct cordon_session *s,
-							     const char *format, ...)
-{
-	static char text[65536], code[4096];
-	struct cordon_error *e = NULL;
-	struct cordon_result *r = NULL;
-	struct cordon_execute_options o = { .code = code };
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(code, sizeof(code), format, ap);
-	va_end(ap);
-	if (cordon_session_execute(s, &o, &r, &e) < 0)
-		test_fail(__FILE__, __LINE__, "execute: %s", cordon_error_message(e));
-	size_t len;
-	const char *out = cordon_result_stdout(r, &len);
-	snprintf(text, sizeof(text), "%s%.*s%s", cordon_result_success(r) ? "" : "!", (int)len,
-		 out ? out : "", cordon_result_error(r) ? cordon_result_error(r) : "");
-	cordon_result_free(r);
-	return text;
-}
-
 /* R ends its lines itself. */
 static void expect(const struct words *w, const char *got, const char *want)
 {
@@ -114,7 +71,7 @@ static uint64_t size_of(struct cordon_session *s, const char *path)
 
 static void files(const struct words *w)
 {
-	struct cordon_session *s = open_with(w, NULL), *other = open_with(w, NULL);
+	struct cordon_session *s = open_with(w->guest, NULL, NULL), *other = open_with(w->guest, NULL, NULL);
 	unsigned char bytes[256];
 	char *text = NULL;
 	size_t len = 0;
@@ -126,30 +83,30 @@ static void files(const struct words *w)
 	ASSERT_EQ(cordon_file_read(s, "/tmp/bytes", &text, &len, NULL), 0);
 	ASSERT(len == sizeof(bytes) && memcmp(text, bytes, len) == 0);
 	free(text);
-	expect(w, run(s, w->write, "/workspace/f", "of the guest"), "");
+	expect(w, runf(s, w->write, "/workspace/f", "of the guest"), "");
 	ASSERT_EQ(size_of(s, "/workspace/f"), 12);
 	ASSERT_EQ(cordon_file_write(s, "/workspace/g", "of the host", 11, NULL), 0);
-	expect(w, run(s, w->read, "/workspace/g"), "of the host");
+	expect(w, runf(s, w->read, "/workspace/g"), "of the host");
 	/* FS-04, FS-05, FS-06: the rest cannot be written, by no way. */
-	fails(w, run(s, w->write, "/etc/x", "evil"));
-	fails(w, run(s, w->write, "/newtop", "evil"));
-	fails(w, run(s, w->write, "/usr/bin/x", "evil"));
-	fails(w, run(s, w->write, "/tmp/../../../etc/passwd", "evil"));
-	expect(w, run(s, w->link, "/tmp/escape", "/usr/bin"), "");
-	fails(w, run(s, w->write, "/tmp/escape/backdoor", "evil"));
+	fails(w, runf(s, w->write, "/etc/x", "evil"));
+	fails(w, runf(s, w->write, "/newtop", "evil"));
+	fails(w, runf(s, w->write, "/usr/bin/x", "evil"));
+	fails(w, runf(s, w->write, "/tmp/../../../etc/passwd", "evil"));
+	expect(w, runf(s, w->link, "/tmp/escape", "/usr/bin"), "");
+	fails(w, runf(s, w->write, "/tmp/escape/backdoor", "evil"));
 	/* FS-08: a loop of links is an error, not a hang. */
-	expect(w, run(s, w->link, "/tmp/a", "b"), "");
-	expect(w, run(s, w->link, "/tmp/b", "a"), "");
-	fails(w, run(s, w->read, "/tmp/a"));
+	expect(w, runf(s, w->link, "/tmp/a", "b"), "");
+	expect(w, runf(s, w->link, "/tmp/b", "a"), "");
+	fails(w, runf(s, w->read, "/tmp/a"));
 	/* FS-12: devices. */
-	expect(w, run(s, w->read, "/dev/null"), "");
-	expect(w, run(s, w->write, "/dev/null", "x"), "");
+	expect(w, runf(s, w->read, "/dev/null"), "");
+	expect(w, runf(s, w->write, "/dev/null", "x"), "");
 	/* FS-18: another session has its own. */
-	fails(w, run(other, w->read, "/workspace/f"));
+	fails(w, runf(other, w->read, "/workspace/f"));
 	/* FS-19: a write through a link changes its target. */
-	expect(w, run(s, w->link, "/workspace/l", "f"), "");
-	expect(w, run(s, w->write, "/workspace/l", "through"), "");
-	expect(w, run(s, w->read, "/workspace/f"), "through");
+	expect(w, runf(s, w->link, "/workspace/l", "f"), "");
+	expect(w, runf(s, w->write, "/workspace/l", "through"), "");
+	expect(w, runf(s, w->read, "/workspace/f"), "through");
 	struct cordon_file_info info;
 	ASSERT_EQ(cordon_file_stat(s, "/workspace/l", &info, NULL), 0);
 	ASSERT_EQ(info.type, CORDON_SYMLINK);
@@ -161,81 +118,81 @@ static void quotas(const struct words *w)
 {
 	static const char *const bytes[] = { "fs_bytes=1048576", NULL };
 	static const char *const count[] = { "file_count=64", NULL };
-	struct cordon_session *s = open_with(w, bytes);
+	struct cordon_session *s = open_with(w->guest, bytes, NULL);
 	struct cordon_error *e = NULL;
 	static char block[900000];
 
 	/* LIM-17, LIM-19: the quota is one for both sides, and restores count. */
-	(void)run(s, w->fill, "/tmp/big");
+	(void)runf(s, w->fill, "/tmp/big");
 	ASSERT(size_of(s, "/tmp/big") < 2000000);
 	ASSERT_EQ(cordon_file_remove(s, "/tmp/big", false, NULL), 0);
 	ASSERT_EQ(cordon_file_write(s, "/tmp/fits", block, sizeof(block), NULL), 0);
 	ASSERT_EQ(cordon_snapshot_create(s, "full", NULL), 0);
 	ASSERT_EQ(cordon_file_remove(s, "/tmp/fits", false, NULL), 0);
 	ASSERT_EQ(cordon_snapshot_restore(s, "full", NULL), 0);
-	(void)run(s, w->fill, "/tmp/big");
+	(void)runf(s, w->fill, "/tmp/big");
 	ASSERT(size_of(s, "/tmp/big") < 300000);
 	cordon_session_close(s);
 	/* LIM-18 */
-	s = open_with(w, count);
-	fails(w, run(s, w->crowd, "/tmp/n"));
+	s = open_with(w->guest, count, NULL);
+	fails(w, runf(s, w->crowd, "/tmp/n"));
 	ASSERT_EQ(cordon_file_write(s, "/tmp/new", "x", 1, &e), -CORDON_LIMIT);
 	ASSERT_HAS(cordon_error_message(e), "ENOSPC: file count limit exceeded");
 	cordon_error_free(e);
-	expect(w, run(s, w->write, "/tmp/n0", "overwriting does not count"), "");
+	expect(w, runf(s, w->write, "/tmp/n0", "overwriting does not count"), "");
 	ASSERT_EQ(cordon_file_remove(s, "/tmp/n1", false, NULL), 0);
-	expect(w, run(s, w->write, "/tmp/new", "x"), "");
+	expect(w, runf(s, w->write, "/tmp/new", "x"), "");
 	cordon_session_close(s);
 }
 
 /* SNP-01..05: files, environment and working directory go along. */
 static void pictures(const struct words *w)
 {
-	struct cordon_session *s = open_with(w, NULL), *child = NULL;
+	struct cordon_session *s = open_with(w->guest, NULL, NULL), *child = NULL;
 	int fd = memfd_create("export", MFD_CLOEXEC);
 	char *report = NULL;
 
 	ASSERT_EQ(cordon_file_mkdir(s, "/workspace/a b", true, NULL), 0);
 	ASSERT_EQ(cordon_session_setenv(s, "WHICH", "original", NULL), 0);
-	expect(w, run(s, w->write, "/workspace/f", "v1"), "");
-	(void)run(s, w->go, "/workspace/a b");
-	expect(w, run(s, w->here), "/workspace/a b");
+	expect(w, runf(s, w->write, "/workspace/f", "v1"), "");
+	(void)runf(s, w->go, "/workspace/a b");
+	expect(w, runf(s, w->here), "/workspace/a b");
 	ASSERT_EQ(cordon_snapshot_create(s, "one", NULL), 0);
 	ASSERT_EQ(cordon_session_fork(s, &child, NULL), 0);
 	ASSERT_EQ(cordon_files_export(s, fd, NULL), 0);
 	ASSERT_EQ(cordon_session_setenv(s, "WHICH", "changed", NULL), 0);
 	for (int twice = 0; twice < 2; twice++) {
-		expect(w, run(s, w->write, "/workspace/f", "v2"), "");
-		expect(w, run(s, w->write, "/workspace/new", "x"), "");
-		(void)run(s, w->go, "/tmp");
-		expect(w, run(s, w->here), "/tmp");
+		expect(w, runf(s, w->write, "/workspace/f", "v2"), "");
+		expect(w, runf(s, w->write, "/workspace/new", "x"), "");
+		(void)runf(s, w->go, "/tmp");
+		expect(w, runf(s, w->here), "/tmp");
 		ASSERT_EQ(cordon_snapshot_restore(s, "one", NULL), 0);
-		expect(w, run(s, w->read, "/workspace/f"), "v1");
-		fails(w, run(s, w->read, "/workspace/new"));
-		expect(w, run(s, w->variable, "WHICH"), "original");
-		expect(w, run(s, w->here), "/workspace/a b");
+		expect(w, runf(s, w->read, "/workspace/f"), "v1");
+		fails(w, runf(s, w->read, "/workspace/new"));
+		expect(w, runf(s, w->variable, "WHICH"), "original");
+		expect(w, runf(s, w->here), "/workspace/a b");
 	}
-	expect(w, run(child, w->here), "/workspace/a b");
-	expect(w, run(child, w->variable, "WHICH"), "original");
-	expect(w, run(child, w->write, "/workspace/f", "child"), "");
-	expect(w, run(s, w->read, "/workspace/f"), "v1");
-	expect(w, run(s, w->write, "/workspace/late", "x"), "");
-	fails(w, run(child, w->read, "/workspace/late"));
+	expect(w, runf(child, w->here), "/workspace/a b");
+	expect(w, runf(child, w->variable, "WHICH"), "original");
+	expect(w, runf(child, w->write, "/workspace/f", "child"), "");
+	expect(w, runf(s, w->read, "/workspace/f"), "v1");
+	expect(w, runf(s, w->write, "/workspace/late", "x"), "");
+	fails(w, runf(child, w->read, "/workspace/late"));
 	cordon_session_close(child);
 	/* Into a fresh one; and a directory that is gone is no obstacle. */
-	child = open_with(w, NULL);
+	child = open_with(w->guest, NULL, NULL);
 	ASSERT_EQ(lseek(fd, 0, SEEK_SET), 0);
 	ASSERT_EQ(cordon_files_import(child, fd, &report, NULL), 0);
 	free(report);
-	expect(w, run(child, w->here), "/workspace/a b");
-	expect(w, run(child, w->variable, "WHICH"), "original");
-	(void)run(child, w->go, "/tmp");
+	expect(w, runf(child, w->here), "/workspace/a b");
+	expect(w, runf(child, w->variable, "WHICH"), "original");
+	(void)runf(child, w->go, "/tmp");
 	ASSERT_EQ(cordon_snapshot_restore(s, "one", NULL), 0);
-	(void)run(s, w->go, "/");
+	(void)runf(s, w->go, "/");
 	ASSERT_EQ(cordon_snapshot_create(s, "root", NULL), 0);
-	(void)run(s, w->go, "/workspace");
+	(void)runf(s, w->go, "/workspace");
 	ASSERT_EQ(cordon_snapshot_restore(s, "root", NULL), 0);
-	expect(w, run(s, w->here), "/");
+	expect(w, runf(s, w->here), "/");
 	cordon_session_close(child);
 	cordon_session_close(s);
 }

@@ -6,64 +6,7 @@
 #include <unistd.h>
 
 #include "harness/test.h"
-
-static struct cordon_session *open_with(const char *guest, const char *const *settings,
-					const char *workspace)
-{
-	struct cordon_error *e = NULL;
-	struct cordon_policy *p = NULL;
-	struct cordon_session *s = NULL;
-	ASSERT_EQ(cordon_policy_new("standard", &p, NULL), 0);
-	for (; settings && *settings; settings++)
-		ASSERT_EQ(cordon_policy_set(p, *settings, NULL), 0);
-	struct cordon_session_options o = { .guest = guest, .policy = p, .workspace = workspace };
-	if (cordon_session_open(&o, &s, &e) < 0) {
-		/* A machine that lacks a layer: said by name, and CI turns it into a failure. */
-		needs(cordon_error_code(e) != CORDON_UNSUPPORTED, cordon_error_message(e));
-		test_fail(__FILE__, __LINE__, "open: %s", cordon_error_message(e));
-	}
-	cordon_policy_free(p);
-	return s;
-}
-
-/* Everything that the code printed, until the next call; "!" before it when it failed. */
-static const char *run(struct cordon_session *s, const char *code)
-{
-	static char text[65536];
-	struct cordon_error *e = NULL;
-	struct cordon_result *r = NULL;
-	struct cordon_execute_options o = { .code = code };
-	if (cordon_session_execute(s, &o, &r, &e) < 0)
-		test_fail(__FILE__, __LINE__, "execute: %s", cordon_error_message(e));
-	size_t len;
-	const char *out = cordon_result_stdout(r, &len);
-	snprintf(text, sizeof(text), "%s%.*s%s", cordon_result_success(r) ? "" : "!", (int)len,
-		 out ? out : "", cordon_result_error(r) ? cordon_result_error(r) : "");
-	cordon_result_free(r);
-	return text;
-}
-
-static void put(struct cordon_session *s, const char *path, const char *text)
-{
-	struct cordon_error *e = NULL;
-	if (cordon_file_write(s, path, text, strlen(text), &e) < 0)
-		test_fail(__FILE__, __LINE__, "write %s: %s", path, cordon_error_message(e));
-}
-
-static const char *get(struct cordon_session *s, const char *path)
-{
-	static char *text;
-	struct cordon_error *e = NULL;
-	size_t len;
-	free(text);
-	text = NULL;
-	if (cordon_file_read(s, path, &text, &len, &e) < 0) {
-		text = malloc(512);
-		snprintf(text, 512, "!%s", cordon_error_message(e));
-		cordon_error_free(e);
-	}
-	return text;
-}
+#include "workroom.h"
 
 TEST(workspace_host_and_guest_see_the_same)
 {
@@ -225,11 +168,27 @@ TEST(workspace_exports_travel_between_guests)
 	cordon_session_close(t);
 }
 
-TEST(workspace_persists_by_name)
+/* A place for named workspaces that is this test's own. */
+static void own_store(char dir[static 32])
 {
-	char dir[] = "/tmp/cordon-persist-XXXXXX", command[64];
+	strcpy(dir, "/tmp/cordon-persist-XXXXXX");
 	ASSERT(mkdtemp(dir) != NULL);
 	ASSERT_EQ(setenv("XDG_DATA_HOME", dir, 1), 0);
+}
+
+static void drop_store(const char *dir)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	ASSERT_EQ(system(command), 0);
+}
+
+TEST(workspace_persists_by_name)
+{
+	char dir[32];
+
+	own_store(dir);
 	struct cordon_session *s = open_with("python", NULL, "mine");
 	ASSERT_STREQ(run(s, "open('/workspace/kept', 'w').write('kept') and None"), "");
 	struct cordon_session *second = NULL;
@@ -245,8 +204,7 @@ TEST(workspace_persists_by_name)
 	s = open_with("python", NULL, "other");
 	ASSERT_HAS(get(s, "/workspace/kept"), "!ENOENT");
 	cordon_session_close(s);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	ASSERT_EQ(system(command), 0);
+	drop_store(dir);
 }
 
 TEST(workspace_outlives_its_guest)
@@ -331,6 +289,46 @@ TEST(workspace_offloads_and_comes_back)
 	ASSERT_STREQ(run(s, "print(open('f').read(), os.environ['WHICH'], end='')"), "kept mine");
 	free(c.bytes);
 	cordon_session_close(s);
+}
+
+/* SNP-12 with a name: while its contents are elsewhere nothing is saved, afterwards all is again. */
+TEST(workspace_with_a_name_is_saved_after_it_came_back)
+{
+	struct cupboard c = { 0 };
+	char dir[32];
+
+	own_store(dir);
+	struct cordon_session *s = open_with("python", NULL, "mine");
+	put(s, "/workspace/f", "before");
+	ASSERT_EQ(cordon_session_offload(s, put_away, &c, NULL), 0);
+	cordon_session_close(s); /* while it is away: what was saved under the name stays */
+	s = open_with("python", NULL, "mine");
+	ASSERT_HAS(get(s, "/workspace/f"), "!ENOENT");
+	put(s, "/workspace/f", "before");
+	cordon_session_close(s);
+
+	s = open_with("python", NULL, "mine");
+	ASSERT_STREQ(get(s, "/workspace/f"), "before");
+	ASSERT_EQ(cordon_session_setenv(s, "WHICH", "mine", NULL), 0);
+	ASSERT_EQ(cordon_session_offload(s, put_away, &c, NULL), 0);
+	ASSERT_EQ(cordon_session_rehydrate(s, take_out, &c, NULL), 0);
+	ASSERT_STREQ(run(s, "open('/workspace/f', 'a').write(' and after') and None"), "");
+	put(s, "/workspace/g", "new");
+	cordon_session_close(s);
+
+	s = open_with("python", NULL, "mine");
+	ASSERT_STREQ(get(s, "/workspace/f"), "before and after");
+	ASSERT_STREQ(get(s, "/workspace/g"), "new");
+	ASSERT_STREQ(run(s, "import os\nprint(os.environ['WHICH'], end='')"), "mine");
+	/* Nothing was changed but that it went away and came back: it is there the next time too. */
+	ASSERT_EQ(cordon_session_offload(s, put_away, &c, NULL), 0);
+	ASSERT_EQ(cordon_session_rehydrate(s, take_out, &c, NULL), 0);
+	cordon_session_close(s);
+	s = open_with("python", NULL, "mine");
+	ASSERT_STREQ(get(s, "/workspace/g"), "new");
+	cordon_session_close(s);
+	free(c.bytes);
+	drop_store(dir);
 }
 
 static int found_mount(const char *path, const struct cordon_file_info *info, const char *link,

@@ -32,6 +32,32 @@ class Result(dict):
         return self.get("error") or {}
 
 
+class Stock:
+    """How the tests of one guest get theirs: a new one, or one shared by those that leave nothing behind."""
+
+    def __init__(self, argv, env=None):
+        self.argv, self.env, self.kept = argv, env, None
+
+    def guest(self, **k):
+        return Guest(self.argv, **dict({"env": self.env}, **k))
+
+    def shared(self):
+        if self.kept is None:
+            self.kept = self.guest()
+        return self.kept
+
+    def reset(self):
+        if self.kept is not None:
+            self.kept.close()
+        self.kept = None
+
+
+def adder(number="number"):
+    """The tool that most tests call."""
+    return {"name": "add", "description": "Adds two numbers.",
+            "args": {"a": {"type": number, "required": True}, "b": {"type": number, "required": True}}}
+
+
 class Guest:
     def __init__(self, argv, tools=(), handlers=None, options=None, env=None, hello=True):
         self.home = tempfile.mkdtemp(prefix="guest-")

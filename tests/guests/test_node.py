@@ -5,30 +5,14 @@ import shutil
 import struct
 import time
 
-from driver import Gone, Guest, TOP, validate
+from driver import adder, Gone, Guest, Stock, TOP, validate
 
 NODE = os.environ.get("CORDON_TEST_NODE") or ("/usr/bin/node" if os.path.exists("/usr/bin/node")
                                               else os.path.realpath(shutil.which("node") or "/usr/bin/node"))
 ARGV = [NODE, os.path.join(TOP, "guests/node/cordon_guest.mjs")]
-ADD = {"name": "add", "description": "Adds two numbers.",
-       "args": {"a": {"type": "number", "required": True},
-                "b": {"type": "number", "required": True}}}
-_shared = []
-
-
-def guest(**k):
-    return Guest(ARGV, **k)
-
-
-def shared():
-    if not _shared:
-        _shared.append(guest())
-    return _shared[0]
-
-
-def reset():
-    while _shared:
-        _shared.pop().close()
+ADD = adder()
+stock = Stock(ARGV)
+guest, shared, reset = stock.guest, stock.shared, stock.reset
 
 
 def test_hello():

@@ -9,31 +9,14 @@ import subprocess
 import tempfile
 import time
 
-from driver import Gone, Guest, Template, TOP, forklib, validate
+from driver import adder, forklib, Gone, Guest, Stock, Template, TOP, validate
 
 RUNTIME = os.path.join(TOP, "guests/python/cordon_guest.py")
 PYTHON = os.environ.get("CORDON_TEST_PYTHON") or "/usr/bin/python3"
 ARGV = [PYTHON, "-IS", RUNTIME]
-ADD = {"name": "add", "description": "Adds two numbers.",
-       "args": {"a": {"type": "number", "required": True},
-                "b": {"type": "number", "required": True}}}
-_shared = []
-
-
-def guest(**k):
-    return Guest(ARGV, **k)
-
-
-def shared():
-    """One session for the tests that leave nothing behind."""
-    if not _shared:
-        _shared.append(guest())
-    return _shared[0]
-
-
-def reset():
-    while _shared:
-        _shared.pop().close()
+ADD = adder()
+stock = Stock(ARGV)
+guest, shared, reset = stock.guest, stock.shared, stock.reset
 
 
 def has(module):

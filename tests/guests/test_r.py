@@ -6,7 +6,7 @@ import os
 import struct
 import time
 
-from driver import BUILD, Gone, Guest, Template, TOP, forklib, validate
+from driver import adder, BUILD, forklib, Gone, Guest, Stock, Template, TOP, validate
 
 RUNTIME = os.path.join(TOP, "guests/r/cordon_guest.R")
 R_HOME = os.environ.get("CORDON_TEST_R_HOME") or "/usr/lib/R"
@@ -14,25 +14,9 @@ ARGV = [R_HOME + "/bin/exec/R", "--vanilla", "--no-echo", "-f", RUNTIME]
 ENV = {"R_HOME": R_HOME, "R_SHARE_DIR": "/usr/share/R/share", "LD_LIBRARY_PATH": R_HOME + "/lib", "TZ": "UTC",
        "R_DEFAULT_PACKAGES": "NULL",
        "CORDON_R_LIB": os.environ.get("CORDON_R_LIB") or os.path.join(BUILD, "guests/r/cordon_r.so")}
-ADD = {"name": "add", "description": "Adds two numbers.",
-       "args": {"a": {"type": "numeric", "required": True},
-                "b": {"type": "numeric", "required": True}}}
-_shared = []
-
-
-def guest(**k):
-    return Guest(ARGV, env=ENV, **k)
-
-
-def shared():
-    if not _shared:
-        _shared.append(guest())
-    return _shared[0]
-
-
-def reset():
-    while _shared:
-        _shared.pop().close()
+ADD = adder("numeric")
+stock = Stock(ARGV, ENV)
+guest, shared, reset = stock.guest, stock.shared, stock.reset
 
 
 def vec(t, v, **k):

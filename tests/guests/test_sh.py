@@ -2,32 +2,15 @@
 import base64
 import json
 import os
-import shutil
 import time
 
-from driver import BUILD, Gone, Guest, TOP, validate
+from driver import adder, BUILD, Gone, Guest, Stock, validate
 
 PROGRAM = os.environ.get("CORDON_SH") or os.path.join(BUILD, "guests/sh/cordon-sh")
 ARGV = [PROGRAM]
-ADD = {"name": "add", "description": "Adds two numbers.",
-       "args": {"a": {"type": "number", "required": True},
-                "b": {"type": "number", "required": True}}}
-_shared = []
-
-
-def guest(**k):
-    return Guest(ARGV, **k)
-
-
-def shared():
-    if not _shared:
-        _shared.append(guest())
-    return _shared[0]
-
-
-def reset():
-    while _shared:
-        _shared.pop().close()
+ADD = adder()
+stock = Stock(ARGV)
+guest, shared, reset = stock.guest, stock.shared, stock.reset
 
 
 def out(g, code, **k):

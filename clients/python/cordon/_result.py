@@ -28,6 +28,7 @@ class Denial:
     rule: Optional[str] = None
     remedy: Optional[str] = None
     count: int = 1
+    claimed: bool = False  # only the guest says so
 
 
 @dataclass

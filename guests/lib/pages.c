@@ -1,0 +1,64 @@
+/* guests/lib/pages.c - see pages.h. */
+#include "pages.h"
+
+#include <malloc.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
+
+enum { HUGE = 2 << 20 };
+enum { HOLE_MAX = 16384, HOLE_FINE = 1040, HOLES = 20000 };
+
+/* A line of /proc/self/maps that is memory of nobody's file and can be written. */
+static int is_ours(const char *line, uintptr_t *ret_start, uintptr_t *ret_end)
+{
+	unsigned long start, end, inode;
+	char mode[5];
+
+	if (sscanf(line, "%lx-%lx %4s %*x %*s %lu", &start, &end, mode, &inode) != 4)
+		return 0;
+	*ret_start = start;
+	*ret_end = end;
+	return inode == 0 && strcmp(mode, "rw-p") == 0 && !strstr(line, "[stack]");
+}
+
+void pages_fill_holes(void)
+{
+	/* The last part of the heap, which nothing was allocated from yet. */
+	struct mallinfo2 info = mallinfo2();
+	uintptr_t last = (uintptr_t)sbrk(0) - info.keepcost;
+	unsigned count = 0;
+
+	for (size_t size = HOLE_MAX; size >= 16; size -= size > HOLE_FINE ? 256 : 16) {
+		void *p = malloc(size);
+
+		while (p && (uintptr_t)p < last && count++ < HOLES)
+			p = malloc(size); /* the one before stays where it is, for ever */
+		free(p);
+	}
+}
+
+void pages_collapse(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+	uintptr_t start, end;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!is_ours(line, &start, &end))
+			continue;
+		start = (start + HUGE - 1) & ~(uintptr_t)(HUGE - 1);
+		end &= ~(uintptr_t)(HUGE - 1);
+		for (; start < end; start += HUGE)
+			(void)madvise((void *)start, HUGE, MADV_COLLAPSE);
+	}
+	if (f)
+		fclose(f);
+}

@@ -1,0 +1,30 @@
+/* session/claim.h - what a guest says that it was refused. It is the word of code that may lie: a
+ * claim is checked against what the policy gives, worded by the host, and marked as one. */
+#pragma once
+
+#include "files/workspace.h"
+#include "policy/policy.h"
+#include "session/result.h"
+
+/* The guest's sentence about its exception, taken apart. */
+struct claim {
+	int os_errno; /* 0: it names none */
+	char *path;   /* as it was said; NULL: it names none */
+};
+
+/* Python's "[Errno 13] Permission denied: '/x'" and Node's "EACCES: permission denied, open '/x'".
+ */
+void claim_parse(struct claim *ret, const char *message);
+void claim_done(struct claim *c);
+
+struct claim_setting {
+	const struct policy *policy;
+	struct workspace *workspace; /* NULL: there is none to look into */
+	const char *cwd;             /* NULL: /home/user */
+};
+
+/* Whether the policy may have refused it. Then it is put among the denials of r if a path is named:
+ * what the policy gives cannot have been refused by it. */
+bool claim_file(const struct claim *c, const struct claim_setting *s, struct cordon_result *r);
+/* A command that the guest's agent says it was asked for; none if the policy names it. */
+void claim_command(const char *name, const struct policy *p, struct cordon_result *r);
