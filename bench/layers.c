@@ -1,8 +1,8 @@
 /* bench/layers.c - where the time of a session goes, layer by layer: opened fresh from a template,
  * used for the first and for another time, taken from a pool, closed. Medians of each layer, in
  * microseconds, from the marks that host and supervisor leave (session/timeline.h, wall/format.h)
- * and from the moment at which the code itself looked at the clock. Usage: layers [ROUNDS [PERCENT]]
- * (another percentile than 50: on a busy machine the lower ones tell more) */
+ * and from the moment at which the code itself looked at the clock. Usage: layers [ROUNDS
+ * [PERCENT]] (another percentile than 50: on a busy machine the lower ones tell more) */
 #include <cordon/cordon.h>
 
 #include <stdio.h>
@@ -68,8 +68,8 @@ static uint64_t told_ns(const struct subject *t, struct cordon_result *r)
 		return strtoull(text, NULL, 10);
 	clock_gettime(CLOCK_REALTIME, &real);
 	clock_gettime(CLOCK_MONOTONIC, &mono);
-	double behind = (double)(real.tv_sec - mono.tv_sec) * 1e9 +
-			(double)(real.tv_nsec - mono.tv_nsec);
+	double behind =
+		(double)(real.tv_sec - mono.tv_sec) * 1e9 + (double)(real.tv_nsec - mono.tv_nsec);
 	return (uint64_t)(strtod(text, NULL) * 1e3 - behind);
 }
 
@@ -146,14 +146,14 @@ static struct cordon_session *open_fresh(struct subject *t)
 	between(t, "host: pipes, sockets, cgroups, status page", at[TIMELINE_TEMPLATE],
 		at[TIMELINE_SEATED]);
 	between(t, "template: wake-up, clone with namespaces", at[TIMELINE_SEATED],
-		in[MARK_CLONED]);
-	between(t, "pid 1: control groups joined", in[MARK_CLONED], in[MARK_JOINED]);
-	between(t, "pid 1: ids, host name, cgroup namespace", in[MARK_JOINED], in[MARK_MAPPED]);
-	between(t, "pid 1: workspace and /proc mounted", in[MARK_MAPPED], in[MARK_MOUNTED]);
-	between(t, "guest: forked (page tables copied)", in[MARK_MOUNTED], in[MARK_FORKED]);
-	between(t, "guest: limits, caps, Landlock, filter", in[MARK_FORKED], in[MARK_SEALED]);
-	between(t, "guest: layers read back", in[MARK_SEALED], in[MARK_PROVEN]);
-	between(t, "guest: hello; host: wake-up", in[MARK_PROVEN], at[TIMELINE_HELLO]);
+		in[MARK_SPACES]);
+	between(t, "pid 1: control groups joined", in[MARK_SPACES], in[MARK_GROUPS]);
+	between(t, "pid 1: ids, host name, cgroup namespace", in[MARK_GROUPS], in[MARK_MAPPED]);
+	between(t, "pid 1: workspace and /proc mounted", in[MARK_MAPPED], in[MARK_ROOT]);
+	between(t, "guest: forked (page tables copied)", in[MARK_ROOT], in[MARK_FORKED]);
+	between(t, "guest: limits, caps, Landlock, filter", in[MARK_FORKED], in[MARK_FILTERED]);
+	between(t, "guest: layers read back", in[MARK_FILTERED], in[MARK_SEALED]);
+	between(t, "guest: hello; host: wake-up", in[MARK_SEALED], at[TIMELINE_HELLO]);
 	between(t, "host: welcome, workspace, log", at[TIMELINE_HELLO], at[TIMELINE_OPENED]);
 	between(t, "  sum", at[TIMELINE_OPEN], at[TIMELINE_OPENED]);
 	usleep(20000); /* as if somebody thought about what to execute */
@@ -191,8 +191,12 @@ static void use_pool(struct subject *t)
 
 	check(cordon_pool_acquire(t->pool, 10000, &s, &e), e, "acquire");
 	uint64_t b = clock_now_ns();
+	pid_t guest = box_guest_pid(s->engine->box);
+	double cpu = cpu_ns(guest), had = faults(guest);
 	between(t, "host: taken from the pool", a, b);
 	execute(t, s);
+	add(t, "(CPU time of the guest for it)", cpu_ns(guest) - cpu);
+	add(t, "(its page faults for it, a number)", (faults(guest) - had) * 1e3);
 	uint64_t c = clock_now_ns();
 	cordon_pool_release(t->pool, s);
 	between(t, "host: given back", c, clock_now_ns());
@@ -266,7 +270,7 @@ static void start(struct subject *t, const char *preload)
 
 int main(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 100;
+	long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 100;
 	size_t percent = argc > 2 ? strtoul(argv[2], NULL, 10) % 100 : 50;
 	static const char python[] = "__import__('time').monotonic_ns()";
 	static struct subject all[MAX_SUBJECTS] = {
@@ -281,7 +285,7 @@ int main(int argc, char **argv)
 
 	for (int i = 0; i < COUNT; i++)
 		start(&all[i], i == 1 ? "preload=pandas,numpy" : NULL);
-	for (int round = 0; round < rounds && round < MAX_ROUNDS; round++)
+	for (long round = 0; round < rounds && round < MAX_ROUNDS; round++)
 		for (int i = 0; i < COUNT; i++)
 			measure(&all[i]);
 	print(all, COUNT, percent);

@@ -21,7 +21,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "wall/init/clone.h"
@@ -42,14 +41,6 @@ struct request {
 	char *stack;
 };
 
-static void mark(struct job *j, enum status_mark m)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	j->status->marks[m] = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* Ours to return to the caller of the template's runtime, for which nothing has happened but time.
  */
 _Noreturn static void session_main(struct request *q, int report)
@@ -57,7 +48,7 @@ _Noreturn static void session_main(struct request *q, int report)
 	struct job *j = &q->job;
 	int listener = -1;
 
-	mark(j, MARK_FORKED);
+	plan_mark(j, MARK_FORKED);
 	setsid();
 	/* The place is the same, but a workspace lies over it now. */
 	if (chdir(plan_text(j, j->plan->cwd)) != 0) {
@@ -65,13 +56,17 @@ _Noreturn static void session_main(struct request *q, int report)
 		_exit(1);
 	}
 	(void)prctl(PR_SET_DUMPABLE, 0);
+	/* The namespaces are read before the filter, which leaves only the slow way to do so;
+	 * nothing changes them after it. */
 	if (seal_rlimits(j) < 0 || seal_capabilities(j) < 0 || seal_landlock(j) < 0 ||
-	    seal_seccomp(j, FILTER_FINAL, &listener) < 0)
+	    seal_prove_namespaces(j) < 0 || seal_seccomp(j, FILTER_FINAL, &listener) < 0)
 		_exit(1);
-	mark(j, MARK_SEALED);
-	if (reaper_send(report, 'L', &listener, listener >= 0) < 0 || seal_prove(j) < 0)
+	plan_mark(j, MARK_FILTERED);
+	int status =
+		reaper_send(report, 'L', &listener, listener >= 0) < 0 ? -1 : seal_open_status(j);
+	if (status < 0 || seal_prove_process(j, status) < 0)
 		_exit(1);
-	mark(j, MARK_PROVEN);
+	plan_mark(j, MARK_SEALED);
 	j->status->state = STATE_RUNNING;
 	/* Nothing of the supervisor's stays within reach. */
 	munmap(j->status, sizeof(struct status));
@@ -90,16 +85,16 @@ static int build(struct request *q)
 	struct job *j = &q->job;
 	int out[2] = { -1, -1 };
 
-	mark(j, MARK_CLONED);
+	plan_mark(j, MARK_SPACES);
 	if (!j->plan->cgroup_v2 &&
 	    identity_join_cgroups(j, q->fds + FD_CGROUP, j->plan->cgroup_count) < 0)
 		return -1;
-	mark(j, MARK_JOINED);
+	plan_mark(j, MARK_GROUPS);
 	if (unshare(CLONE_NEWCGROUP) != 0)
 		return plan_fail(j, STAGE_NAMESPACES, 1, errno);
 	if (identity_map(j, INSIDE_ID, INSIDE_ID) < 0 || identity_hostname(j) < 0)
 		return -1;
-	mark(j, MARK_MAPPED);
+	plan_mark(j, MARK_MAPPED);
 	if (root_workspace(j, plan_text(j, j->plan->workspace_data), &out[0]) < 0 ||
 	    root_proc(j, "/proc") < 0)
 		return -1;
@@ -110,7 +105,7 @@ static int build(struct request *q)
 		return plan_fail(j, STAGE_WORKSPACE, 9, errno);
 	close(out[0]);
 	close(out[1]);
-	mark(j, MARK_MOUNTED);
+	plan_mark(j, MARK_ROOT);
 	return 0;
 }
 

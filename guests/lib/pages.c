@@ -16,17 +16,20 @@
 enum { HUGE = 2 << 20 };
 enum { HOLE_MAX = 16384, HOLE_FINE = 1040, HOLES = 20000 };
 
-/* A line of /proc/self/maps that is memory of nobody's file and can be written. */
+/* A line of /proc/self/maps ("START-END MODE OFFSET DEVICE INODE NAME") that is memory of nobody's
+ * file and can be written. */
 static int is_ours(const char *line, uintptr_t *ret_start, uintptr_t *ret_end)
 {
-	unsigned long start, end, inode;
-	char mode[5];
+	char *at = NULL;
+	const char *inode;
 
-	if (sscanf(line, "%lx-%lx %4s %*x %*s %lu", &start, &end, mode, &inode) != 4)
+	*ret_start = strtoul(line, &at, 16);
+	if (*at != '-')
 		return 0;
-	*ret_start = start;
-	*ret_end = end;
-	return inode == 0 && strcmp(mode, "rw-p") == 0 && !strstr(line, "[stack]");
+	*ret_end = strtoul(at + 1, &at, 16);
+	inode = strncmp(at, " rw-p ", 6) == 0 ? strchr(at + 6, ' ') : NULL;
+	inode = inode ? strchr(inode + 1, ' ') : NULL;
+	return inode && strtoul(inode, NULL, 10) == 0 && !strstr(inode, "[stack]");
 }
 
 void pages_fill_holes(void)

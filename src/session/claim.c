@@ -111,8 +111,7 @@ static enum ground ground_of(const char *path, const struct claim_setting *s)
 		return GROUND_GIVEN;
 	if (info.type == CORDON_SYMLINK) /* it may lead out */
 		return GROUND_ELSEWHERE;
-	return info.type == CORDON_FILE && (info.mode & 0111) ? GROUND_PROGRAM
-								      : GROUND_GIVEN;
+	return info.type == CORDON_FILE && (info.mode & 0111) ? GROUND_PROGRAM : GROUND_GIVEN;
 }
 
 static void add_file(const char *path, enum ground ground, bool is_read_only,

@@ -245,6 +245,13 @@ int cordon_session_open(const struct cordon_session_options *opts, struct cordon
 	return session_open(opts, false, ret, reterr);
 }
 
+/* What the first execution would do otherwise, before anybody waits for it. */
+static void prepare_ahead(struct cordon_session *s)
+{
+	(void)engine_assurance(s->engine, &s->policy);
+	(void)box_guest_pid(s->engine->box);
+}
+
 int session_open(const struct cordon_session_options *opts, bool ahead, struct cordon_session **ret,
 		 struct cordon_error **reterr)
 {
@@ -267,6 +274,8 @@ int session_open(const struct cordon_session_options *opts, bool ahead, struct c
 		destroy(s);
 		return r;
 	}
+	if (ahead)
+		prepare_ahead(s);
 	timeline_mark(&s->timeline, TIMELINE_OPENED);
 	*ret = s;
 	return 0;

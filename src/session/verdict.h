@@ -20,7 +20,7 @@ struct evidence {
 	char *told; /* what its runtime was asked and refused, as a JSON array; NULL: nothing */
 	struct workspace *workspace; /* borrowed, as the next; NULL: unknown */
 	const char *cwd;             /* where the guest says it is; NULL: where it started */
-	const char *err_text; /* stderr as far as it was kept; borrowed */
+	const char *err_text;        /* stderr as far as it was kept; borrowed */
 	/* Counters before the execution. */
 	struct cgroup_counts before;
 	uint32_t denials_before[STATUS_DENIALS];

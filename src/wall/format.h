@@ -143,6 +143,11 @@ enum mark {
 	MARK_EXEC,    /* the guest's process becomes the interpreter */
 	MARK_EXITED,  /* it has ended and is reaped */
 	MARK_EMPTY,   /* the keeper has reaped pid 1: nothing runs in the sandbox */
+	/* Of a session that a template forks, besides SPACES, ROOT and SEALED (bench/layers). */
+	MARK_GROUPS,   /* pid 1 is in its control groups */
+	MARK_MAPPED,   /* user ids, host name and cgroup namespace are its own */
+	MARK_FORKED,   /* the guest runs, in a copy of the template's memory */
+	MARK_FILTERED, /* limits, capabilities, Landlock and filter are set, not yet read back */
 	MARK_COUNT,
 };
 
@@ -157,18 +162,6 @@ struct status_denial {
 	uint32_t syscall_nr, count;
 	uint64_t arg; /* what the rule looked at: address family, clone flags, ...; EXEC_* */
 	char target[STATUS_TARGET]; /* a path where there is one */
-};
-
-/* When a session that a template forks came past which point, for bench/. */
-enum status_mark {
-	MARK_CLONED,  /* pid 1 runs, in namespaces of its own */
-	MARK_JOINED,  /* it is in its control groups */
-	MARK_MAPPED,  /* user ids, host name and cgroup namespace are its own */
-	MARK_MOUNTED, /* workspace and /proc are mounted, the host has their descriptors */
-	MARK_FORKED,  /* the guest runs, in a copy of the template's memory */
-	MARK_SEALED,  /* limits, capabilities, Landlock and filter are set */
-	MARK_PROVEN,  /* and read back */
-	MARK_COUNT
 };
 
 enum { STATE_BUILDING, STATE_RUNNING, STATE_EXITED, STATE_FAILED };
@@ -198,7 +191,6 @@ struct status {
 	uint64_t marks[MARK_COUNT]; /* nanoseconds; 0: not reached */
 	uint32_t denial_count, denials_lost;
 	struct status_denial denials[STATUS_DENIALS];
-	uint64_t marks[MARK_COUNT]; /* of the monotonic clock, in nanoseconds */
 };
 
 /* Messages on the control socket. Host to init: one byte. Init to host: one byte, with descriptors.

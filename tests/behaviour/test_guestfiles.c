@@ -71,7 +71,8 @@ static uint64_t size_of(struct cordon_session *s, const char *path)
 
 static void files(const struct words *w)
 {
-	struct cordon_session *s = open_with(w->guest, NULL, NULL), *other = open_with(w->guest, NULL, NULL);
+	struct cordon_session *s = open_with(w->guest, NULL, NULL),
+			      *other = open_with(w->guest, NULL, NULL);
 	unsigned char bytes[256];
 	char *text = NULL;
 	size_t len = 0;

@@ -291,7 +291,8 @@ TEST(workspace_offloads_and_comes_back)
 	cordon_session_close(s);
 }
 
-/* SNP-12 with a name: while its contents are elsewhere nothing is saved, afterwards all is again. */
+/* SNP-12 with a name: while its contents are elsewhere nothing is saved, afterwards all is again.
+ */
 TEST(workspace_with_a_name_is_saved_after_it_came_back)
 {
 	struct cupboard c = { 0 };
@@ -320,7 +321,8 @@ TEST(workspace_with_a_name_is_saved_after_it_came_back)
 	ASSERT_STREQ(get(s, "/workspace/f"), "before and after");
 	ASSERT_STREQ(get(s, "/workspace/g"), "new");
 	ASSERT_STREQ(run(s, "import os\nprint(os.environ['WHICH'], end='')"), "mine");
-	/* Nothing was changed but that it went away and came back: it is there the next time too. */
+	/* Nothing was changed but that it went away and came back: it is there the next time too.
+	 */
 	ASSERT_EQ(cordon_session_offload(s, put_away, &c, NULL), 0);
 	ASSERT_EQ(cordon_session_rehydrate(s, take_out, &c, NULL), 0);
 	cordon_session_close(s);

@@ -218,6 +218,8 @@ static scmp_filter_ctx template(uint32_t guest, bool net)
 	       SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, SECCOMP_IOCTL_NOTIF_RECV));
 	add_if(c, SCMP_ACT_ALLOW, "ioctl",
 	       SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, SECCOMP_IOCTL_NOTIF_SEND));
+	/* And its sessions prove their namespaces: PIDFD_GET_*_NAMESPACE, all of type 0xff. */
+	add_if(c, SCMP_ACT_ALLOW, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xfffffff0, 0xff00));
 	add_if(c, SCMP_ACT_ALLOW, "socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
 	for (size_t i = 0; i < sizeof(wide) / sizeof(*wide); i++)
 		add(c, SCMP_ACT_ALLOW, wide[i]);
@@ -265,6 +267,7 @@ static scmp_filter_ctx final(uint32_t guest, bool net)
 		/* A pod narrows itself further: a filter on top can only take away. */
 		if (guest != GUEST_POD || sealing_prctls[i] != 22)
 			add_if(c, DENY, "prctl", SCMP_A0(SCMP_CMP_EQ, sealing_prctls[i]));
+	add_if(c, DENY, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xfffffff0, 0xff00));
 	add(c, SCMP_ACT_ERRNO(ENOSYS), "clone3");
 	explained_calls(c, net, SCMP_ACT_NOTIFY);
 	if (is_exec_told(guest))

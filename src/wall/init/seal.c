@@ -312,10 +312,3 @@ int seal_prove_process(struct job *j, int status_fd)
 		close(fd);
 	return prove_status_file(j, status_fd);
 }
-
-int seal_prove(struct job *j)
-{
-	int status = seal_prove_namespaces(j) < 0 ? -1 : seal_open_status(j);
-
-	return status < 0 ? -1 : seal_prove_process(j, status);
-}

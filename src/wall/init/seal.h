@@ -15,10 +15,8 @@ int seal_privileges(struct job *j);
 int seal_landlock(struct job *j);
 /* Loads filter which. ret_listener, when not NULL, receives the notification descriptor. */
 int seal_seccomp(struct job *j, enum plan_filter which, int *ret_listener);
-/* Reads the layers back from inside into the status page. Must be last. */
-int seal_prove(struct job *j);
-/* The same in two steps: pid 1 and the guest are in the same namespaces, the rest is a process's
- * own. */
+/* Reads the layers back from inside into the status page: the namespaces, which pid 1 and the guest
+ * share, at any time after they were made; the rest, a process's own, last. */
 int seal_prove_namespaces(struct job *j);
 int seal_prove_process(struct job *j, int status_fd);
 /* /proc/self/status, opened while it can be: the rung without namespaces has no /proc later. */

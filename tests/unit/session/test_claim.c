@@ -66,12 +66,13 @@ static const char *judged(const struct claim_setting *s, int os_errno, const cha
 TEST(what_the_policy_gives_was_not_refused_by_it)
 {
 	struct claim_setting s = setting(NULL);
-	static const char *const given[] = { "/home/user/x", "/tmp/x",      "/workspace/a/b",
-					     "x",            "./a/../b",    "/usr/../tmp/x",
-					     "/tmp",         "//tmp//./x/", "../../tmp/x" };
-	static const char *const not_given[] = {
-		"/etc/shadow", "/tmp/../etc/shadow", "/home/other", "../../../../x", "/", "/tmpx"
+	static const char *const given[] = {
+		"/home/user/x",  "/tmp/x", "/workspace/a/b", "x",          "./a/../b",
+		"/usr/../tmp/x", "/tmp",   "//tmp//./x/",    "../../tmp/x"
 	};
+	static const char *const not_given[] = { "/etc/shadow", "/tmp/../etc/shadow",
+						 "/home/other", "../../../../x",
+						 "/",           "/tmpx" };
 
 	for (size_t i = 0; i < sizeof(given) / sizeof(*given); i++) {
 		ASSERT_STREQ(judged(&s, EACCES, given[i]), "");
@@ -106,8 +107,10 @@ TEST(a_path_too_long_is_no_claim)
 TEST(mounts_give_what_they_say)
 {
 	struct policy_mount mounts[] = {
-		{ .host = "/srv", .guest = "/data", .mode = MOUNT_LIVE_RW },
-		{ .host = "/srv", .guest = "/home/user/ro", .mode = MOUNT_LIVE_RO },
+		{ .host = (char[]){ "/srv" }, .guest = (char[]){ "/data" }, .mode = MOUNT_LIVE_RW },
+		{ .host = (char[]){ "/srv" },
+		  .guest = (char[]){ "/home/user/ro" },
+		  .mode = MOUNT_LIVE_RO },
 	};
 	struct policy p = { .mounts = mounts, .mount_count = 2 };
 	struct claim_setting s = { .policy = &p };
