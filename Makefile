@@ -6,7 +6,7 @@ CI ?=
 NICE ?= nice
 
 .DEFAULT_GOAL := all
-.PHONY: all run test asan lint format fuzz bench man install pod pod-tests clean help setup-core setup-test setup-lint
+.PHONY: all run test asan lint format fuzz bench man install pod pod-tests vm clean help setup-core setup-test setup-lint
 
 all: setup-core ## build the library and the program
 	@tools/configure $(BUILD) $(if $(CI),-Dwerror=true)
@@ -17,6 +17,9 @@ run: all ## run a first program in the sandbox, or FILE=x.py
 
 test: setup-test all pod-tests $(if $(CI),setup-lint asan) ## set up, build, run all tests (CI=1: also sanitizers and lint)
 	@tools/test $(if $(CI),--asan build-asan --lint) $(BUILD)
+
+vm: setup-test all ## every behaviour and attack on other kernels, in an emulator (an hour and more; W=WORD picks)
+	@CORDON_NEEDS=strict BUILD=$(abspath $(BUILD)) $(NICE) tests/vm/run --full $(W)
 
 asan: setup-core ## build with AddressSanitizer and UBSan into build-asan
 	@tools/configure build-asan -Db_sanitize=address,undefined

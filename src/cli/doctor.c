@@ -24,7 +24,7 @@ static void print_layers(const struct cli *c, const json_t *report)
 	{
 		bool is_there = json_is_true(json_object_get(l, "there"));
 
-		printf("  %s%-7s%s %-9s %s\n", cli_style(c, is_there ? STYLE_GREEN : STYLE_RED),
+		printf("  %s%-7s%s %-14s %s\n", cli_style(c, is_there ? STYLE_GREEN : STYLE_RED),
 		       is_there ? "there" : "missing", cli_style(c, STYLE_PLAIN),
 		       text_of(l, "layer"), text_of(l, "what"));
 		if (!is_there)
@@ -33,7 +33,7 @@ static void print_layers(const struct cli *c, const json_t *report)
 	}
 }
 
-/* The rung without namespaces: how to stand on it, and what it does not keep. */
+/* What the wall does without here; on the rung without namespaces also how to stand on it. */
 static void print_lacks(const json_t *report)
 {
 	const json_t *lacks = json_object_get(report, "lacks");
@@ -42,8 +42,11 @@ static void print_lacks(const json_t *report)
 
 	if (!lacks)
 		return;
-	printf("\nCode runs here only under a policy that does without namespaces "
-	       "(--set require=landlock,seccomp,rlimits), which lacks:\n");
+	if (str_eq(text_of(report, "rung"), "without namespaces"))
+		printf("\nCode runs here only under a policy that does without namespaces "
+		       "(--set require=landlock,seccomp,rlimits), which lacks:\n");
+	else
+		printf("\nLacking here\n");
 	json_array_foreach(lacks, i, words) printf("  %s\n", json_string_value(words));
 }
 
@@ -56,7 +59,7 @@ static void print_guests(const struct cli *c, const json_t *report)
 	{
 		bool is_there = json_is_true(json_object_get(g, "there"));
 
-		printf("  %s%-7s%s %-9s %s\n", cli_style(c, is_there ? STYLE_GREEN : STYLE_YELLOW),
+		printf("  %s%-7s%s %-14s %s\n", cli_style(c, is_there ? STYLE_GREEN : STYLE_YELLOW),
 		       is_there ? "there" : "missing", cli_style(c, STYLE_PLAIN),
 		       text_of(g, "guest"), text_of(g, is_there ? "version" : "why"));
 	}

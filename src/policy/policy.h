@@ -72,8 +72,10 @@ enum policy_layer {
 	LAYER_LANDLOCK = 1 << 7,
 	LAYER_SECCOMP = 1 << 8,
 	LAYER_RLIMITS = 1 << 9,
-	LAYER_CGROUPS = 1 << 10,   /* kernel accounting for memory, processes and CPU */
-	LAYER_OWN_NETNS = 1 << 11, /* a network namespace of the session's own */
+	LAYER_CGROUPS = 1 << 10,        /* kernel accounting for memory, processes and CPU */
+	LAYER_OWN_NETNS = 1 << 11,      /* a network namespace of the session's own */
+	LAYER_LANDLOCK_NET = 1 << 12,   /* Landlock's TCP rules, where the network is closed */
+	LAYER_LANDLOCK_SCOPE = 1 << 13, /* its scopes: no signals and abstract sockets outwards */
 	LAYERS_NAMESPACES = LAYER_USERNS | LAYER_PIDNS | LAYER_MOUNTNS | LAYER_NETNS | LAYER_IPCNS |
 			    LAYER_UTSNS | LAYER_CGROUPNS | LAYER_OWN_NETNS,
 };
@@ -164,6 +166,6 @@ int policy_parse_size(const char *text, uint64_t *ret_bytes, struct cordon_error
 int policy_parse_mount(const char *text, struct policy_mount *ret, struct cordon_error **reterr);
 
 /* Layer bits to names and back ("user", "pid", "mount", "net", "ipc", "uts", "cgroup", "landlock",
- * "seccomp", "rlimits", "cgroups", "own-net"). */
+ * "seccomp", "rlimits", "cgroups", "own-net", "landlock-net", "landlock-scope"). */
 const char *policy_layer_name(enum policy_layer layer);
 uint32_t policy_layer_from_name(const char *name); /* 0 when unknown */

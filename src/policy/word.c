@@ -174,8 +174,8 @@ const struct kind kind_text = {
 /* Layers. */
 
 static const char *const layer_names[] = {
-	"user",   "pid",      "mount",   "net",     "ipc",     "uts",
-	"cgroup", "landlock", "seccomp", "rlimits", "cgroups", "own-net",
+	"user",     "pid",     "mount",   "net",     "ipc",     "uts",          "cgroup",
+	"landlock", "seccomp", "rlimits", "cgroups", "own-net", "landlock-net", "landlock-scope",
 };
 enum {
 	LAYER_COUNT = sizeof(layer_names) / sizeof(*layer_names),
@@ -207,12 +207,14 @@ static int refuse_layer(const struct field *f, const json_t *j, struct cordon_er
 		return kind_refuse(
 			f->name,
 			"\"*\" or a list of layers (user, pid, mount, net, ipc, uts, cgroup, "
-			"landlock, seccomp, rlimits, cgroups, own-net)",
+			"landlock, seccomp, rlimits, cgroups, own-net, landlock-net, "
+			"landlock-scope)",
 			j, reterr);
 	return err_set(reterr, CORDON_INVALID,
 		       "%s: unknown layer '%.40s'. Did you mean '%s'? Valid layers: user, pid, "
 		       "mount, net, "
-		       "ipc, uts, cgroup, landlock, seccomp, rlimits, cgroups, own-net",
+		       "ipc, uts, cgroup, landlock, seccomp, rlimits, cgroups, own-net, "
+		       "landlock-net, landlock-scope",
 		       f->name, name, near);
 }
 

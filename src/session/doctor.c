@@ -26,10 +26,12 @@ static const struct {
 	{ LAYER_IPCNS, "an ipc namespace: no foreign shared memory" },
 	{ LAYER_UTSNS, "a uts namespace: a host name of its own" },
 	{ LAYER_CGROUPNS, "a cgroup namespace: no view of the host's groups" },
-	{ LAYER_LANDLOCK, "file, exec, TCP and signal rules of the kernel" },
+	{ LAYER_LANDLOCK, "file and exec rules of the kernel" },
 	{ LAYER_SECCOMP, "an allowlist of system calls" },
 	{ LAYER_RLIMITS, "limits of each process" },
 	{ LAYER_CGROUPS, "limits of memory, processes and CPU of the whole sandbox" },
+	{ LAYER_LANDLOCK_NET, "Landlock's TCP rules, where the network is closed" },
+	{ LAYER_LANDLOCK_SCOPE, "Landlock's scopes: no signals, no abstract sockets outwards" },
 };
 
 static json_t *layers_json(const struct machine *m, bool *ret_full)
@@ -54,8 +56,9 @@ static json_t *layers_json(const struct machine *m, bool *ret_full)
 		json_object_set_new(o, "why", why ? json_string(why) : json_null());
 		json_object_set_new(o, "remedy", why ? json_string(remedy) : json_null());
 		json_array_append_new(a, o);
-		/* Without control groups limits hold for each process, not for the whole. */
-		if (why && ladder[i].layer != LAYER_CGROUPS)
+		/* Without control groups limits hold for each process, not for the whole; what
+		 * newer kernels add to Landlock stands behind namespaces and the filter. */
+		if (why && ladder[i].layer < LAYER_CGROUPS)
 			*ret_full = false;
 	}
 	return a;
@@ -166,8 +169,10 @@ int cordon_doctor(char **ret_json, struct cordon_error **reterr)
 						       : "without namespaces"));
 	json_object_set_new(o, "landlock_abi", json_integer(m.landlock_abi));
 	json_object_set_new(o, "layers", layers);
-	if (!m.has_userns)
-		json_object_set_new(o, "lacks", box_lacks(&m));
+	json_t *lacks = box_lacks(&m);
+	if (json_array_size(lacks) > 0)
+		json_object_set(o, "lacks", lacks);
+	json_decref(lacks);
 	json_object_set_new(o, "cgroups", cgroups_json(&m));
 	json_object_set_new(o, "guests", guests_json(&p));
 	policy_done(&p);

@@ -241,7 +241,8 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 	else if (r->exit_code == 126 && r->denials)
 		kind = "denied";
 	else if (e->counted.pids_refused > v->before.pids_refused ||
-		 (cgroup_pids_peak(box_cgroup(e->box)) >= p->processes))
+		 cgroup_pids_peak(box_cgroup(e->box)) >= p->processes ||
+		 box_status(e->box)->processes_peak >= p->processes)
 		kind = "processes";
 	else if (is_full(e))
 		kind = "disk";

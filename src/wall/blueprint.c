@@ -351,6 +351,8 @@ uint32_t blueprint_early_flags(const struct blueprint_options *o)
 		f |= PLANF_LOOPBACK;
 	if (o->layers_off & LAYER_NETNS)
 		f |= PLANF_NO_NETNS;
+	if (o->cgroup->is_v2 && o->cgroup->count)
+		f |= PLANF_BORN_IN_GROUP;
 	return f;
 }
 

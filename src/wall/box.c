@@ -104,7 +104,7 @@ static int make_program(int *ret_fd, struct cordon_error **reterr)
 static int check_required(const struct machine *m, const struct policy *p,
 			  struct cordon_error **reterr)
 {
-	for (uint32_t layer = 1; layer <= LAYER_OWN_NETNS; layer <<= 1) {
+	for (uint32_t layer = 1; layer <= LAYER_LANDLOCK_SCOPE; layer <<= 1) {
 		const char *remedy = "";
 		const char *why = p->require & layer ? machine_missing(m, layer, &remedy) : NULL;
 
@@ -190,24 +190,26 @@ static int start_keeper(struct box *b, const struct box_options *o, uint32_t fla
 		return err_errno(reterr, errno, "make the plan's socket");
 	*ret_socket = pair[0];
 	awaits = pair[1];
+	bool is_born = flags & PLANF_BORN_IN_GROUP;
 	struct spawn s = {
 		.argv = argv,
 		.program_fd = program,
 		.fds = { o->stdin_fd, o->stdout_fd, o->stderr_fd, o->wire_fd, inner, awaits, status,
-			 program },
+			 program, is_born ? b->cgroup.join_fds[0] : -1 },
 		.uid = b->uid,
 		.gid = b->uid,
 		.empties_bounding = b->private_dir[0],
-		.cgroup_fd = b->cgroup.is_v2 && b->cgroup.count ? b->cgroup.join_fds[0] : -1,
+		.cgroup_fd = is_born ? b->cgroup.keeper_fd : -1,
 	};
 	_Static_assert(INIT_FD_WIRE == 3 && INIT_FD_CONTROL == 4 && INIT_FD_PLAN == 5 &&
-			       INIT_FD_STATUS == 6 && INIT_FD_SELF == 7 && SPAWN_FDS == 8,
+			       INIT_FD_STATUS == 6 && INIT_FD_SELF == 7 && INIT_FD_CGROUP == 8 &&
+			       SPAWN_FDS == 9,
 		       "the order above");
 	return spawn_start(&s, &b->keeper, &b->pidfd, reterr);
 }
 
 /* The supervisor makes its namespaces while the control groups and the plan are made here; but in
- * v2 it is born in its group. */
+ * v2 pid 1 is born in its group. */
 static int start(struct box *b, const struct box_options *o, struct cordon_error **reterr)
 {
 	struct blueprint_options blueprint = { .policy = o->policy,

@@ -16,6 +16,8 @@
 /* The keeper and pid 1 are counted besides the guest's own processes. */
 enum { OWN_PROCESSES = 2 };
 
+#define KEEPERS "keepers"
+
 /* ret_is, when not NULL: what the kernel says it will enforce, not what we wrote; UINT64_MAX: no
  * number. */
 static int write_at(int dir, const char *file, uint64_t value, uint64_t *ret_is)
@@ -136,12 +138,25 @@ static int limit_v2(struct cgroup *c, const struct policy *p)
 	r = write_at(c->dir_fds[0], "pids.max", p->processes + OWN_PROCESSES, &c->processes);
 	if (r < 0 || p->cpu_percent == POLICY_UNLIMITED)
 		return r;
+	/* Without the controller's file the group has none: not passed on by those above. */
 	snprintf(quota, sizeof(quota), "%llu 100000", (unsigned long long)p->cpu_percent * 1000);
 	r = write_text_at(c->dir_fds[0], "cpu.max", quota);
 	c->has_cpu = r == 0;
 	if (r == 0)
 		c->cpu_percent = number_in(c->dir_fds[0], "cpu.max", NULL);
 	return r == -ENOENT ? 0 : r; /* the cpu controller may not be delegated */
+}
+
+/* v2: a group in which keepers live, beside those that they remove. */
+static int open_keepers(struct cgroup *c)
+{
+	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, parent = c->parent_fds[0];
+
+	c->keeper_fd = openat(parent, KEEPERS, flags);
+	if (c->keeper_fd < 0 && errno == ENOENT &&
+	    (mkdirat(parent, KEEPERS, 0755) == 0 || errno == EEXIST))
+		c->keeper_fd = openat(parent, KEEPERS, flags);
+	return c->keeper_fd < 0 ? -errno : 0;
 }
 
 static int make_one(struct cgroup *c, const char *dir, uint32_t i, uid_t owner)
@@ -154,6 +169,10 @@ static int make_one(struct cgroup *c, const char *dir, uint32_t i, uid_t owner)
 		return -errno;
 	c->dir_fds[i] = openat(c->parent_fds[i], c->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (c->dir_fds[i] < 0)
+		return -errno;
+	/* The keeper and templates, not we, start what lives in it. */
+	if (c->is_v2 && geteuid() != owner &&
+	    fchownat(c->dir_fds[i], "cgroup.procs", owner, (gid_t)-1, 0) != 0)
 		return -errno;
 	c->join_fds[i] = c->is_v2 ? fcntl(c->dir_fds[i], F_DUPFD_CLOEXEC, 3)
 				  : openat(c->dir_fds[i], "tasks", O_WRONLY | O_CLOEXEC);
@@ -199,6 +218,8 @@ static int make_all(const struct machine *m, const struct policy *p,
 
 	for (uint32_t i = 0; r == 0 && i < want; i++)
 		r = make_one(c, m->cgroup_dir[i], i, opts->owner_uid);
+	if (r == 0 && c->is_v2 && !opts->below)
+		r = open_keepers(c);
 	if (r == 0)
 		r = c->is_v2 ? limit_v2(c, p) : limit_v1(c, p);
 	return r == 0 ? read_back(c, p) : r;
@@ -216,18 +237,20 @@ int cgroup_make(const struct machine *m, const struct policy *p, const struct cg
 
 	for (int i = 0; i < MACHINE_CONTROLLERS; i++)
 		c.parent_fds[i] = c.dir_fds[i] = c.join_fds[i] = -1;
-	c.peak_fd = -1;
+	c.peak_fd = c.keeper_fd = -1;
 	if (!m->cgroup_dir[0][0]) {
 		*ret = c;
 		return 0;
 	}
-	if (!c.is_v2 && !c.has_cpu && is_required && p->cpu_percent != POLICY_UNLIMITED)
+	name_group(&c, opts);
+	int r = make_all(m, p, opts, &c);
+	if (r == 0 && !c.has_cpu && is_required && p->cpu_percent != POLICY_UNLIMITED) {
+		cgroup_done(&c);
 		return err_set(reterr, CORDON_UNSUPPORTED,
 			       "the policy requires the layer 'cgroups' and limits cpu_percent, "
 			       "and the cpu controller is not ours to use; remedy: run as root, "
-			       "or cpu_percent=none");
-	name_group(&c, opts);
-	int r = make_all(m, p, opts, &c);
+			       "delegate the cpu controller, or cpu_percent=none");
+	}
 	if (r < 0) {
 		cgroup_done(&c);
 		/* Seen but not ours to use (a container's): as if there were none, unless required.
@@ -316,8 +339,10 @@ static void close_one(int *fd)
 
 void cgroup_done(struct cgroup *c)
 {
-	if (c->count > 0)
+	if (c->count > 0) {
 		close_one(&c->peak_fd);
+		close_one(&c->keeper_fd);
+	}
 	for (uint32_t i = 0; i < c->count; i++) {
 		/* EBUSY: the last task is still being buried. */
 		for (int tries = 0; tries < 100; tries++) {

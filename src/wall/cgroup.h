@@ -20,6 +20,7 @@ struct cgroup {
 	int dir_fds[MACHINE_CONTROLLERS];
 	int peak_fd;                       /* the memory peak, read after every execution */
 	int join_fds[MACHINE_CONTROLLERS]; /* v1: `tasks`, for writing; v2: the directory itself */
+	int keeper_fd; /* v2: where the keeper lives, who cannot remove what it is in; -1: none */
 };
 
 /* What the kernel counted. */

@@ -72,7 +72,8 @@ static json_t *filter_json(const struct box *b)
 	return json_string(text);
 }
 
-json_t *box_lacks(const struct machine *m)
+/* Without namespaces: what there is none of. */
+static void lacks_namespaces(const struct machine *m, json_t *a)
 {
 	static const char *const words[] = {
 		"no user namespace: the code has the uid of the sandbox on the host",
@@ -86,7 +87,6 @@ json_t *box_lacks(const struct machine *m)
 		"no noexec mount: the loader can start a program of the workspace, walled alike",
 		"chmod, chown, times and extended attributes are refused everywhere",
 	};
-	json_t *a = json_array();
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		json_array_append_new(a, json_string(words[i]));
@@ -99,6 +99,31 @@ json_t *box_lacks(const struct machine *m)
 	if (!m->cgroup_dir[0][0])
 		json_array_append_new(
 			a, json_string("processes: counted with all others of the same user"));
+}
+
+json_t *box_lacks(const struct machine *m)
+{
+	/* What an older Landlock does not know, and who holds it alone then. */
+	static const struct {
+		int abi;
+		const char *words;
+	} parts[] = {
+		{ 1, "no Landlock: the mount view and the filter hold alone" },
+		{ 3, "no Landlock rule for truncation: read-only mounts hold alone" },
+		{ 4, "no Landlock rules for TCP: the network namespace and the filter hold alone" },
+		{ 5, "no Landlock rule for device ioctls: the filter holds alone" },
+		{ 6, "no Landlock scopes: the pid and network namespaces hold alone" },
+	};
+	json_t *a = json_array();
+
+	if (!m->has_userns)
+		lacks_namespaces(m, a);
+	for (size_t i = 0; m->has_userns && i < sizeof(parts) / sizeof(*parts); i++)
+		if (m->landlock_abi < parts[i].abi) {
+			json_array_append_new(a, json_string(parts[i].words));
+			if (m->landlock_abi == 0)
+				break;
+		}
 	return a;
 }
 
@@ -110,8 +135,14 @@ json_t *box_assurance(const struct box *b, const struct policy *p)
 	(void)p;
 	json_object_set_new(o, "wall", json_string("linux"));
 	json_object_set_new(o, "namespaces", namespaces_json(b));
-	if (!box_machine(b)->has_userns)
-		json_object_set_new(o, "lacks", box_lacks(box_machine(b)));
+	json_t *lacks = box_lacks(box_machine(b));
+	if (s->is_deaf)
+		json_array_append_new(lacks,
+				      json_string("no listener of the filter: what it refuses "
+						  "is not explained"));
+	if (json_array_size(lacks) > 0)
+		json_object_set(o, "lacks", lacks);
+	json_decref(lacks);
 	json_object_set_new(o, "landlock",
 			    s->landlock_proven ? json_integer(box_machine(b)->landlock_abi)
 					       : json_null());

@@ -14,7 +14,7 @@ enum {
 	INIT_FD_PLAN = 5, /* first the socket it comes on, with what is below from CGROUP on */
 	INIT_FD_STATUS = 6,
 	INIT_FD_SELF = 7,    /* this program, for the reapers of a template's sessions */
-	INIT_FD_CGROUP = 8,  /* PLAN_CGROUPS slots: `tasks` files (v1) */
+	INIT_FD_CGROUP = 8,  /* PLAN_CGROUPS slots: `tasks` files (v1), the directory (v2) */
 	INIT_FD_PARENT = 11, /* PLAN_CGROUPS slots: the directories that hold our cgroups */
 	INIT_FD_RELAY = 14,  /* where the gateway's listening sockets go */
 	INIT_FD_MOUNT = 15,  /* PLAN_MOUNTS slots: mounts that the host has made */
@@ -68,8 +68,11 @@ enum {
 	PLANF_OWN_NETNS = 1 << 7,    /* a template's sessions: one each instead of a shared one */
 	PLANF_WATCH_MEMORY = 1 << 8, /* no cgroup limits memory: the keeper does */
 
+	PLANF_BORN_IN_GROUP = 1 << 9, /* v2: pid 1 is cloned into the group at INIT_FD_CGROUP */
+
 	/* What cordon-init is told on its command line: it starts while the plan is being made. */
-	PLANF_EARLY = PLANF_USERNS | PLANF_LOOPBACK | PLANF_TEMPLATE | PLANF_NO_NETNS,
+	PLANF_EARLY = PLANF_USERNS | PLANF_LOOPBACK | PLANF_TEMPLATE | PLANF_NO_NETNS |
+		      PLANF_BORN_IN_GROUP,
 };
 
 struct plan {
@@ -178,6 +181,7 @@ struct status {
 	uint64_t cpu_us, max_rss_kib; /* of what was reaped */
 	uint64_t memory_peak_kib;     /* seen by PLANF_WATCH_MEMORY */
 	uint32_t memory_kills;        /* made by it */
+	uint32_t processes_peak;      /* seen by it, pid 1 among them; not of templates */
 	/* The last of them: pid 1 of the sandbox or of a template's session, as the keeper sees it.
 	 */
 	int32_t memory_victims[STATUS_VICTIMS];
@@ -186,6 +190,7 @@ struct status {
 	uint64_t cap_eff, cap_prm, cap_bnd;
 	uint32_t no_new_privs, seccomp_mode, seccomp_filters, dumpable;
 	uint32_t landlock_proven;
+	uint32_t is_deaf; /* refused calls are not told to us: the filter has no listener */
 	uint32_t rlimit_count;
 	struct plan_rlimit rlimits[PLAN_RLIMITS];
 	uint64_t marks[MARK_COUNT]; /* nanoseconds; 0: not reached */

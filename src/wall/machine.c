@@ -50,26 +50,88 @@ static bool read_line(const char *path, char *ret, size_t size)
 	return n > 0;
 }
 
-/* v2: the nearest ancestor of our own cgroup that is ours and gives children the controllers. */
-static bool find_v2(struct machine *m, const char *mount, const char *own)
+/* The controllers a group of v2 passes on to its children, and those it has itself. */
+static bool passes_on(const char *path)
 {
-	char path[512], file[600], text[256];
+	char file[600], text[256];
+
+	snprintf(file, sizeof(file), "%s/cgroup.subtree_control", path);
+	return read_line(file, text, sizeof(text)) && has_word(text, "memory", ' ') &&
+	       has_word(text, "pids", ' ');
+}
+
+static bool write_line(const char *dir, const char *name, const char *text)
+{
+	char file[600];
+
+	snprintf(file, sizeof(file), "%s/%s", dir, name);
+	int fd = open(file, O_WRONLY | O_CLOEXEC);
+	bool good = fd >= 0 && write(fd, text, strlen(text)) >= 0;
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+/* Only a group without processes, or the root of all, can be told to pass them on. */
+static bool tell_to_pass_on(const char *path)
+{
+	if (!write_line(path, "cgroup.subtree_control", "+memory +pids"))
+		return false;
+	(void)write_line(path, "cgroup.subtree_control", "+cpu");
+	return passes_on(path);
+}
+
+/* A service that was delegated its group lives in that group, which can then have no children with
+ * controllers. When it is alone there it makes room: it moves into a leaf. */
+static bool make_room(const char *path)
+{
+	char file[600], text[64], own[32], leaf[600];
+
+	snprintf(file, sizeof(file), "%s/cgroup.procs", path);
+	snprintf(own, sizeof(own), "%d\n", (int)getpid());
+	if (!read_line(file, text, sizeof(text)) || strcmp(text, own) != 0)
+		return false;
+	snprintf(file, sizeof(file), "%s/cgroup.controllers", path);
+	if (!read_line(file, text, sizeof(text)) || !has_word(text, "memory", ' ') ||
+	    !has_word(text, "pids", ' '))
+		return false;
+	snprintf(leaf, sizeof(leaf), "%s/cordon-host", path);
+	if ((mkdir(leaf, 0755) != 0 && errno != EEXIST) || !write_line(leaf, "cgroup.procs", "0"))
+		return false;
+	if (tell_to_pass_on(path))
+		return true;
+	(void)write_line(path, "cgroup.procs", "0");
+	(void)rmdir(leaf);
+	return false;
+}
+
+/* The nearest ancestor of a group, or itself, that is ours to write and of which this is true. */
+static bool find_ancestor(const char *mount, const char *own, bool (*is)(const char *),
+			  char ret[static 256])
+{
+	char path[512];
 
 	if (snprintf(path, sizeof(path), "%s%s", mount, strcmp(own, "/") ? own : "") >=
 	    (int)sizeof(path))
 		return false;
-	for (;;) {
-		snprintf(file, sizeof(file), "%s/cgroup.subtree_control", path);
-		if (is_usable(path) && read_line(file, text, sizeof(text)) &&
-		    has_word(text, "memory", ' ') && has_word(text, "pids", ' ')) {
-			m->cgroup_v2 = true;
-			return str_copy(m->cgroup_dir[0], sizeof(m->cgroup_dir[0]), path);
-		}
+	while (!is_usable(path) || !is(path)) {
 		char *slash = strrchr(path, '/');
+
 		if (!slash || strlen(path) <= strlen(mount))
 			return false;
 		*slash = '\0';
 	}
+	return str_copy(ret, 256, path);
+}
+
+/* v2: where children get the controllers, or can be made to. */
+static bool find_v2(struct machine *m, const char *mount, const char *own)
+{
+	static bool (*const ways[])(const char *) = { passes_on, tell_to_pass_on, make_room };
+
+	for (size_t i = 0; !m->cgroup_v2 && i < sizeof(ways) / sizeof(*ways); i++)
+		m->cgroup_v2 = find_ancestor(mount, own, ways[i], m->cgroup_dir[0]);
+	return m->cgroup_v2;
 }
 
 /* One line of /proc/self/cgroup: "4:memory:/path" or "0::/path"; the path of the latter. */
@@ -233,6 +295,12 @@ const char *machine_missing(const struct machine *m, uint32_t layer, const char 
 		*ret_remedy =
 			"use Linux 5.13 or newer with `landlock` among the boot parameter lsm=";
 		return m->landlock_abi > 0 ? NULL : "this kernel has no Landlock";
+	case LAYER_LANDLOCK_NET:
+		*ret_remedy = "use Linux 6.7 or newer";
+		return m->landlock_abi >= 4 ? NULL : "this kernel's Landlock has no TCP rules";
+	case LAYER_LANDLOCK_SCOPE:
+		*ret_remedy = "use Linux 6.12 or newer";
+		return m->landlock_abi >= 6 ? NULL : "this kernel's Landlock has no scopes";
 	case LAYER_CGROUPS:
 		*ret_remedy = "run as root, or in a systemd user session with delegated memory and "
 			      "pids controllers (systemd-run --user --scope -p Delegate=yes ...)";

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-enum { SPAWN_FDS = 8 };
+enum { SPAWN_FDS = 9 };
 
 struct spawn {
 	int program_fd;          /* executed by descriptor: no path that could be swapped */

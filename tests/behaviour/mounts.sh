@@ -3,18 +3,8 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 : "${CORDON:=$here/../../build/cordon}"
-count=0 failed=0
-
-check() { # name status pattern output
-	count=$((count + 1))
-	if [ "$2" = 0 ] && printf '%s' "$4" | grep -q "$3"; then
-		echo "ok $count - $1"
-	else
-		echo "not ok $count - $1"
-		printf '%s\n' "$4" | sed 's/^/# /'
-		failed=$((failed + 1))
-	fi
-}
+# shellcheck source=tests/harness/tap.sh
+. "$here/../harness/tap.sh"
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -30,32 +20,31 @@ run() {
 write="f = open('/mnt/project/file', 'a'); f.write('new'); f.close(); open('/mnt/project/made', 'w').close(); import os; os.stat('/mnt/project/file').st_uid"
 if [ "$(id -u)" = 0 ]; then
 	out=$(run -e "$write")
-	check "what belongs to root is not given to code" $(($? == 0)) "belongs to root" "$out"
-	check "and nothing was written" 0 '^old$' "$(cat "$dir/project/file")"
+	says "what belongs to root is not given to code" $(($? == 0)) "belongs to root" "$out"
+	says "and nothing was written" 0 '^old$' "$(cat "$dir/project/file")"
 	chmod 1777 "$dir/project"
 	out=$(run -e "open('/mnt/project/anybody', 'w').close()")
-	check "a directory of root's that anybody may write in is written in" $? . "ran $out"
-	check "as the sandbox" 0 '^64210$' "$(stat -c %u "$dir/project/anybody")"
+	says "a directory of root's that anybody may write in is written in" $? . "ran $out"
+	says "as the sandbox" 0 '^64210$' "$(stat -c %u "$dir/project/anybody")"
 	chmod 755 "$dir/project"
 	chown -R 4242:4343 "$dir/project"
 	echo other >"$dir/project/other"
 	chown 4244 "$dir/project/other"
 	chmod 600 "$dir/project/other"
 	out=$(run -e "$write")
-	check "another user's directory is written" $? '^1000$' "$out"
-	check "what was made belongs to that user" 0 '^4242 4343$' "$(stat -c '%u %g' "$dir/project/made")"
-	check "what was there still does" 0 '^4242$' "$(stat -c %u "$dir/project/file")"
+	says "another user's directory is written" $? '^1000$' "$out"
+	says "what was made belongs to that user" 0 '^4242 4343$' "$(stat -c '%u %g' "$dir/project/made")"
+	says "what was there still does" 0 '^4242$' "$(stat -c %u "$dir/project/file")"
 	out=$(run -e "open('/mnt/project/other').read()")
-	check "a third user's file is not readable" $(($? == 0)) "Permission denied" "$out"
+	says "a third user's file is not readable" $(($? == 0)) "Permission denied" "$out"
 	out=$(run -g sh -e 'echo "#!/bin/sh" > /mnt/project/p; chmod 4755 /mnt/project/p; /mnt/project/p')
-	check "nothing there may be executed" $(($? == 0)) "Permission denied" "$out"
+	says "nothing there may be executed" $(($? == 0)) "Permission denied" "$out"
 	chown -R 64210 "$dir/project"
 	out=$(run -e "$write")
-	check "the sandbox's own directory needs no map" $? '^1000$' "$out"
+	says "the sandbox's own directory needs no map" $? '^1000$' "$out"
 else
 	out=$(run -e "$write")
-	check "the own directory is written" $? '^1000$' "$out"
-	check "what was made is one's own" 0 "^$(id -u)\$" "$(stat -c %u "$dir/project/made")"
+	says "the own directory is written" $? '^1000$' "$out"
+	says "what was made is one's own" 0 "^$(id -u)\$" "$(stat -c %u "$dir/project/made")"
 fi
-echo "1..$count"
-[ $failed = 0 ]
+tap_done

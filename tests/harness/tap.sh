@@ -40,6 +40,16 @@ check_fails() { # name status text command...
 	fi
 }
 
+# What a command gave: its status must be 0 and its output match.
+says() { # name status pattern output
+	if [ "$2" = 0 ] && printf '%s' "$4" | grep -q "$3"; then
+		tap_result 0 "$1"
+	else
+		tap_result 1 "$1"
+		printf '%s\n' "$4" | sed 's/^/# /'
+	fi
+}
+
 needs() { # what command...
 	tap_what=$1
 	shift

@@ -80,9 +80,13 @@ static int own_namespaces(const struct job *j)
 {
 	bool net = !(j->flags & (PLANF_NO_NETNS | PLANF_LOOPBACK));
 
+	/* From a cgroup namespace v2 lets nobody reach a group outside: a template, whose sessions
+	 * get groups beside its own, has none; they have. */
+	bool groups = !(j->flags & PLANF_TEMPLATE) || !(j->flags & PLANF_BORN_IN_GROUP);
+
 	if (!(j->flags & PLANF_USERNS))
 		return 0;
-	return CLONE_NEWCGROUP | (net ? CLONE_NEWNET : 0);
+	return (groups ? CLONE_NEWCGROUP : 0) | (net ? CLONE_NEWNET : 0);
 }
 
 static int join_cgroups(struct job *j)
@@ -110,7 +114,7 @@ static int prepare(struct job *j, int report)
 	 * because what is made outside is not counted piece by piece in a group that is new. */
 	if (join_cgroups(j) < 0)
 		return -1;
-	if (own_namespaces(j) && unshare(CLONE_NEWCGROUP) != 0)
+	if ((own_namespaces(j) & CLONE_NEWCGROUP) && unshare(CLONE_NEWCGROUP) != 0)
 		return plan_fail(j, STAGE_NAMESPACES, 1, errno);
 	if (reaper_send(report, 'N', NULL, 0) < 0)
 		return plan_fail(j, STAGE_FORK, 2, errno);

@@ -89,6 +89,13 @@ static void let_go(void)
 	syscall(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0);
 }
 
+/* What comes with the plan has this number too. */
+static void leave_group_alone(const struct job *j)
+{
+	if (j->flags & PLANF_BORN_IN_GROUP)
+		close(INIT_FD_CGROUP);
+}
+
 /* pid 1 of the new namespaces. */
 _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 {
@@ -97,6 +104,7 @@ _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 	bool spaced = j->flags & PLANF_USERNS;
 
 	plan_mark(j, MARK_SPACES);
+	leave_group_alone(j);
 	be_ordinary();
 	/* Without a pid namespace its orphans come to us, and after our end to the keeper. */
 	if (!spaced && prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
@@ -257,6 +265,15 @@ static int out_of_the_way(int fd)
 	return moved;
 }
 
+/* v2: pid 1 is born in its group. We are in another, since nobody removes the one he is in. */
+static void clone_into_group(const struct job *j, struct clone3_args *args)
+{
+	if (!(j->flags & PLANF_BORN_IN_GROUP))
+		return;
+	args->flags |= CLONE3_INTO_CGROUP;
+	args->cgroup = INIT_FD_CGROUP;
+}
+
 static int keeper_main(struct job *j)
 {
 	uid_t uid = getuid();
@@ -273,6 +290,7 @@ static int keeper_main(struct job *j)
 	 * unless the gateway's sockets are to be opened in it. */
 	if (!(j->flags & PLANF_NO_NETNS) && (j->flags & PLANF_LOOPBACK))
 		args.flags |= CLONE_NEWNET;
+	clone_into_group(j, &args);
 	listen_to_host();
 	/* Changing uid made us undumpable, and then /proc/self/uid_map is not ours to write. */
 	(void)prctl(PR_SET_DUMPABLE, 1);
@@ -281,6 +299,7 @@ static int keeper_main(struct job *j)
 		return plan_fail(j, STAGE_NAMESPACES, 0, errno);
 	if (pid == 0)
 		init_main(j, uid, gid);
+	leave_group_alone(j);
 	pidfd = out_of_the_way(pidfd);
 	if (pidfd < 0) {
 		int e = errno;
@@ -295,14 +314,19 @@ static int keeper_main(struct job *j)
 /* The rung below: no namespaces, so nothing ends with pid 1 but what we find and kill. */
 static int shelter_main(struct job *j)
 {
+	struct clone3_args args = { .exit_signal = SIGCHLD };
+
+	clone_into_group(j, &args);
 	listen_to_host();
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
 		return plan_fail(j, STAGE_FORK, 5, errno);
 	/* The guest has our uid and no wall of ids between us. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
-	pid_t pid = fork();
+	/* clone3 may be hidden from us where there are no namespaces either. */
+	pid_t pid = args.flags ? (pid_t)syscall(SYS_clone3, &args, sizeof(args)) : fork();
 	if (pid == 0)
 		init_main(j, getuid(), getgid());
+	leave_group_alone(j);
 	int pidfd = pid < 0 ? -1 : out_of_the_way((int)syscall(SYS_pidfd_open, pid, 0));
 	if (pidfd < 0) {
 		int e = errno;

@@ -80,12 +80,14 @@ unsigned memory_tree(pid_t root, pid_t *ret, unsigned size)
 	return count;
 }
 
-static uint64_t tree_kib(pid_t root, bool exact)
+static uint64_t tree_kib(pid_t root, bool exact, uint32_t *peak)
 {
 	static pid_t list[TREE_MAX];
 	unsigned count = memory_tree(root, list, TREE_MAX);
 	uint64_t sum = 0;
 
+	if (count > *peak)
+		*peak = count;
 	for (unsigned i = 0; i < count; i++)
 		sum += process_kib(list[i], exact);
 	return sum;
@@ -93,10 +95,12 @@ static uint64_t tree_kib(pid_t root, bool exact)
 
 static int look_at_tree(struct job *j, pid_t root)
 {
-	uint64_t limit = j->plan->memory_bytes / 1024, now = tree_kib(root, false);
+	bool template = j->plan->flags & PLANF_TEMPLATE;
+	uint32_t none = 0, *peak = template ? &none : &j->status->processes_peak;
+	uint64_t limit = j->plan->memory_bytes / 1024, now = tree_kib(root, false, peak);
 
 	if (now > limit)
-		now = tree_kib(root, true);
+		now = tree_kib(root, true, peak);
 	if (now > j->status->memory_peak_kib)
 		j->status->memory_peak_kib = now;
 	if (now > limit) {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -212,27 +213,101 @@ static long forbid_signals(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
 }
 
+/* The same in namespaces of its own, where pid 1 is all that is not the guest's. Signals do not
+ * harm it, and are none of the guest's business. */
+static long forbid_first(void)
+{
+	struct sock_filter code[] = {
+		LOAD(nr),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 5, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tkill, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigqueueinfo, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_tgsigqueueinfo, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 3),
+		LOAD(args[0]),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, REFUSED),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = sizeof(code) / sizeof(*code), .filter = code };
+
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
+}
+
+/* What Landlock or the namespaces do not hold here. */
+static long forbid_more(const struct job *j)
+{
+	bool scoped = j->plan->landlock_scoped & LL_SCOPE_SIGNAL;
+
+	if (j->flags & PLANF_USERNS)
+		return scoped ? 0 : forbid_first();
+	long r = forbid_neighbours();
+	return r != 0 || scoped ? r : forbid_signals();
+}
+
+/* The same filter without anybody who listens: what would be told is refused, and a program, which
+ * is only looked at, starts. */
+static long load_deaf(const struct sock_fprog *prog)
+{
+	static struct sock_filter code[BPF_MAXINSNS];
+	const struct sock_filter start[] = {
+		LOAD(arch),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 3),
+		LOAD(nr),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execve, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	enum { START = sizeof(start) / sizeof(*start) };
+	struct sock_fprog deaf = { .len = (unsigned short)(prog->len + START), .filter = code };
+
+	if (prog->len + START > BPF_MAXINSNS) {
+		errno = E2BIG;
+		return -1;
+	}
+	memcpy(code, start, sizeof(start));
+	for (unsigned i = 0; i < prog->len; i++) {
+		struct sock_filter f = prog->filter[i];
+
+		if (f.code == (BPF_RET | BPF_K) && f.k == SECCOMP_RET_USER_NOTIF)
+			f.k = REFUSED;
+		code[START + i] = f;
+	}
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &deaf);
+}
+
+/* A process has one listener for all its filters, which a container's manager may be, and an old
+ * kernel has none: then nothing is explained. */
+static long load(struct job *j, const struct sock_fprog *prog, bool listens)
+{
+	unsigned long flags = listens ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
+	long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, prog);
+
+	if (r >= 0 || !listens || (errno != EBUSY && errno != EINVAL))
+		return r;
+	r = load_deaf(prog);
+	j->status->is_deaf = r == 0;
+	return r;
+}
+
 int seal_seccomp(struct job *j, enum plan_filter which, int *ret_listener)
 {
 	struct sock_fprog prog = {
 		.len = (unsigned short)(j->plan->filter_len[which] / sizeof(struct sock_filter)),
 		.filter = (struct sock_filter *)(uintptr_t)plan_at(j, j->plan->filter[which]),
 	};
-	unsigned long flags = ret_listener ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
 
 	if (j->flags & PLANF_NO_SECCOMP)
 		return 0;
 	if ((j->flags & PLANF_WATCH_MEMORY) && which != FILTER_TEMPLATE &&
 	    forbid_memory_files() != 0)
 		return plan_fail(j, STAGE_SECCOMP, 8, errno);
-	if (!(j->flags & PLANF_USERNS) &&
-	    (forbid_neighbours() != 0 ||
-	     (!(j->plan->landlock_scoped & LL_SCOPE_SIGNAL) && forbid_signals() != 0)))
+	if (which != FILTER_TEMPLATE && forbid_more(j) != 0)
 		return plan_fail(j, STAGE_SECCOMP, 7, errno);
-	long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
+	long fd = load(j, &prog, ret_listener != NULL);
 	if (fd < 0)
 		return plan_fail(j, STAGE_SECCOMP, which, errno);
-	if (ret_listener)
+	if (ret_listener && !j->status->is_deaf)
 		*ret_listener = (int)fd;
 	return 0;
 }
