@@ -89,6 +89,7 @@ int main(void)
 				     "LANG=C.UTF-8",
 				     "CORDON=/vm/build/cordon",
 				     "BUILD=/vm/build",
+				     "CORDON_SLOWNESS=20",
 				     NULL };
 	int status;
 
