@@ -19,7 +19,7 @@
 #include "session/template.h"
 #include "session/timeline.h"
 
-enum { PIPE_BYTES = 1 << 20, TOKEN_DIGITS = 64 };
+enum { TOKEN_DIGITS = 64 };
 
 static int open_pipe(int *ret_read, int *ret_write, bool host_reads)
 {
@@ -29,8 +29,6 @@ static int open_pipe(int *ret_read, int *ret_write, bool host_reads)
 		return -errno;
 	*ret_read = p[0];
 	*ret_write = p[1];
-	if (host_reads) /* fewer wake-ups for a guest that prints much; EPERM is no matter */
-		(void)fcntl(p[0], F_SETPIPE_SZ, PIPE_BYTES);
 	return file_set_nonblock(host_reads ? p[0] : p[1], true);
 }
 

@@ -262,6 +262,8 @@ static void wait_and_serve(struct execution *x)
 		[P_NET] = { .fd = network_fd(x->session->network), .events = POLLIN },
 	};
 
+	/* While there is nothing else to do. */
+	(void)engine_assurance(e, &x->session->policy);
 	if (poll(p, P_COUNT, patience_ms(x)) < 0)
 		return;
 	if (p[P_OUT].revents)
@@ -374,6 +376,8 @@ static void finish(struct execution *x)
 	x->engine->cpu_us = cpu_now;
 	if (x->is_dead)
 		box_kill(x->engine->box);
+	else if (x->session->is_once)
+		box_end(x->engine->box); /* which goes on while we do the rest */
 	stream_drain(&x->out);
 	stream_drain(&x->err);
 	const char *assurance = engine_assurance(x->engine, &x->session->policy);
@@ -389,6 +393,8 @@ static void finish(struct execution *x)
 	x->evidence.workspace = x->session->workspace;
 	x->evidence.cwd = x->session->cwd ? x->session->cwd : x->session->directory;
 	verdict_reach(&x->evidence, x->engine, &x->session->policy, r);
+	if (x->session->is_once)
+		box_release(x->engine->box);
 	r->out = x->out.kept;
 	r->err = x->err.kept;
 	r->out_truncated = x->out.is_truncated;

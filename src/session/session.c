@@ -92,19 +92,28 @@ static int session_open_network(struct cordon_session *s, struct cordon_error **
 	return network_open(s, &s->network, reterr);
 }
 
-int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
+/* The welcome is written while the guest comes up. */
+static int greet(struct cordon_session *s, struct engine *e, struct cordon_error **reterr)
 {
-	cleanup_engine struct engine *e = NULL;
-	struct template *t = NULL;
-	size_t len;
 	cleanup_free char *tools = desk_describe(s->desk);
 	struct welcome_options w = {
 		.policy = &s->policy, .tools = tools, .env = s->env, .ahead = s->is_ahead
 	};
+	size_t len = 0;
 	cleanup_free char *welcome = tools ? welcome_line(&w, &len) : NULL;
+
+	if (!welcome)
+		return err_errno(reterr, ENOMEM, "greet the guest");
+	return engine_greet(e, welcome, len, deadline_after_ms(ENGINE_START_MS), reterr);
+}
+
+int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
+{
+	cleanup_engine struct engine *e = NULL;
+	struct template *t = NULL;
 	cleanup_strlist struct strlist names = { 0 };
 
-	if (!welcome || desk_names(s->desk, &names) < 0)
+	if (desk_names(s->desk, &names) < 0)
 		return err_errno(reterr, ENOMEM, "greet the guest");
 	timeline_mark(&s->timeline, TIMELINE_PREPARED);
 	int r = session_open_network(s, reterr);
@@ -123,7 +132,7 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 				    .timeline = &s->timeline };
 	r = engine_start(&o, &e, reterr);
 	if (r == 0)
-		r = engine_greet(e, welcome, len, deadline_after_ms(ENGINE_START_MS), reterr);
+		r = greet(s, e, reterr);
 	if (r < 0)
 		return r;
 	s->engine = TAKE_PTR(e);
@@ -468,7 +477,7 @@ int cordon_run(const struct cordon_session_options *session,
 	if (!s)
 		return err_errno(reterr, ENOMEM, "run");
 	int r = init_session(s, session, reterr);
-	s->is_cold = true;
+	s->is_cold = s->is_once = true;
 	if (r == 0)
 		r = add_env(s, session->env, reterr);
 	if (r == 0)

@@ -31,6 +31,7 @@ struct cordon_session {
 	struct desk *desk;       /* where its tool calls are handled */
 	struct network *network; /* its gateway; NULL: the policy opens nothing */
 	bool is_cold, is_ahead;
+	bool is_once;    /* for one execution: what runs is not needed after its result */
 	char *directory; /* where the code starts; NULL: /home/user */
 	char *cwd;       /* where it is now, by its own word; NULL: where it started */
 	bool is_moved;   /* the guest is to go there before it executes again */

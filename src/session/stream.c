@@ -2,12 +2,13 @@
 #include "session/stream.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 /* Most guests print little: only those that fill the small buffer meet the large one, whose pages
  * cost more than a launch's other memory together. */
-enum { SMALL = 4096, CHUNK = 256 * 1024, DRAIN_ROUNDS = 64 };
+enum { SMALL = 4096, CHUNK = 256 * 1024, PIPE_BYTES = 1 << 20, DRAIN_ROUNDS = 64 };
 
 void stream_begin(struct stream *s, int fd, const struct stream_options *o)
 {
@@ -84,6 +85,10 @@ static __attribute__((noinline)) int read_much(struct stream *s)
 	char bytes[CHUNK];
 	bool filled;
 
+	/* Fewer wake-ups for a guest that prints much; EPERM is no matter. */
+	if (!s->is_wide)
+		(void)fcntl(s->fd, F_SETPIPE_SZ, PIPE_BYTES);
+	s->is_wide = true;
 	return read_into(s, bytes, sizeof(bytes), &filled);
 }
 

@@ -14,7 +14,8 @@ struct stream {
 	uint64_t max_lines, lines;
 	uint64_t max_bytes, seen;
 	bool is_truncated;
-	bool keeps; /* false: only the callback sees the bytes */
+	bool is_wide; /* its pipe has been given more room */
+	bool keeps;   /* false: only the callback sees the bytes */
 	cordon_output_fn fn;
 	void *arg;
 };

@@ -52,20 +52,28 @@ static int watch(struct desk *d, int fd)
 	return epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
 
+static int open_descriptors(struct desk *d)
+{
+	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	d->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (d->epoll_fd < 0 || d->timer_fd < 0 || watch(d, d->box->wake_fd) < 0)
+		return -1;
+	return watch(d, d->timer_fd);
+}
+
 int desk_new(const struct desk_options *opts, struct desk **ret, struct cordon_error **reterr)
 {
 	cleanup_desk struct desk *d = mem_alloc(sizeof(*d));
 
 	if (!d)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	d->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	d->epoll_fd = d->timer_fd = -1;
 	d->box = callbox_new();
 	d->session = str_dup(opts->session);
 	if (!d->session)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	if (d->epoll_fd < 0 || d->timer_fd < 0 || !d->box || watch(d, d->box->wake_fd) < 0 ||
-	    watch(d, d->timer_fd) < 0)
+	/* Without tools every call is refused where it stands. */
+	if (!d->box || (opts->tools && open_descriptors(d) < 0))
 		return err_errno(reterr, errno, "make the descriptors for tool calls");
 	d->tools = cordon_tools_ref(opts->tools);
 	d->policy = opts->policy;

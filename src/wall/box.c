@@ -208,8 +208,8 @@ static int start_keeper(struct box *b, const struct box_options *o, uint32_t fla
 	return spawn_start(&s, &b->keeper, &b->pidfd, reterr);
 }
 
-/* The supervisor makes its namespaces while the control groups and the plan are made here; but in
- * v2 pid 1 is born in its group. */
+/* The supervisor makes its namespaces while everything else is done here; but in v2 pid 1 is born in
+ * its group. Nobody else's code runs before the plan has come, nor when it never comes. */
 static int start(struct box *b, const struct box_options *o, struct cordon_error **reterr)
 {
 	struct blueprint_options blueprint = { .policy = o->policy,
@@ -219,11 +219,14 @@ static int start(struct box *b, const struct box_options *o, struct cordon_error
 					       .layers_off = o->layers_off };
 	struct cgroup_options group = { .owner_uid = b->uid };
 	cleanup_launch struct launch sheltered = { 0 };
-	bool is_v2 = b->machine.cgroup_v2;
+	const bool is_v2 = b->machine.cgroup_v2;
+	const bool is_probed = !(b->require & LAYERS_NAMESPACES);
 	cleanup_close int socket = -1;
 	int r = 0;
 
-	if (!b->machine.has_userns) {
+	if (is_probed)
+		r = check_required(&b->machine, o->policy, reterr);
+	if (r == 0 && !b->machine.has_userns) {
 		r = enter_shelter(b, o->launch, &sheltered, reterr);
 		blueprint.launch = &sheltered;
 		blueprint.private_dir = b->private_dir;
@@ -233,6 +236,10 @@ static int start(struct box *b, const struct box_options *o, struct cordon_error
 		r = cgroup_make(&b->machine, o->policy, &group, &b->cgroup, reterr);
 	if (r == 0)
 		r = start_keeper(b, o, blueprint_early_flags(&blueprint), &socket, reterr);
+	if (r == 0 && !is_probed) {
+		machine_look_further(&b->machine);
+		r = check_required(&b->machine, o->policy, reterr);
+	}
 	if (r == 0 && !is_v2)
 		r = cgroup_make(&b->machine, o->policy, &group, &b->cgroup, reterr);
 	return r < 0 ? r : make_plan(b, &blueprint, socket, reterr);
@@ -246,16 +253,13 @@ int box_start(const struct box_options *o, struct box **ret, struct cordon_error
 		return err_errno(reterr, ENOMEM, "make a sandbox");
 	b->require = o->policy->require;
 	if (b->require & LAYERS_NAMESPACES)
-		machine_look(&b->machine);
+		machine_look_first(&b->machine);
 	else
 		machine_probe(&b->machine);
-	int r = check_required(&b->machine, o->policy, reterr);
-	if (r < 0)
-		return r;
 	b->uid = b->machine.box_uid;
 	b->filter = o->launch->filter;
 	b->has_network = o->launch->has_network;
-	r = start(b, o, reterr);
+	int r = start(b, o, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(b);
@@ -427,16 +431,28 @@ int box_failure(const struct box *b, struct cordon_error **reterr)
 		       strerror(s->os_errno));
 }
 
+void box_end(struct box *b)
+{
+	/* A keeper takes SIGTERM as the order to end pid 1, which takes the rest along. */
+	int signo = b->keeper > 0 ? SIGTERM : SIGKILL;
+
+	if (b->pidfd >= 0 && !b->is_gone)
+		(void)syscall(SYS_pidfd_send_signal, b->pidfd, signo, NULL, 0);
+}
+
 void box_kill(struct box *b)
 {
 	if (b->pidfd >= 0 && !b->is_gone) {
-		/* A keeper takes SIGTERM as the order to end pid 1, which takes the rest along. */
-		int signo = b->keeper > 0 ? SIGTERM : SIGKILL;
-
-		(void)syscall(SYS_pidfd_send_signal, b->pidfd, signo, NULL, 0);
+		box_end(b);
 		(void)box_wait_gone(b, deadline_after_ms(KILL_MS));
 	}
 	b->is_gone = true;
+}
+
+void box_release(struct box *b)
+{
+	if (b->is_gone)
+		close_fdp(&b->control);
 }
 
 static void bury_keeper(struct box *b)

@@ -42,8 +42,12 @@ int box_prepare(const struct policy *p, struct box *template, struct box **ret,
 		struct box_seat *ret_seat, struct cordon_error **reterr);
 void box_seat_done(struct box_seat *s);
 
+/* Orders its end, and does not wait. */
+void box_end(struct box *b);
 /* Ends everything in it, now, and waits for that. */
 void box_kill(struct box *b);
+/* The counters were read: when it is gone, its keeper may clean up. */
+void box_release(struct box *b);
 struct box *box_free(struct box *b);
 /* SIGINT for the guest. */
 int box_interrupt(struct box *b);

@@ -214,17 +214,22 @@ uid_t machine_box_uid(void)
 	return geteuid() == 0 && has_uid(MACHINE_BOX_UID, &outside) ? MACHINE_BOX_UID : geteuid();
 }
 
-void machine_look(struct machine *m)
+void machine_look_first(struct machine *m)
 {
 	*m = (struct machine){ .has_userns = true, .box_uid = machine_box_uid() };
 	m->is_root = m->box_uid != geteuid();
 	/* Only where uid 0 cannot be left: an ordinary user's is not 0 anywhere. */
 	unsigned long outside = 1;
 	m->is_host_root = m->box_uid == 0 && has_uid(0, &outside) && outside == 0;
+	look_at_cgroups(m);
+}
+
+void machine_look_further(struct machine *m)
+{
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* VERSION */);
+
 	m->landlock_abi = abi > 0 ? (int)abi : 0;
 	namespaces_read(m->namespaces);
-	look_at_cgroups(m);
 }
 
 /* What the launch does first, in a child that ends at once. */
@@ -258,7 +263,8 @@ void machine_probe(struct machine *m)
 					     "mount a tmpfs" };
 	int pair[2], said[2] = { 0, 0 }, status;
 
-	machine_look(m);
+	machine_look_first(m);
+	machine_look_further(m);
 	if (pipe2(pair, O_CLOEXEC) != 0)
 		return;
 	pid_t pid = fork();

@@ -34,9 +34,11 @@ enum { MACHINE_BOX_UID = 64210 };
 /* The uid that sandboxes have on the host: that one, or our own where we cannot become it. */
 uid_t machine_box_uid(void);
 
-/* Cheap facts for every launch (microseconds); no process is started. */
-void machine_look(struct machine *ret);
-/* Also tries a user namespace with all that the wall does in it, in a child. */
+/* Cheap facts for every launch (microseconds); no process is started: what must be known to start
+ * one, then the rest. */
+void machine_look_first(struct machine *ret);
+void machine_look_further(struct machine *ret);
+/* Both, and tries a user namespace with all that the wall does in it, in a child. */
 void machine_probe(struct machine *ret);
 /* Why a layer (policy_layer bit) is missing and what helps; NULL when it is there. */
 const char *machine_missing(const struct machine *m, uint32_t layer, const char **ret_remedy);

@@ -93,6 +93,8 @@ CASES = [
     case("beside it another one", "import subprocess\nsubprocess.run(['ls', '/workspace'])\nsubprocess.run(['cat'])",
          options=["--set", "commands=ls"], status=126, error_kind="denied",
          denials=lambda d: [x["target"] for x in d] == ["cat"]),
+    case("a namespace, by a script that has no agent", "unshare -U true; :", "sh", success=True,
+         denials=entry(operation="make a namespace", layer="seccomp", count=1)),
     case("a missing file is no denial", "open('/nope')", status=1, error_kind="exception", denials=[]),
     case("a program, from Node", "require('child_process').execSync('ls')", "node", status=126, error_kind="denied",
          denials=entry(operation="execute", target="sh")),

@@ -121,15 +121,17 @@ static int prepare(struct job *j, int report)
 	if (j->flags & PLANF_ONE_CORE)
 		bind_to_one_core();
 	hide_descriptors(j->flags & PLANF_TEMPLATE);
-	return 0;
+	/* A template's sessions do this for themselves. */
+	if (j->flags & PLANF_TEMPLATE)
+		return 0;
+	return seal_rlimits(j) < 0 ? -1 : seal_capabilities(j);
 }
 
 static int seal_one_shot(struct job *j, int report)
 {
 	int listener = -1, status = seal_open_status(j);
 
-	if (status < 0 || seal_rlimits(j) < 0 || seal_privileges(j) < 0 || seal_landlock(j) < 0 ||
-	    seal_seccomp(j, FILTER_WHOLE, &listener) < 0)
+	if (status < 0 || seal_landlock(j) < 0 || seal_seccomp(j, FILTER_WHOLE, &listener) < 0)
 		return -1;
 	if (reaper_send(report, 'L', &listener, listener >= 0 ? 1 : 0) < 0)
 		return plan_fail(j, STAGE_SECCOMP, 9, errno);
@@ -218,6 +220,8 @@ int guest_fork(struct job *j, struct guest *ret)
 
 int guest_admit(struct job *j, struct guest *g)
 {
+	if (join_cgroups(j) < 0)
+		return -1;
 	if (!is_told(g->report)) /* it has said why */
 		return -1;
 	if (own_namespaces(j)) {
@@ -227,8 +231,6 @@ int guest_admit(struct job *j, struct guest *g)
 			return plan_fail(j, STAGE_NAMESPACES, 3, errno);
 		close(fd);
 	}
-	if (join_cgroups(j) < 0)
-		return -1;
 	plan_mark(j, MARK_JOINED);
 	return reaper_send(g->report, 'R', NULL, 0) < 0 ? plan_fail(j, STAGE_FORK, 3, EPIPE) : 0;
 }

@@ -83,6 +83,16 @@ static int build(struct job *j)
 	return j->flags & PLANF_TEMPLATE ? 0 : seal_rlimits(j);
 }
 
+/* Numbers below are the guest's own, or of what comes with the plan. */
+static int out_of_the_way(int fd)
+{
+	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, INIT_FD_END);
+
+	if (fd >= 0)
+		close(fd);
+	return moved;
+}
+
 /* Closes the guest's own descriptors, whose pipes must see EOF when the guest is gone. */
 static void let_go(void)
 {
@@ -111,21 +121,19 @@ _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 		plan_fail(j, STAGE_FORK, 4, errno);
 		_exit(1);
 	}
-	/* Once for both of us; what we hold is not affected. */
-	if (!template && seal_bounding(j) < 0)
-		_exit(1);
 	/* The guest's process makes what needs no root while the root is built here, and seals
-	 * itself while we leave the host's; it is released when there is no way back. */
-	if (guest_fork(j, &g) < 0 || build_base(j, uid, gid) < 0 || plan_receive(j) < 0 ||
-	    build(j) < 0 || guest_admit(j, &g) < 0 || (spaced && root_leave(j) < 0) ||
-	    seal_prove_namespaces(j) < 0)
+	 * itself while we leave the host's; it is released when there is no way back. Its network
+	 * takes longest: first of all. */
+	if (guest_fork(j, &g) < 0 || (!template && seal_bounding(j) < 0) ||
+	    build_base(j, uid, gid) < 0 || plan_receive(j) < 0 || build(j) < 0 ||
+	    guest_admit(j, &g) < 0 || (spaced && root_leave(j) < 0) || seal_prove_namespaces(j) < 0)
 		_exit(1);
 	if (!template && seal_privileges(j) < 0)
 		_exit(1);
 	/* Of the guest's own uid: not to be traced or looked into, whatever else should fail. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	plan_mark(j, MARK_LEFT);
-	int listener = guest_release(&g);
+	int listener = out_of_the_way(guest_release(&g));
 	let_go();
 	reaper_run(j, g.pid, INIT_FD_CONTROL, listener);
 }
@@ -253,16 +261,6 @@ static void listen_to_host(void)
 	sigaddset(&term, SIGTERM);
 	sigprocmask(SIG_SETMASK, &term, NULL);
 	sigaction(SIGTERM, &sa, NULL);
-}
-
-/* What comes with the plan has numbers of its own. */
-static int out_of_the_way(int fd)
-{
-	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, INIT_FD_END);
-
-	if (fd >= 0)
-		close(fd);
-	return moved;
 }
 
 /* v2: pid 1 is born in its group. We are in another, since nobody removes the one he is in. */
