@@ -45,20 +45,16 @@ struct desk {
 	char *text;
 };
 
-static int watch(struct desk *d, int fd)
+static int open_descriptors(struct desk *d)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
 
-	return epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, fd, &event);
-}
-
-static int open_descriptors(struct desk *d)
-{
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	d->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (d->epoll_fd < 0 || d->timer_fd < 0 || watch(d, d->box->wake_fd) < 0)
+	if (d->epoll_fd < 0 || d->timer_fd < 0 ||
+	    epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, d->box->wake_fd, &event) < 0)
 		return -1;
-	return watch(d, d->timer_fd);
+	return epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, d->timer_fd, &event);
 }
 
 int desk_new(const struct desk_options *opts, struct desk **ret, struct cordon_error **reterr)
@@ -72,8 +68,7 @@ int desk_new(const struct desk_options *opts, struct desk **ret, struct cordon_e
 	d->session = str_dup(opts->session);
 	if (!d->session)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	/* Without tools every call is refused where it stands. */
-	if (!d->box || (opts->tools && open_descriptors(d) < 0))
+	if (!d->box || (opts->tools && open_descriptors(d) < 0)) /* else all calls are refused */
 		return err_errno(reterr, errno, "make the descriptors for tool calls");
 	d->tools = cordon_tools_ref(opts->tools);
 	d->policy = opts->policy;
