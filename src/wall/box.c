@@ -208,8 +208,8 @@ static int start_keeper(struct box *b, const struct box_options *o, uint32_t fla
 	return spawn_start(&s, &b->keeper, &b->pidfd, reterr);
 }
 
-/* The supervisor makes its namespaces while everything else is done here; but in v2 pid 1 is born in
- * its group. Nobody else's code runs before the plan has come, nor when it never comes. */
+/* The supervisor makes its namespaces while everything else is done here; but in v2 pid 1 is born
+ * in its group. Nobody else's code runs before the plan has come, nor when it never comes. */
 static int start(struct box *b, const struct box_options *o, struct cordon_error **reterr)
 {
 	struct blueprint_options blueprint = { .policy = o->policy,
