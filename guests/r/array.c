@@ -71,8 +71,7 @@ void encode_array(struct encoder *e, SEXP v, SEXP dim)
 	if (!encode_take(e, 1))
 		return;
 	if ((double)n * (double)l.width * 4 / 3 > (double)e->limit) {
-		e->b->len = e->limit + 1;
-		encode_take(e, 0);
+		encode_refuse(e);
 		return;
 	}
 	const void *top = vmaxget();

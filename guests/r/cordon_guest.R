@@ -96,8 +96,10 @@ advice_of <- function(exprs, code) {
 # An end that came too soon is told as the line after the last: the last one is of more use.
 parse_place <- function(message, code) {
 	m <- regmatches(message, regexec("^<[^>]*>:([0-9]+):([0-9]+): ", message))[[1]]
+	if (!length(m)) # of the scanner
+		m <- regmatches(message, regexec("\\((?:line |<[^>]*>:)([0-9]+)(?::([0-9]+))?\\)$", message, perl = TRUE))[[1]]
 	lines <- lengths(regmatches(code, gregexpr("\n", sub("\n+$", "", code), fixed = TRUE))) + 1L
-	list(line = if (length(m)) min(as.integer(m[2]), max(lines, 1L)), column = if (length(m)) as.integer(m[3]),
+	list(line = if (length(m)) min(as.integer(m[2]), max(lines, 1L)), column = if (length(m) && nzchar(m[3])) as.integer(m[3]),
 		text = sub("^<[^>]*>:[0-9]+:[0-9]+: ", "", strsplit(message, "\n")[[1]][1]))
 }
 
@@ -132,8 +134,8 @@ validate <- function() {
 
 dll <- dyn.load(library_path("CORDON_R_LIB", "cordon_r.so"))
 for (routine in c("wire_token", "wire_send", "wire_welcome", "wire_call", "wire_encode", "wire_output", "wire_flush",
-	"wire_quote", "wire_interrupts", "fork_serve", "turn_init", "turn_welcome", "turn_serve", "turn_state", "turn_running",
-	"turn_warnings", "turn_reply"))
+	"wire_quote", "wire_interrupts", "fork_serve", "turn_init", "turn_welcome", "turn_serve", "turn_top", "turn_state", "turn_running",
+	"turn_warnings", "turn_reply", "turn_error", "turn_cores"))
 	assign(routine, getNativeSymbolInfo(routine, dll))
 
 if ("--validate" %in% commandArgs(TRUE)) {
@@ -454,14 +456,34 @@ quitted <- function(e) {
 			paste("the code asked to exit with status", status)))
 }
 
+# A warning of the code itself comes from no function of it.
+warned <- function(w) {
+	call <- conditionCall(w)
+	if (!is.null(call) && is_top(call, .Call(turn_state)$call)) {
+		.Internal(.dfltWarn(paste(conditionMessage(w), collapse = "\n"), NULL))
+		invokeRestart("muffleWarning")
+	}
+}
+
 # Executions until the host has no more, or of the messages given. The handlers stay in place from one to the next.
 turns <- function(lines = NULL) repeat {
-	fields <- tryCatch(withCallingHandlers(.Call(turn_serve, lines), error = function(e) trace <<- sys.calls()),
+	fields <- tryCatch(withCallingHandlers(.Call(turn_serve, lines), error = function(e) trace <<- sys.calls(),
+			warning = warned),
 		error = failed, interrupt = interrupted, cordon_quit = quitted)
 	if (is.null(fields)) return()
 	.Call(turn_reply, fields, isTRUE(attr(fields, "stored")))
 	trace <<- list()
 	if (!is.null(lines)) return()
+}
+
+# What the code left by a jump to the top level: stop() with a condition that is no error, or the restart "abort".
+aborted <- function() {
+	.Call(wire_interrupts, FALSE)
+	if (.Call(turn_state)$stage == "idle") return()
+	finish(NULL, FALSE)
+	message <- sub("^Error( in [^\n]{1,200} )?: *", "", sub("\n$", "", .Call(turn_error)), perl = TRUE)
+	if (!nzchar(message)) message <- "the code jumped to the top level"
+	.Call(turn_reply, paste0('"ok":false', error_fields("exception", "abort", message)), FALSE)
 }
 
 # ---- starting
@@ -480,11 +502,34 @@ change_tools <- function(specs) {
 	install_tools(specs)
 }
 
+# For help(): text without the backspaces that make it bold on a printer.
+show_pages <- function(files, header = NULL, title = NULL, delete.file = FALSE) for (f in files) {
+	cat(gsub("_\b", "", readLines(f, warn = FALSE), fixed = TRUE), sep = "\n")
+	if (delete.file) unlink(f)
+}
+
+# A function of a package, for its users and for itself.
+set_in <- function(package, name, value) {
+	environment(value) <- runtime
+	attached <- paste0("package:", package)
+	for (env in c(asNamespace(package), if (attached %in% search()) as.environment(attached))) {
+		if (bindingIsLocked(name, env)) unlockBinding(name, env)
+		assign(name, value, envir = env)
+	}
+}
+
 # What needs no options of the session: a template does it once for all.
 prepare_language <- function() {
-	base::options(device = new_device, warn = 1L, keep.source = TRUE, browserNLdisabled = TRUE)
+	base::options(device = new_device, warn = 1L, keep.source = TRUE, browserNLdisabled = TRUE,
+		showErrorCalls = FALSE)
 	set_base("quit", quit_now)
 	set_base("q", quit_now)
+	set_base("browser", function(...) message("cordon: nobody can type into browser(): the code goes on"))
+	set_base("file.choose", function(new = FALSE) stop("file choice cancelled: nobody can choose"))
+	base::options(pager = show_pages)
+	set_in("utils", "View", function(x, title) finish(as.data.frame(x), TRUE))
+	setHook(packageEvent("parallel", "onLoad"), function(...) set_in("parallel", "detectCores",
+		function(all.tests = FALSE, logical = TRUE) .Call(turn_cores)))
 	install_tools(NULL)
 }
 
@@ -522,7 +567,7 @@ serve <- function() {
 		prepare_language()
 	}
 	welcome()
-	turns()
+	while (!.Call(turn_top, turns)) aborted()
 	.Call(wire_flush)
 	quit_now(status = 0)
 }

@@ -14,7 +14,8 @@ static const R_CallMethodDef routines[] = {
 	ROUTINE(wire_call, 4),     ROUTINE(wire_encode, 3), ROUTINE(wire_output, 3),
 	ROUTINE(wire_flush, 0),    ROUTINE(wire_quote, 1),  ROUTINE(wire_interrupts, 1),
 	ROUTINE(fork_serve, 3),    ROUTINE(turn_init, 2),   ROUTINE(turn_welcome, 0),
-	ROUTINE(turn_serve, 1),    ROUTINE(turn_state, 0),  ROUTINE(turn_running, 0),
+	ROUTINE(turn_serve, 1),    ROUTINE(turn_top, 1),    ROUTINE(turn_cores, 0),
+	ROUTINE(turn_state, 0),    ROUTINE(turn_error, 0),  ROUTINE(turn_running, 0),
 	ROUTINE(turn_warnings, 0), ROUTINE(turn_reply, 2),  { NULL, NULL, 0 },
 };
 

@@ -1,57 +1,11 @@
 /* guests/r/decode.c - JSON of the host as R values (docs/values.md). */
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cordon_r.h"
-
-/* ---- base64 */
-
-void base64_encode(struct bytes *b, const unsigned char *p, size_t len)
-{
-	static const char set[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	for (size_t i = 0; i < len; i += 3) {
-		unsigned v = (unsigned)p[i] << 16 | (i + 1 < len ? (unsigned)p[i + 1] << 8 : 0) |
-			     (i + 2 < len ? p[i + 2] : 0);
-		char out[4] = { set[v >> 18], set[v >> 12 & 63],
-				i + 1 < len ? set[v >> 6 & 63] : '=',
-				i + 2 < len ? set[v & 63] : '=' };
-		bytes_add(b, out, 4);
-	}
-}
-
-static unsigned digit(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return (unsigned)(c - 'A');
-	if (c >= 'a' && c <= 'z')
-		return (unsigned)(c - 'a') + 26;
-	if (c >= '0' && c <= '9')
-		return (unsigned)(c - '0') + 52;
-	return c == '+' ? 62 : c == '/' ? 63 : 64;
-}
-
-size_t base64_decode(struct json v, unsigned char *ret)
-{
-	unsigned acc = 0, bits = 0;
-	size_t n = 0;
-	for (size_t i = 0; i < v.len; i++) {
-		unsigned d = digit(v.at[i]);
-		if (d == 64)
-			continue;
-		acc = acc << 6 | d;
-		bits += 6;
-		if (bits >= 8) {
-			bits -= 8;
-			if (ret)
-				ret[n] = (unsigned char)(acc >> bits);
-			n++;
-		}
-	}
-	return n;
-}
 
 /* ---- scalars */
 
@@ -97,6 +51,13 @@ static SEXP big_integer(const char *digits, size_t len)
 	return s;
 }
 
+/* Whether a double says the integer exactly. The two beside 2^53 round to it. */
+static bool is_exact(struct json v, double x)
+{
+	return fabs(x) < 9007199254740992.0 ||
+	       (fabs(x) == 9007199254740992.0 && v.at[v.len - 1] == '2');
+}
+
 /* An integer where it fits, a double where that is exact, else its digits. */
 static SEXP decode_number(struct json v)
 {
@@ -105,9 +66,7 @@ static SEXP decode_number(struct json v)
 		return Rf_ScalarReal(x);
 	if (fabs(x) <= INT32_MAX)
 		return Rf_ScalarInteger((int)x);
-	if (fabs(x) <= 9007199254740992.0)
-		return Rf_ScalarReal(x);
-	return big_integer(v.at, v.len);
+	return is_exact(v, x) ? Rf_ScalarReal(x) : big_integer(v.at, v.len);
 }
 
 static R_xlen_t count(struct json v)
@@ -248,20 +207,28 @@ static void fill(SEXP out, R_xlen_t i, struct json item, const char *type)
 		break;
 	}
 	default:
-		SET_STRING_ELT(out, i, missing ? NA_STRING : decode_string(item));
+		SET_STRING_ELT(out, i,
+			       missing ? NA_STRING
+			       : json_kind(item) == '0'
+				       ? Rf_mkCharLenCE(item.at, (int)item.len, CE_UTF8)
+				       : decode_string(item));
 	}
 }
 
-/* Integers that do not fit R's make the vector one of doubles. */
-static bool all_fit(struct json items)
+/* Integers that do not fit R's make the vector one of doubles, or of digits. */
+static SEXPTYPE integers_type(struct json items)
 {
 	const char *at = NULL;
 	struct json key, item;
-	while (json_each(items, &at, &key, &item))
-		if (json_kind(item) != 'n' &&
-		    (json_kind(item) != '0' || fabs(number(item)) > INT32_MAX))
-			return false;
-	return true;
+	SEXPTYPE type = INTSXP;
+	while (json_each(items, &at, &key, &item)) {
+		double x = number(item);
+		if (json_kind(item) == '0' && !is_exact(item, x))
+			return STRSXP;
+		if (json_kind(item) != 'n' && (json_kind(item) != '0' || fabs(x) > INT32_MAX))
+			type = REALSXP;
+	}
+	return type;
 }
 
 static SEXP decode_vec(struct json v)
@@ -280,14 +247,16 @@ static SEXP decode_vec(struct json v)
 	if (k == sizeof(types) / sizeof(types[0]))
 		return decode_list(items);
 	SEXPTYPE type = types[k].type;
-	if (type == INTSXP && !all_fit(items))
-		type = REALSXP;
+	if (type == INTSXP)
+		type = integers_type(items);
 	SEXP out = PROTECT(Rf_allocVector(type, count(items)));
 	const char *at = NULL;
 	for (R_xlen_t i = 0; json_each(items, &at, &key, &item); i++)
 		fill(out, i, item, types[k].name);
 	if (k >= 5)
 		dated(out, types[k].name);
+	else if (type == STRSXP && types[k].type == INTSXP)
+		set_class(out, "bigint", NULL);
 	if (json_kind(names) == '[') {
 		SEXP n = PROTECT(decode_strings(names));
 		if (XLENGTH(n) == XLENGTH(out))
@@ -386,10 +355,35 @@ static const struct dtype {
 	       { "float64", 'f', 8, REALSXP },   { "complex64", 'f', 4, CPLXSXP },
 	       { "complex128", 'f', 8, CPLXSXP } };
 
+/* 64-bit integers that a double cannot say: their digits. */
+static bool has_wide(const unsigned char *raw, size_t n, const struct dtype *t)
+{
+	for (size_t i = 0; t->width == 8 && t->kind != 'f' && i < n; i++) {
+		double x = raw_number(raw + i * 8, t->kind, 8);
+		if (fabs(x) >= 9007199254740992.0)
+			return true;
+	}
+	return false;
+}
+
+static void put_digits(SEXP out, R_xlen_t i, const unsigned char *p, const struct dtype *t)
+{
+	char digits[24];
+	int64_t x;
+	memcpy(&x, p, 8);
+	if (t->kind == 'u')
+		snprintf(digits, sizeof(digits), "%llu", (unsigned long long)x);
+	else
+		snprintf(digits, sizeof(digits), "%lld", (long long)x);
+	SET_STRING_ELT(out, i, Rf_mkChar(digits));
+}
+
 static void put_number(SEXP out, R_xlen_t i, const unsigned char *p, const struct dtype *t)
 {
 	double x = raw_number(p, t->kind, t->width);
-	if (t->type == CPLXSXP) {
+	if (TYPEOF(out) == STRSXP) {
+		put_digits(out, i, p, t);
+	} else if (t->type == CPLXSXP) {
 		COMPLEX(out)[i].r = x;
 		COMPLEX(out)[i].i = raw_number(p + t->width, t->kind, t->width);
 	} else if (t->type == REALSXP && t->kind == 'f' && t->width == 8) {
@@ -456,10 +450,13 @@ static SEXP decode_array(struct json v)
 	const void *top = vmaxget();
 	unsigned char *raw = (unsigned char *)R_alloc(size + 1, 1);
 	base64_decode(json_get(v, "v"), raw);
-	SEXP out = PROTECT(Rf_allocVector(t->type, (R_xlen_t)n));
+	bool is_wide = has_wide(raw, n, t);
+	SEXP out = PROTECT(Rf_allocVector(is_wide ? STRSXP : t->type, (R_xlen_t)n));
 	SEXP dim = PROTECT(decode_dim(json_get(v, "shape"), n));
 	from_c_order(out, dim, raw, t);
 	vmaxset(top);
+	if (is_wide)
+		set_class(out, "bigint", NULL);
 	if (LENGTH(dim) > 1) {
 		Rf_setAttrib(out, R_DimSymbol, dim);
 		if (count(names) == LENGTH(dim))
@@ -473,7 +470,11 @@ static SEXP decode_array(struct json v)
 
 static SEXP decode_na(struct json v)
 {
+	static const char *const dates[] = { "date", "datetime", "duration" };
 	struct json t = json_get(v, "t");
+	for (size_t i = 0; i < 3; i++)
+		if (json_is(t, dates[i]))
+			return dated(Rf_ScalarReal(NA_REAL), dates[i]);
 	return json_is(t, "int")      ? Rf_ScalarInteger(NA_INTEGER)
 	       : json_is(t, "float")  ? Rf_ScalarReal(NA_REAL)
 	       : json_is(t, "string") ? Rf_ScalarString(NA_STRING)

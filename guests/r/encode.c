@@ -13,6 +13,13 @@
 
 static void any(struct encoder *e, SEXP v, int depth);
 
+void encode_refuse(struct encoder *e)
+{
+	snprintf(e->said, sizeof(e->said), "the value is too large (more than %zu bytes)",
+		 e->limit);
+	e->why = e->said;
+}
+
 bool encode_take(struct encoder *e, R_xlen_t n)
 {
 	if (e->why)
@@ -23,9 +30,7 @@ bool encode_take(struct encoder *e, R_xlen_t n)
 			 MAX_COUNT);
 		e->why = e->said;
 	} else if (e->b->len > e->limit) {
-		snprintf(e->said, sizeof(e->said), "the value is too large (more than %zu bytes)",
-			 e->limit);
-		e->why = e->said;
+		encode_refuse(e);
 	}
 	return !e->why;
 }
@@ -400,11 +405,12 @@ static bool is_atomic(SEXP v)
 
 static void raw(struct encoder *e, SEXP v)
 {
+	if ((size_t)XLENGTH(v) > e->limit) {
+		encode_refuse(e);
+		return;
+	}
 	bytes_text(e->b, "{\"$\":\"bytes\",\"v\":\"");
-	if ((size_t)XLENGTH(v) > e->limit)
-		e->b->len = e->limit + 1;
-	else
-		base64_encode(e->b, RAW(v), (size_t)XLENGTH(v));
+	base64_encode(e->b, RAW(v), (size_t)XLENGTH(v));
 	bytes_text(e->b, "\"}");
 	encode_take(e, 1);
 }
@@ -419,7 +425,7 @@ static const struct class_form class_forms[] = {
 	{ "POSIXct", "datetime", "{\"$\":\"datetime\",\"v\":", "}", put_datetime },
 	{ "difftime", "duration", "{\"$\":\"duration\",\"v\":", "}", put_duration },
 	{ "integer64", "int", "", "", put_int64 },
-	{ "bigint", "string", "{\"$\":\"int\",\"v\":", "}", put_element },
+	{ "bigint", "int", "", "", digits_put },
 };
 
 /* The form of the vector's class, where its type is the one that goes with it; or NULL. */
@@ -427,13 +433,22 @@ static const struct class_form *form_of(SEXP v)
 {
 	for (size_t i = 0; i < sizeof(class_forms) / sizeof(class_forms[0]); i++) {
 		const struct class_form *f = &class_forms[i];
-		bool words = f->put == put_element, doubles = f->put == put_int64;
+		bool words = f->put == digits_put, doubles = f->put == put_int64;
 		bool fits = words ? TYPEOF(v) == STRSXP
 				  : TYPEOF(v) == REALSXP || (!doubles && TYPEOF(v) == INTSXP);
 		if (fits && Rf_inherits(v, f->class))
 			return f;
 	}
 	return NULL;
+}
+
+static bool is_missing(SEXP v, const struct class_form *f)
+{
+	int64_t x;
+	if (f->put != put_int64)
+		return encode_is_missing(v, 0);
+	memcpy(&x, &REAL(v)[0], 8);
+	return x == INT64_MIN;
 }
 
 /* A vector of a class that has a form of its own; false: it has none. */
@@ -447,10 +462,16 @@ static bool classed(struct encoder *e, SEXP v, bool alone)
 	if (!f)
 		return false;
 	bool single = alone && XLENGTH(v) == 1 && Rf_getAttrib(v, R_NamesSymbol) == R_NilValue;
-	bool odd =
-		single && TYPEOF(v) != STRSXP && f->put != put_int64 && !R_FINITE(number_at(v, 0));
-	if (!single || odd) {
+	if (single && is_missing(v, f)) {
+		if (encode_take(e, 1))
+			bytes_format(e->b, "{\"$\":\"na\",\"t\":\"%s\"}", f->type);
+	} else if (f->put == digits_put && !single && !digits_are_narrow(v)) {
+		digits_list(e, v);
+	} else if (!single ||
+		   (f->put != digits_put && f->put != put_int64 && !R_FINITE(number_at(v, 0)))) {
 		vector(e, v, f->type, f->put);
+	} else if (f->put == digits_put && encode_take(e, 1)) {
+		digits_put_big(e->b, v, 0);
 	} else if (encode_take(e, 1)) {
 		bytes_text(e->b, f->before);
 		f->put(e->b, v, 0);
@@ -515,10 +536,14 @@ static void any(struct encoder *e, SEXP v, int depth)
 {
 	if (e->why || (TYPEOF(v) == VECSXP && deep(e, depth)))
 		return;
-	if (v == R_NilValue) {
+	if (TYPEOF(v) == LISTSXP) {
+		v = PROTECT(Rf_coerceVector(v, VECSXP));
+		any(e, v, depth);
+		UNPROTECT(1);
+	} else if (v == R_NilValue) {
 		encode_take(e, 1);
 		bytes_text(e->b, "null");
-	} else if (is_atomic(v) && !IS_S4_OBJECT(v)) {
+	} else if (is_atomic(v) && !IS_S4_OBJECT(v) && !Rf_inherits(v, "connection")) {
 		atomic(e, v, true);
 	} else if (TYPEOF(v) == RAWSXP) {
 		raw(e, v);

@@ -14,7 +14,14 @@ struct encoder {
 
 /* Counts n elements; false when one of the limits is passed, and e->why says which. */
 bool encode_take(struct encoder *e, R_xlen_t n);
+void encode_refuse(struct encoder *e); /* too large */
 bool encode_is_missing(SEXP v, R_xlen_t i);
 void encode_strings(struct encoder *e, SEXP names);
 void encode_shape(struct encoder *e, SEXP dim, const char *field);
 void encode_array(struct encoder *e, SEXP v, SEXP dim);
+
+/* digits.c: vectors of class bigint. */
+bool digits_are_narrow(SEXP v); /* whether JSON numbers of 64 bits say them all */
+void digits_put(struct bytes *b, SEXP v, R_xlen_t i);
+void digits_put_big(struct bytes *b, SEXP v, R_xlen_t i); /* of any size */
+void digits_list(struct encoder *e, SEXP v);

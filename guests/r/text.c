@@ -18,10 +18,12 @@ static bool is_plain_string(const char *t)
 bool text_plain(struct bytes *b, SEXP v)
 {
 	int w, d, e;
+	void Rf_PrintDefaults(void); /* takes over options(); no header declares it */
 	if (!Rf_isVectorAtomic(v) || XLENGTH(v) != 1 || ATTRIB(v) != R_NilValue)
 		return false;
 	switch (TYPEOF(v)) {
 	case REALSXP:
+		Rf_PrintDefaults();
 		Rf_formatReal(REAL(v), 1, &w, &d, &e, 0);
 		bytes_format(b, "\"[1] %s\"", Rf_EncodeReal0(REAL(v)[0], w, d, e, "."));
 		return true;

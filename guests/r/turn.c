@@ -1,6 +1,7 @@
 /* guests/r/turn.c - an execution from its message to its result. What every one passes through is
  * here: R code would take ten times as long, and in a session that was just forked every page that
  * it touches must be copied first. What few need is in cordon_guest.R and called by name. */
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +13,11 @@
 
 /* After R's own types. */
 #include <R_ext/Parse.h>
+#include <Rembedded.h>
 
 /* R's own, which no header declares. */
 extern Rboolean R_Visible;
+const char *R_curErrorBuf(void);
 
 enum stage { STAGE_IDLE, STAGE_PARSE, STAGE_CONTEXT, STAGE_RUN, STAGE_SHOW };
 enum kept { KEPT_CODE, KEPT_EXPRS, KEPT_CALL, KEPT_WARNINGS, KEPT_COUNT };
@@ -29,8 +32,8 @@ static struct {
 	bool is_running;
 	unsigned long calls;
 	size_t rpc_bytes, message_bytes;
-	bool is_ahead; /* nobody waits yet */
-	struct bytes id, out, result_name, directory;
+	bool is_ahead;                                       /* nobody waits yet */
+	struct bytes id, out, result_name, directory, error; /* error: R's last when it began */
 } turn;
 
 size_t turn_limit(SEXP bytes, bool is_tool)
@@ -319,6 +322,16 @@ static void show(SEXP value, bool is_visible)
 	UNPROTECT(2);
 }
 
+/* A session that was forked has none yet, and in one whose files were put back it may be gone. */
+static void check_tempdir(void)
+{
+	if (R_TempDir && access(R_TempDir, W_OK) == 0)
+		return;
+	SEXP check = PROTECT(Rf_ScalarLogical(TRUE));
+	internal(Rf_lang2(Rf_install("tempdir"), check));
+	UNPROTECT(1);
+}
+
 static void begin(struct json m)
 {
 	struct json id = json_get(m, "id");
@@ -326,6 +339,8 @@ static void begin(struct json m)
 	turn.calls = 0;
 	turn.at = 0;
 	turn.stage = STAGE_PARSE;
+	check_tempdir();
+	set_text(&turn.error, R_curErrorBuf(), strlen(R_curErrorBuf()));
 	keep(KEPT_EXPRS, R_NilValue);
 	keep(KEPT_CALL, R_NilValue);
 	keep(KEPT_WARNINGS, R_NilValue);
@@ -374,10 +389,11 @@ SEXP turn_init(SEXP runtime, SEXP words)
 {
 	turn.runtime = runtime;
 	turn.words = words;
-	turn.kept = Rf_allocVector(VECSXP, KEPT_COUNT);
+	turn.kept = PROTECT(Rf_allocVector(VECSXP, KEPT_COUNT));
 	R_PreserveObject(turn.runtime);
 	R_PreserveObject(turn.words);
 	R_PreserveObject(turn.kept);
+	UNPROTECT(1);
 	turn.rpc_bytes = 1 << 23;
 	turn.message_bytes = 1 << 20;
 	set_text(&turn.result_name, "result", 6);
@@ -397,11 +413,9 @@ static int random_integer(void)
 void turn_renew(void)
 {
 	SEXP seed = PROTECT(Rf_ScalarInteger(random_integer()));
-	SEXP check = PROTECT(Rf_ScalarLogical(TRUE));
 	internal(Rf_lang5(Rf_install("set.seed"), seed, R_NilValue, R_NilValue, R_NilValue));
 	srand((unsigned)random_integer()); /* the names of tempfile() */
-	internal(Rf_lang2(Rf_install("tempdir"), check));
-	UNPROTECT(2);
+	UNPROTECT(1);
 }
 
 static void take_list(struct json v, const char *function)
@@ -468,6 +482,26 @@ SEXP turn_serve(SEXP lines)
 	return R_NilValue;
 }
 
+static void top(void *function)
+{
+	SEXP call = PROTECT(Rf_lang1(function));
+	Rf_eval(call, R_BaseEnv);
+	UNPROTECT(1);
+}
+
+/* Calls the function; false where the code jumped to the top level past all handlers, which would
+ * end an R that nobody types into. */
+SEXP turn_top(SEXP function)
+{
+	return Rf_ScalarLogical(R_ToplevelExec(top, function));
+}
+
+SEXP turn_cores(void)
+{
+	cpu_set_t set;
+	return Rf_ScalarInteger(sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1);
+}
+
 SEXP turn_state(void)
 {
 	static const char *const stages[] = { "idle", "parse", "context", "run", "show" };
@@ -482,6 +516,13 @@ SEXP turn_state(void)
 	SET_VECTOR_ELT(out, 5, Rf_mkString(turn.result_name.data));
 	UNPROTECT(1);
 	return out;
+}
+
+/* What R said of the error that nobody handled, if there was one. */
+SEXP turn_error(void)
+{
+	const char *said = R_curErrorBuf();
+	return Rf_mkString(turn.error.data && !strcmp(said, turn.error.data) ? "" : said);
 }
 
 SEXP turn_running(void)

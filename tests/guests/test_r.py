@@ -72,7 +72,7 @@ def test_output_streams():
     r = g.run("cat('out'); message('err'); write('raw', stdout()); print('ä☃😀'); system('echo child')")
     assert r.stdout == "outraw\n[1] \"ä☃😀\"\nchild\n" and r.stderr == "err\n", (r.stdout, r.stderr)
     r = g.run("warning('careful'); 5")
-    assert r["value"] == 5 and "careful" in r.stderr
+    assert r["value"] == 5 and r.stderr == "Warning: careful\n", r.stderr
     g.start("cat('first\\n'); Sys.sleep(0.4); cat('second\\n')")
     start = time.monotonic()
     while not g.out[g.pipes[1][0]]:
@@ -124,6 +124,35 @@ def test_warnings_are_said():
         r = g.run("options(warn = 2); as.integer('x')")
         assert "converted from warning" in r.error["message"], r
         assert g.run("options(warn = 1); suppressWarnings(as.integer('x'))").stderr == ""
+
+
+def test_jumps_to_the_top_level():
+    with guest() as g:
+        g.run("kept <- 1; try(stop('old'), silent = TRUE)")
+        r = g.run("f <- function() { on.exit(cat('left\\n')); invokeRestart('abort') }; f(); 2")
+        assert r.error["message"] == "the code jumped to the top level" and r.stdout == "left\n", r
+        r = g.run("f <- function() stop(simpleCondition('custom', call = sys.call())); f()")
+        assert r.error["message"] == "custom" and r.stderr == "Error in f() : custom\n", (r, r.stderr)
+        assert len(g.run("plot(1:3); stop(simpleCondition('x'))").outputs) == 1
+        assert g.value("kept") == 1
+
+
+def test_nobody_is_at_the_terminal():
+    with guest() as g:
+        r = g.run("browser(); for (i in 1:2) i; 5")
+        assert r["value"] == 5 and "browser()" in r.stderr and r.stdout == "", (r, r.stdout)
+        assert "Arithmetic Mean" in g.run("help(mean)")["text"]
+        assert [o["mime"] for o in g.run("View(data.frame(a = 1))").outputs] == ["text/html", "application/json"]
+        assert "cancelled" in g.run("file.choose()").error["message"]
+        assert g.value("readline('name? ')") == "" and g.value("parallel::detectCores() >= 1") is True
+        assert "non-interactively" in g.run("menu(c('a', 'b'))").error["message"]
+
+
+def test_number_formats():
+    with guest() as g:
+        for code in ("options(digits = 3); pi", "options(digits = 10); pi", "options(scipen = -5); 100"):
+            want = g.run("utils::capture.output(print({%s}))" % code)["value"]
+            assert g.run(code)["text"] == want, (code, want)
 
 
 def test_top_level_frames():
@@ -210,6 +239,66 @@ def test_values_exact():
     assert g.value("a", {"a": 2**60}) == {"$": "int", "v": str(2**60)}
     assert g.value("class(a)", {"a": {"$": "int", "v": "9" * 30}}) == "bigint"
     assert g.value("is.null(a)", {"a": None}) is True
+
+
+def test_values_of_every_kind():
+    """What docs/values.md says of R, and what people try; both ways where a value has a way back."""
+    g = shared()
+    big, wide = "9" * 40, str(2**60)
+    table = [
+        ("as.Date(NA)", {"$": "na", "t": "date"}), ("as.POSIXct(NA_real_, origin = '1970-01-01', tz = 'UTC')", {"$": "na", "t": "datetime"}),
+        ("structure(NA_real_, class = 'difftime', units = 'secs')", {"$": "na", "t": "duration"}),
+        ("structure('%s', class = 'bigint')" % big, {"$": "int", "v": big}),
+        ("structure(c('%s', NA, '-1'), class = 'bigint')" % wide, [{"$": "int", "v": wide}, None, {"$": "int", "v": "-1"}]),
+        ("structure(c('9007199254740993', NA), class = 'bigint')", vec("int", [9007199254740993, None])),
+        ("structure('many', class = 'bigint')", "many"),
+        ("factor(c('a', NA), exclude = NULL)", {"$": "factor", "levels": ["a", None], "v": [1, 2], "ordered": False}),
+        ("as.POSIXct('2024-07-01 12:00:00', tz = 'America/New_York')", {"$": "datetime", "v": "2024-07-01T16:00:00+00:00"}),
+        ("as.POSIXlt('2024-07-01', tz = 'UTC')", {"$": "datetime", "v": "2024-07-01T00:00:00+00:00"}),
+        ("as.difftime(2, units = 'weeks')", {"$": "duration", "v": 1209600.0}),
+        ("raw(0)", {"$": "bytes", "v": ""}), ("list(a = NULL, b = list())", {"a": None, "b": []}),
+        ("list(a = list(b = list(c = 1L)))", {"a": {"b": {"c": 1}}}), ("pairlist(a = 1L)", {"a": 1}),
+        ("-0.0", -0.0), ("2^31", 2.0**31), ("1:0", vec("int", [1, 0])), ("integer(0)", vec("int", [])),
+        ("data.frame(x = I(list(1L, 'a', NULL)))", {"$": "frame", "names": ["x"], "columns": [[1, "a", None]], "rows": 3}),
+        ("mtcars[0, 1, drop = FALSE]", {"$": "frame", "names": ["mpg"], "columns": [vec("float", [])], "rows": 0,
+                                        "index": vec("string", [])}),
+        ("x <- 'caf\\xe9'; Encoding(x) <- 'latin1'; x", "café"), ("'\\U1F600\\u200d\\ufeff'", "\U0001F600\u200d\ufeff"),
+        ("x <- 'bad\\xff'; x", "bad<ff>"), ("noquote('x')", "x"), ("structure(1:2, class = 'mine')", vec("int", [1, 2])),
+    ]
+    for code, want in table:
+        r = g.run(code)
+        assert r["ok"] and r["value"] == want and type(r["value"]) is type(want), (code, r, want)
+    for code in ("as.Date(NA)", "structure(c('9007199254740993', NA), class = 'bigint')", "raw(0)", "integer(0)",
+                 "as.POSIXct(NA_real_, origin = '1970-01-01', tz = 'UTC')", "structure(NA_real_, class = 'difftime', units = 'secs')",
+                 "data.frame(x = 1:2, y = c('a', NA))[0, ]", "list(a = NULL, b = list())"):
+        v = g.value(code)
+        assert g.run("isTRUE(all.equal(a, {%s}))" % code, {"a": v}).get("value") is True, (code, v, g.run("dput(a)").stdout)
+    if g.value("requireNamespace('bit64', quietly = TRUE)"):
+        assert g.value("bit64::as.integer64('9007199254740993')") == 9007199254740993
+        assert g.value("bit64::as.integer64(c(1, NA))") == vec("int", [1, None])
+        assert g.value("bit64::NA_integer64_") == {"$": "na", "t": "int"}
+    assert g.value("identical(a, 2^53)", {"a": 2**53}) is True
+    assert g.value("class(a)", {"a": 2**53 + 1}) == "bigint" and g.value("a", {"a": -2**53 - 1}) == {"$": "int", "v": str(-2**53 - 1)}
+    assert g.value("a", {"a": vec("int", [2**60, None])}) == [{"$": "int", "v": wide}, None]
+    raw = base64.b64encode(struct.pack("<4q", 2**60, 1, -2**62, 3)).decode()
+    assert g.value("c(class(a), dim(a), a[2, 1])", {"a": {"$": "array", "dtype": "int64", "shape": [2, 2], "v": raw}}) == vec(
+        "string", ["bigint", "2", "2", str(-2**62)])
+    for code, name in (("setClass('Q', slots = c(x = 'numeric')); new('Q', x = 1)", "Q"), ("e <- new.env(); e$self <- e; e", "environment"),
+                       ("setRefClass('RC', fields = list(n = 'numeric'))$new(n = 1)", "RC"), ("sum", "function"), ("stdin()", "terminal"),
+                       ("expression(a)", "expression")):
+        v = g.value(code)
+        assert v["$"] == "repr" and v["class"] == name, (code, v)
+    r = g.run("rawToChar(as.raw(c(65, 0, 66)))")
+    assert "embedded nul" in r.error["message"], r
+    r = g.run("x <- 1\ny <- '\\u0000'")
+    assert r.error["kind"] == "syntax" and r.error["line"] == 2, r
+
+
+def test_what_is_too_large_harms_nothing():
+    with guest() as g:
+        for code in ("raw(9e6)", "matrix(0, 1500, 1500)", "list(raw(9e6), 1)", "strrep('x', 9e6)", "numeric(2e6)") * 3:
+            assert g.run(code).error.get("kind") == "value", code
+        assert g.run("for (i in 1:5) gc(); sum(as.numeric(1:1e5))")["value"] == 5000050000.0
 
 
 def test_arrays_and_frames():

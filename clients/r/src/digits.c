@@ -1,0 +1,1 @@
+../../../guests/r/digits.c
