@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/jsonguard.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -49,7 +50,8 @@ static int check_depth(const char *text, size_t len, struct cordon_error **reter
 int json_parse(const char *text, size_t len, size_t max_bytes, json_t **ret,
 	       struct cordon_error **reterr)
 {
-	json_error_t e;
+	json_error_t e = { 0 };
+	bool is_nomem;
 
 	if (max_bytes && len > max_bytes)
 		return err_set(reterr, CORDON_LIMIT,
@@ -59,14 +61,15 @@ int json_parse(const char *text, size_t len, size_t max_bytes, json_t **ret,
 	if (r < 0)
 		return r;
 	/* NUL inside strings is data (json_get_string refuses it); jansson refuses it in keys. */
-	json_t *j = json_loadb(len ? text : "", len,
-			       JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
+	json_t *j = jsonguard_parse(text, len,
+				    JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e,
+				    &is_nomem);
 	if (j) {
 		*ret = j;
 		return 0;
 	}
 	/* jansson has words for everything but most of its failed allocations. */
-	if (json_error_code(&e) == json_error_out_of_memory || !e.text[0])
+	if (is_nomem || json_error_code(&e) == json_error_out_of_memory || !e.text[0])
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	return err_set(reterr, CORDON_INVALID, "line %d, column %d: %s", e.line, e.column, e.text);
 }

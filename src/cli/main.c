@@ -2,6 +2,7 @@
 #include <cordon/cordon.h>
 
 #include "base/json.h"
+#include "base/jsonguard.h"
 #include "base/random.h"
 #include "base/str.h"
 #include "cli/verb.h"
@@ -54,6 +55,7 @@ int main(int argc, char **argv)
 {
 	struct cli c;
 
+	jsonguard_install();
 	seed_json();
 	cli_init(&c);
 	int status = choose(&c, argc, argv);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/jsonguard.h"
 #include "base/log.h"
 #include "net/confine.h"
 #include "net/hub.h"
@@ -108,6 +109,7 @@ int main(int argc, char **argv)
 	cleanup_error struct cordon_error *e = NULL;
 	int fds[3];
 
+	jsonguard_install();
 	for (int i = 0; i < 3; i++)
 		if (argc != 4 || (fds[i] = parse_fd(argv[i + 1])) < 0) {
 			fprintf(stderr, "usage: cordon-gateway CONFIG_FD CONTROL_FD RELAY_FD\n");

@@ -2,9 +2,9 @@
 #include "harness/fault.h"
 
 #include <dirent.h>
-#include <jansson.h>
 #include <stdatomic.h>
 
+#include "base/jsonguard.h"
 #include "base/mem.h"
 
 enum { ROUNDS_MAX = 100000 };
@@ -26,11 +26,6 @@ bool mem_fault_hook(void)
 	return true;
 }
 
-static void *json_malloc(size_t size)
-{
-	return mem_fault_hook() ? NULL : malloc(size);
-}
-
 static int count_fds(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -46,7 +41,7 @@ static int count_fds(void)
 
 struct fault fault_begin(const char *file, int line)
 {
-	json_set_alloc_funcs(json_malloc, free);
+	jsonguard_install();
 	return (struct fault){ .file = file, .line = line, .open_fds = -1 };
 }
 

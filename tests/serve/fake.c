@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "serve/fake.h"
 
 struct cordon_session {
 	char id[32];
@@ -23,6 +24,8 @@ struct cordon_project {
 struct cordon_result {
 	char *json;
 };
+
+void (*fake_on_open)(const struct cordon_session_options *o);
 
 /* No front door may open what a client names while nobody knows who that is. */
 int open64(const char *path, int flags, ...);
@@ -40,7 +43,8 @@ int cordon_session_open(const struct cordon_session_options *o, struct cordon_se
 	static unsigned count;
 	struct cordon_session *s = mem_alloc(sizeof(*s));
 
-	(void)o;
+	if (fake_on_open && o)
+		fake_on_open(o);
 	if (!s)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	snprintf(s->id, sizeof(s->id), "sess_%u", ++count % 8);
