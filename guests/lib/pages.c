@@ -13,7 +13,7 @@
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
-enum { HUGE = 2 << 20 };
+enum { HUGE = 2 << 20, REGION = 512 << 20 };
 enum { HOLE_MAX = 16384, HOLE_FINE = 1040, HOLES = 20000 };
 
 /* A line of /proc/self/maps ("START-END MODE OFFSET DEVICE INODE NAME") that is memory of nobody's
@@ -64,4 +64,65 @@ void pages_collapse(void)
 	}
 	if (f)
 		fclose(f);
+}
+
+/* One region for the arenas of an interpreter's own allocator, side by side: they would lie between
+ * the libraries otherwise, none of them where a huge page could begin. */
+static struct {
+	char *next, *open, *end; /* open: from here on it cannot be written yet */
+} region;
+
+static void *take(void *context, size_t size)
+{
+	(void)context;
+	size = (size + 4095) & ~(size_t)4095;
+	if (!region.next || size > (size_t)(region.end - region.next))
+		return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *at = region.next, *until = at + size;
+	if (until > region.open) {
+		size_t more = ((size_t)(until - region.open) + HUGE - 1) & ~(size_t)(HUGE - 1);
+
+		if (mprotect(region.open, more, PROT_READ | PROT_WRITE) != 0)
+			return MAP_FAILED;
+		region.open += more;
+	}
+	region.next = until;
+	return at;
+}
+
+static void *arena_take(void *context, size_t size)
+{
+	void *p = take(context, size);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Its place is not used again. */
+static void arena_give(void *context, void *at, size_t size)
+{
+	(void)context;
+	(void)munmap(at, size);
+}
+
+/* As CPython has it. */
+struct arena_allocator {
+	void *context;
+	void *(*take)(void *context, size_t size);
+	void (*give)(void *context, void *at, size_t size);
+};
+
+__attribute__((visibility("default"))) void
+cordon_guest_arenas(void (*set)(struct arena_allocator *allocator));
+
+void cordon_guest_arenas(void (*set)(struct arena_allocator *allocator))
+{
+	struct arena_allocator allocator = { NULL, arena_take, arena_give };
+	char *at =
+		mmap(NULL, REGION, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return;
+	region.end = at + REGION;
+	region.next = region.open = (char *)(((uintptr_t)at + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
+	set(&allocator);
 }

@@ -6,6 +6,7 @@
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -195,6 +196,7 @@ void cordon_guest_serve(const char *head, const char *tail, void *state, size_t 
 {
 	char token[TOKEN];
 
+	(void)unsetenv("LD_BIND_NOW"); /* it was the template's */
 	/* What is free need be neither mapped nor copied in every session. */
 	(void)malloc_trim(0);
 	pages_fill_holes();

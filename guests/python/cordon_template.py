@@ -15,6 +15,8 @@ def serve(session, session_type, wire_type):
     """Returns in each session, never in the template."""
     session.hello(template=True)
     session.welcome(_welcome())
+    library = _load_library()
+    os.environ.pop("LD_BIND_NOW", None)
     for name in _WARM:
         _import(name)
     for name in session.options.get("preload") or ():
@@ -24,7 +26,7 @@ def serve(session, session_type, wire_type):
     made = session_type(wire_type(), "")
     made.options = session.options
     made.prepare()
-    lib = _Library(made)
+    lib = _Library(made, library)
     # The interpreter writes into byte code until it has run often enough to be specialised.
     for _ in range(20):
         rehearse(made, "1+1", _WARM_CODE)
@@ -102,15 +104,21 @@ def _plugs():
     return kept
 
 
+def _load_library():
+    """libguest, which has the memory of all that is imported from now on lie together."""
+    import ctypes
+    lib = ctypes.PyDLL(os.environ.get("CORDON_LIBGUEST") or "/run/cordon/libguest.so")
+    lib.cordon_guest_arenas(ctypes.pythonapi.PyObject_SetArenaAllocator)
+    return lib
+
+
 class _Library:
     """cordon_guest_serve() of libguest, called with the interpreter's lock held and its own at-fork
     hooks around it (whatever was imported may have some). A template stays before the fork for
     ever."""
 
-    def __init__(self, session):
+    def __init__(self, session, lib):
         import ctypes
-        path = os.environ.get("CORDON_LIBGUEST") or "/run/cordon/libguest.so"
-        lib = ctypes.PyDLL(path)
         self.wait, self.note = lib.cordon_guest_serve, lib.cordon_guest_renew
         self.wait.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]
         self.note.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
@@ -151,10 +159,9 @@ class _Library:
         random = sys.modules["numpy.random"]
         random.seed()
         generator = random.mtrand._rand._bit_generator
-        state = generator.state["state"]
-        if generator.state["bit_generator"] != "MT19937" or state["pos"] != 624:
+        if generator.state["bit_generator"] != "MT19937":
             raise ValueError
-        return generator.ctypes.state_address, state["key"].tobytes()
+        return generator.ctypes.state_address, generator.state["state"]["key"].tobytes()
 
     def of_random(self):
         from array import array

@@ -83,6 +83,10 @@ int guest_launch(const struct guest_options *o, struct launch *ret, struct cordo
 		return err_errno(reterr, ENOMEM, "the environment");
 	if (o->token && launch_env(&l, "CORDON_TOKEN", o->token) < 0)
 		return err_errno(reterr, ENOMEM, "the environment");
+	/* The loader's late work would be done again, and its pages copied, in every session. The
+	 * runtimes take it out of the environment. */
+	if (l.is_template && o->kind != GUEST_KIND_POD && launch_env(&l, "LD_BIND_NOW", "1") < 0)
+		return err_errno(reterr, ENOMEM, "the environment");
 	for (size_t i = 0; i < sizeof(guests) / sizeof(*guests); i++)
 		if (guests[i].kind == o->kind)
 			r = guests[i].fill(o, &l, reterr);

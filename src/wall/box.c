@@ -47,6 +47,7 @@ struct box {
 	pid_t guest_pid; /* looked up once */
 	bool is_ready;   /* its root stands */
 	bool is_gone;
+	bool is_empty;                  /* and nothing of it runs */
 	bool is_forked;                 /* from a template */
 	struct slots slots;             /* a template's: control groups of sessions that are over */
 	struct box *template;           /* outlives this box; NULL: none */
@@ -440,13 +441,31 @@ void box_end(struct box *b)
 		(void)syscall(SYS_pidfd_send_signal, b->pidfd, signo, NULL, 0);
 }
 
+/* Pid 1 closes the control socket before the kernel ends the others of its namespace; it is dead,
+ * and its pidfd says so, when all of them are. A keeper waits for that itself. */
+static void wait_empty(struct box *b, deadline_ns deadline)
+{
+	struct pollfd p = { .fd = b->pidfd, .events = POLLIN };
+
+	while (b->keeper <= 0 && b->pidfd >= 0 && !b->is_empty) {
+		int n = poll(&p, 1, deadline_poll_ms(deadline));
+
+		b->is_empty = n > 0;
+		if (n == 0 || (n < 0 && errno != EINTR))
+			return;
+	}
+}
+
 void box_kill(struct box *b)
 {
+	deadline_ns deadline = deadline_after_ms(KILL_MS);
+
 	if (b->pidfd >= 0 && !b->is_gone) {
 		box_end(b);
-		(void)box_wait_gone(b, deadline_after_ms(KILL_MS));
+		(void)box_wait_gone(b, deadline);
 	}
 	b->is_gone = true;
+	wait_empty(b, deadline);
 }
 
 void box_release(struct box *b)

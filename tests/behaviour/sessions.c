@@ -246,6 +246,57 @@ TEST(sessions_see_no_foreign_processes)
 }
 
 /* A template is handed descriptors for every session it forks: none may stay with another. */
+/* Everything below a process, itself first; at most so many. */
+static size_t family(long pid, long *ret, size_t max)
+{
+	char path[64];
+	size_t n = 1;
+
+	if (max == 0)
+		return 0;
+	ret[0] = pid;
+	snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", pid, pid);
+	FILE *f = fopen(path, "re");
+	char text[4096] = "";
+	if (f && !fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	if (f)
+		fclose(f);
+	for (char *at = text; *at;) {
+		long child = strtol(at, &at, 10);
+
+		if (child > 0)
+			n += family(child, ret + n, max - n);
+		at += strspn(at, " \n");
+	}
+	return n;
+}
+
+/* When it returns, and not a moment later. */
+TEST(close_leaves_nothing_running)
+{
+	for (int round = 0; round < 10; round++) {
+		struct cordon_session *s = open_with("python", NULL);
+		long pids[64];
+		char path[64];
+
+		must(s,
+		     "import os\nfor i in range(8):\n  if os.fork() == 0:\n    while True: pass");
+		char *text = cordon_session_describe(s), *pid = strstr(text, "\"pid\":");
+		ASSERT(pid != NULL);
+		size_t count = family(strtol(pid + 6, NULL, 10), pids, 64);
+		free(text);
+		ASSERT(count >= 10);
+		cordon_session_close(s);
+		for (size_t i = 0; i < count; i++) {
+			snprintf(path, sizeof(path), "/proc/%ld", pids[i]);
+			if (access(path, F_OK) == 0 && i > 0)
+				test_fail(__FILE__, __LINE__, "process %ld of %zu is there", i,
+					  count);
+		}
+	}
+}
+
 TEST(a_forked_session_has_only_its_own_descriptors)
 {
 	struct cordon_session *a = open_with("python", NULL), *b = open_with("python", NULL);
