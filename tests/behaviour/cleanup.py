@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 
 from oneshot import CORDON, become, main
 from remains import gone, groups, mounts, new_mark, processes
@@ -45,11 +46,11 @@ def endings(tap, who, uid):
     folder = tempfile.mkdtemp(prefix="left-")
     os.chmod(folder, 0o1777)
     for name, options, code, statuses in ENDINGS:
-        mark = new_mark()
+        mark, since = new_mark(), time.time()
         child = start([*options, "-e", NAME.format(mark=mark) + code], uid, folder)
         out, err = child.communicate(timeout=120)
         # At once: nothing may be left when it returns.
-        left = processes(mark) + groups(child.pid)
+        left = processes(mark) + groups(child.pid, since)
         tap.check(child.returncode in statuses, f"{who}: {name}: status", child.returncode, out, err)
         tap.check(not left, f"{who}: {name}: nothing left", left)
     tap.check(mounts() <= before, f"{who}: no mounts left", mounts() - before)
@@ -65,37 +66,37 @@ def children_of(pid):
 def kills(tap, who, uid):
     """The host program is killed; nobody is left to clean up but the keeper."""
     for signo in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        mark = new_mark()
+        mark, since = new_mark(), time.time()
         code = NAME.format(mark=mark) + SPIN.replace("60", "10") + SLEEP
         child = start(["--timeout", "100s", "-e", code], uid, "/tmp")
         child.stdout.readline()
         running = processes(mark)
         child.send_signal(signo)
         child.communicate(timeout=60)
-        left = gone(mark, child.pid, 15)
+        left = gone(mark, child.pid, 15, since)
         tap.check(len(running) > 5 and not left, f"{who}: {signal.Signals(signo).name} to cordon: nothing left", running, left)
 
 
 def keeper(tap, who, uid):
     """The keeper is killed: the sandbox dies with it and the host tells."""
-    mark = new_mark()
+    mark, since = new_mark(), time.time()
     child = start(["--timeout", "100s", "-e", NAME.format(mark=mark) + SLEEP], uid, "/tmp")
     child.stdout.readline()
     os.kill(children_of(child.pid)[0], signal.SIGKILL)
     _, err = child.communicate(timeout=60)
-    left = gone(mark, child.pid, 15)
+    left = gone(mark, child.pid, 15, since)
     tap.check(child.returncode not in (0, -9) and err and not left, f"{who}: SIGKILL to the keeper: an error, nothing left",
               child.returncode, err, left)
 
 
 def closed_reader(tap, who, uid):
     """Whoever reads our output goes away: the code still ends, and so do we."""
-    mark = new_mark()
+    mark, since = new_mark(), time.time()
     child = start(["--timeout", "20s", "-e", NAME.format(mark=mark) + "for i in range(100000): print('x' * 100)"], uid, "/tmp")
     child.stdout.read(10)
     child.stdout.close()
     child.wait(timeout=60)
-    tap.check(not gone(mark, child.pid, 5), f"{who}: the reader of the output goes away: nothing left", child.returncode)
+    tap.check(not gone(mark, child.pid, 5, since), f"{who}: the reader of the output goes away: nothing left", child.returncode)
 
 
 main([], endings, kills, keeper, closed_reader)

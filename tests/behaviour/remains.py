@@ -20,9 +20,10 @@ def processes(mark):
     return found
 
 
-def groups(pid, since=0):
-    """Control groups are named after the process that made them. Another pid namespace may have used the number before."""
-    return [d for d in glob.glob(f"/sys/fs/cgroup/**/cordon/{pid}-*", recursive=True) if made(d) >= since]
+def groups(pid, since):
+    """Control groups that are named after the process that made them. Another may have had the number before, in another pid
+    namespace or long ago, and have been killed with its keeper: what was there before `since` is not of this run."""
+    return [d for d in glob.glob(f"/sys/fs/cgroup/**/cordon/{pid}-*", recursive=True) if made(d) >= since - 1]  # the kernel's clock is coarse
 
 
 def made(path):
@@ -37,7 +38,7 @@ def mounts():
         return {line.split(" ", 4)[4] for line in f if " - tmpfs root " in line or " - tmpfs workspace " in line}
 
 
-def gone(mark, pid, seconds, since=0):
+def gone(mark, pid, seconds, since):
     """What is left after that long at most."""
     end = time.monotonic() + seconds
     while True:
