@@ -15,7 +15,7 @@ int tools_open(struct tools *t, int *ret_fd)
 	int pair[2];
 	for (size_t i = 0; i < TOOLS_CALLS; i++)
 		t->calls[i].fd = -1;
-	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) < 0)
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -1;
 	t->listen_fd = pair[0];
 	*ret_fd = pair[1];

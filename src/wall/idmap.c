@@ -89,9 +89,14 @@ int idmap_open(const char *path, uid_t uid, int *ret_fd, struct cordon_error **r
 			"'%s' is to be writable and belongs to root, whose files no code gets "
 			"to write; remedy: a directory of another user's, or mode snapshot",
 			path);
-	/* Files that it makes have a group too, and that is not root's either. */
-	gid_t group = st.st_gid ? st.st_gid : st.st_uid;
-	int r = open_maps(st.st_uid, group, uid, &maps);
+	/* Files that it makes have a group too, and that is not root's either; and where the
+	 * directory's own has no map nothing can be made. */
+	if (st.st_gid == 0)
+		return err_set(reterr, CORDON_INVALID,
+			       "'%s' is to be writable and has root's group, which no code gets; "
+			       "remedy: chgrp it to a group of its owner's, or mode snapshot",
+			       path);
+	int r = open_maps(st.st_uid, st.st_gid, uid, &maps);
 	if (r < 0)
 		return err_errno(reterr, -r, "map the owner of '%s'", path);
 	tree = (int)syscall(428 /* open_tree */, AT_FDCWD, path,

@@ -91,12 +91,26 @@ static int rewrite_binds(const struct launch *l, struct launch *ret, struct cord
 	return 0;
 }
 
+/* R asks for the name of the system while it starts: in a private root `which` is ours and says
+ * that there is no uname; here the host's finds it, and then it must answer. */
+#define HOSTS_OWN "/usr/bin/which"
+
+static int add_system_name(const struct launch *l, struct launch *new)
+{
+	if (l->filter != LAUNCH_R)
+		return 0;
+	int r = strlist_add(&new->exec_paths, "/usr/bin/uname");
+	return r < 0 ? r : strlist_add(&new->read_paths, "/etc/os-release");
+}
+
 static int rewrite_files(const struct launch *l, const char *dir, struct launch *ret,
 			 struct cordon_error **reterr)
 {
 	for (size_t i = 0; i < l->file_count; i++) {
 		const struct launch_file *f = &l->files[i];
 
+		if (l->filter == LAUNCH_R && str_eq(f->guest, HOSTS_OWN))
+			continue;
 		if (!str_starts(f->guest, "/run/cordon/"))
 			return err_set(reterr, CORDON_UNSUPPORTED,
 				       "without a mount namespace there is no file of its own at "
@@ -114,11 +128,10 @@ int shelter_rewrite(const struct launch *l, const char *dir, struct launch *ret,
 {
 	cleanup_launch struct launch new = { .filter = l->filter };
 
-	if (l->filter == LAUNCH_R || l->filter == LAUNCH_POD)
+	if (l->filter == LAUNCH_POD)
 		return err_set(reterr, CORDON_UNSUPPORTED,
-			       "the %s guest needs a mount namespace, and user namespaces are not "
-			       "available here; remedy: allow them, or use python, node or sh",
-			       l->filter == LAUNCH_R ? "r" : "pod");
+			       "the pod guest needs a mount namespace, and user namespaces are not "
+			       "available here; remedy: allow them, or use python, r, node or sh");
 	if (l->has_network)
 		return err_set(reterr, CORDON_UNSUPPORTED,
 			       "the gateway needs a network namespace, and user namespaces are not "
@@ -133,7 +146,7 @@ int shelter_rewrite(const struct launch *l, const char *dir, struct launch *ret,
 	if (!new.executable || !new.cwd || rewrite_list(&l->argv, dir, &new.argv) < 0 ||
 	    rewrite_list(&l->env, dir, &new.env) < 0 ||
 	    rewrite_list(&l->exec_paths, dir, &new.exec_paths) < 0 ||
-	    rewrite_list(&l->read_paths, dir, &new.read_paths) < 0)
+	    rewrite_list(&l->read_paths, dir, &new.read_paths) < 0 || add_system_name(l, &new) < 0)
 		return err_errno(reterr, ENOMEM, "the launch");
 	*ret = new;
 	new = (struct launch){ 0 };

@@ -51,8 +51,8 @@ refused() {
 		out=$(below --set network.allow=example.org -e '1')
 		says "no gateway without a network namespace" $(($? == 0)) "needs a network namespace" "$out"
 	fi
-	out=$(below -g r -e '1')
-	says "$who: a guest that cannot be there says so" $(($? == 0)) "needs a mount namespace\|r-base-core" "$out"
+	out=$(below -g pod -e '1')
+	says "$who: a guest that cannot be there says so" $(($? == 0)) "needs a mount namespace\|no pod image" "$out"
 	out=$(below --set mounts=/etc:/mnt/etc:ro -e '1')
 	says "$who: no mount elsewhere without a mount namespace" $(($? == 0)) "cannot be seen as '/mnt/etc'" "$out"
 }
@@ -68,6 +68,10 @@ runs() {
 	left=$(printf '%s' "$out" | sed -n 's/.*"stdout": "[0-9]* \(.*\)\/w\/user\\n".*/\1/p')
 	says "$who: its directory was there" "$(is -n "$left")" . "$out"
 	says "$who: its directory is gone" "$(is ! -e "$left")" . "$left"
+	out=$(below -g r -e 'writeLines("a", "f"); x <- 41; x + as.numeric(readLines("f") == "a")')
+	says "$who: R runs on the rung below" $? '^\[1\] 42$' "$out"
+	out=$(below -g r -e 'readLines("/etc/passwd")')
+	says "$who: R: a host file is refused" $(($? == 0)) "'/etc/passwd': Permission denied" "$out"
 	# shellcheck disable=SC2016
 	out=$(below -g sh -e 'echo in; cat /etc/passwd; echo x > /tmp/cordon-ladder; ls /; cd "$TMPDIR" && echo y > z && cat z; exit 3')
 	says "$who: a shell script and its status" $(($? != 3)) '^in$' "$out"

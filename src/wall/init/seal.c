@@ -170,12 +170,13 @@ static long forbid_neighbours(void)
 		/* kill(-1) says that it worked when Landlock kept everybody from it. */
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 0, 3),
 		LOAD(args[0]),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, UINT32_MAX, 0, 6),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, UINT32_MAX, 0, 7),
 		BPF_STMT(BPF_RET | BPF_K, REFUSED),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socketpair, 0, 4),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socketpair, 0, 5),
 		LOAD(args[1]),
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xf),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1 /* SOCK_STREAM */, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1 /* SOCK_STREAM */, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 5 /* SOCK_SEQPACKET */, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, REFUSED),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
