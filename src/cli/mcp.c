@@ -117,7 +117,9 @@ static int run(struct cli *c, int argc, char **argv)
 		return cordon_code_exit_status(CORDON_OS);
 	}
 	struct mcp_options o = { .policy = policy };
-	return mcpstdio_serve(&o, STDIN_FILENO, out, &e) < 0 ? cli_fail(c, e) : 0;
+	if (mcpstdio_serve(&o, STDIN_FILENO, out, &e) < 0)
+		_exit(cli_fail(c, e)); /* threads may still run: no destructors */
+	return 0;
 }
 
 static const struct cli_option options[] = {

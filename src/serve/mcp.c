@@ -294,14 +294,22 @@ static json_t *check_meta(const json_t *id, const char *version, const json_t *p
 	return NULL;
 }
 
-static bool is_message(const json_t *message)
+/* What is wrong with a message; NULL: nothing. An id that is none is not said back. */
+static json_t *check_message(const json_t *message)
 {
-	const json_t *id = json_object_get(message, "id");
-	const json_t *params = json_object_get(message, "params");
+	const json_t *id = json_object_get(message, "id"), *params;
+	const json_t *method = json_object_get(message, "method");
+	bool has_id = json_is_string(id) || json_is_integer(id);
+	bool is_answer = !method && id &&
+			 (json_object_get(message, "result") || json_object_get(message, "error"));
 
-	return json_is_object(message) && (id || json_object_get(message, "method")) &&
-	       (!params || json_is_object(params)) &&
-	       (!id || json_is_string(id) || json_is_integer(id));
+	if (!str_eq(json_string_value(json_object_get(message, "jsonrpc")), "2.0") ||
+	    (!is_answer && !json_is_string(method)) || (id && !has_id))
+		return mcp_error(has_id ? id : NULL, -32600, "not a request of JSON-RPC 2.0", NULL);
+	params = json_object_get(message, "params");
+	if (params && !json_is_object(params))
+		return mcp_error(id, -32602, "params must be an object", NULL);
+	return NULL;
 }
 
 /* A message with a method and an id. */
@@ -330,8 +338,9 @@ json_t *mcp_handle(struct mcp *m, const json_t *message, const struct mcp_sink *
 {
 	const char *method = json_string_value(json_object_get(message, "method"));
 
-	if (!is_message(message))
-		return mcp_error(NULL, -32600, "not a request of JSON-RPC 2.0", NULL);
+	json_t *error = check_message(message);
+	if (error)
+		return error;
 	if (!method)
 		return NULL; /* an answer to a question that was never asked */
 	if (json_object_get(message, "id"))

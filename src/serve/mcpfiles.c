@@ -44,9 +44,12 @@ int mcptool_write_file(struct mcpcall *c, struct cordon_error **reterr)
 
 	if (r == 0)
 		r = mcpcall_need(c, "contents", &contents, reterr);
+	const char *encoding = mcpcall_arg(c, "encoding");
+	if (r == 0 && encoding && !str_eq(encoding, "text") && !str_eq(encoding, "base64"))
+		r = err_set(reterr, CORDON_INVALID, "the encoding is text or base64");
 	if (r == 0)
 		r = mcptool_find(c, "sh", reterr);
-	if (r == 0 && str_eq(mcpcall_arg(c, "encoding"), "base64"))
+	if (r == 0 && str_eq(encoding, "base64"))
 		r = base64_decode(contents, strlen(contents), &bytes, &len, reterr);
 	else if (r == 0)
 		len = json_string_length(json_object_get(c->args, "contents"));

@@ -2,10 +2,13 @@
 #include "serve/mcpstdio.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "serve/line.h"
+
+enum { END_MS = 700 };
 
 struct service {
 	struct mcp mcp;
@@ -93,6 +96,8 @@ static void take(struct service *s, const char *line, size_t len)
 {
 	cleanup_json json_t *message = NULL;
 
+	if (strspn(line, " \t\r") >= len)
+		return;
 	if (json_parse(line, len, 0, &message, NULL) < 0) {
 		refuse(s, NULL, -32700, "not JSON");
 		return;
@@ -116,8 +121,50 @@ static void serve_lines(struct service *s)
 	while ((state = linein_next(&s->in, &line, &len)) != LINE_END)
 		if (state == LINE_TOO_LONG)
 			refuse(s, NULL, -32700, "Request too large");
-		else if (len > 0)
+		else
 			take(s, line, len);
+}
+
+static void *end_seats(void *arg)
+{
+	struct service *s = arg;
+
+	seats_close(&s->mcp.seats);
+	pthread_mutex_lock(&s->lock);
+	s->calls--;
+	pthread_cond_broadcast(&s->idle);
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+static void start_end(struct service *s)
+{
+	pthread_t thread;
+
+	pthread_mutex_lock(&s->lock);
+	s->calls++;
+	pthread_mutex_unlock(&s->lock);
+	if (pthread_create(&thread, NULL, end_seats, s) == 0)
+		(void)pthread_detach(thread);
+	else
+		(void)end_seats(s);
+}
+
+/* A sandbox that is being made cannot be told to stop; the end of the process can. */
+static bool wait_for_calls(struct service *s)
+{
+	struct timespec at;
+	int r = 0;
+
+	clock_gettime(CLOCK_REALTIME, &at);
+	at.tv_nsec += END_MS * 1000000L;
+	at.tv_sec += at.tv_nsec / 1000000000L;
+	at.tv_nsec %= 1000000000L;
+	pthread_mutex_lock(&s->lock);
+	while (s->calls > 0 && r == 0)
+		r = pthread_cond_timedwait(&s->idle, &s->lock, &at);
+	pthread_mutex_unlock(&s->lock);
+	return r == 0;
 }
 
 int mcpstdio_serve(const struct mcp_options *o, int in_fd, int out_fd, struct cordon_error **reterr)
@@ -133,11 +180,9 @@ int mcpstdio_serve(const struct mcp_options *o, int in_fd, int out_fd, struct co
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->idle, NULL);
 	serve_lines(s);
-	seats_close(&s->mcp.seats);
-	pthread_mutex_lock(&s->lock);
-	while (s->calls > 0)
-		pthread_cond_wait(&s->idle, &s->lock);
-	pthread_mutex_unlock(&s->lock);
+	start_end(s);
+	if (!wait_for_calls(s)) /* somebody still uses all of it */
+		return err_set(reterr, CORDON_TIMEOUT, "not everything ended within %d ms", END_MS);
 	mcp_done(&s->mcp);
 	linein_done(&s->in);
 	lineout_done(&s->out);

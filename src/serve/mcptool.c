@@ -244,6 +244,7 @@ static json_t *input_schema(const struct mcptool *t)
 	json_object_set_new(schema, "type", json_string("object"));
 	json_object_set_new(schema, "properties", properties);
 	json_object_set_new(schema, "required", required);
+	json_object_set_new(schema, "additionalProperties", json_false());
 	return schema;
 }
 
@@ -306,6 +307,56 @@ static const struct mcptool *find_tool(const struct mcptool *t, const char *name
 	return t->name ? t : NULL;
 }
 
+static int check_arg(const char *key, const json_t *value, char kind, struct cordon_error **reterr)
+{
+	if (json_is_null(value)) /* models say so where they mean nothing */
+		return 0;
+	if (kind == '#')
+		return json_is_integer(value) && json_integer_value(value) >= 0
+			       ? 0
+			       : err_set(reterr, CORDON_INVALID,
+					 "the argument '%s' must be an integer that is not "
+					 "negative",
+					 key);
+	if (!json_is_string(value))
+		return err_set(reterr, CORDON_INVALID, "the argument '%s' must be a text", key);
+	/* Only a file may have one in it; elsewhere less would be carried out than was said. */
+	if (!str_eq(key, "contents") &&
+	    strlen(json_string_value(value)) != json_string_length(value))
+		return err_set(reterr, CORDON_INVALID, "the argument '%s' has a NUL in it", key);
+	return 0;
+}
+
+/* As inputSchema says; what is missing the tools themselves tell. */
+static int check_args(const struct mcptool *t, const json_t *args, struct cordon_error **reterr)
+{
+	char names[MCPTOOL_ARGS][32];
+	const char *listed[MCPTOOL_ARGS], *key;
+	size_t count = 0, i;
+	json_t *value;
+
+	for (; count < MCPTOOL_ARGS && t->args[count]; count++) {
+		snprintf(names[count], sizeof(names[count]), "%.*s",
+			 (int)strcspn(t->args[count], "*#:"), t->args[count]);
+		listed[count] = names[count];
+	}
+	json_object_foreach((json_t *)(uintptr_t)args, key, value)
+	{
+		for (i = 0; i < count && !str_eq(key, listed[i]); i++)
+			;
+		if (i == count) {
+			const char *nearest = str_nearest(key, listed, count);
+			return err_set(reterr, CORDON_INVALID, "unknown argument '%.64s'%s%s%s",
+				       key, nearest ? "; did you mean '" : "",
+				       nearest ? nearest : "", nearest ? "'?" : "");
+		}
+		int r = check_arg(key, value, t->args[i][strlen(listed[i])], reterr);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 json_t *mcptool_call(struct mcp *m, const json_t *message, const struct mcp_sink *sink,
 		     json_t **ret_error)
 {
@@ -329,7 +380,8 @@ json_t *mcptool_call(struct mcp *m, const json_t *message, const struct mcp_sink
 		*ret_error = refuse(cordon_code_rpc(CORDON_LIMIT), cordon_error_message(e));
 		return NULL;
 	}
-	if (tool->fn(&c, &e) < 0)
+	bool is_ours = m->options.tools == mcptool_table;
+	if ((is_ours && check_args(tool, args, &e) < 0) || tool->fn(&c, &e) < 0)
 		fail(&c, e);
 	if (c.refusal)
 		*ret_error = json_incref(c.refusal);

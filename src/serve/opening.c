@@ -186,6 +186,9 @@ static int read_env(const json_t *env, struct strlist *ret, struct cordon_error 
 		if (!json_is_string(value))
 			return err_set(reterr, CORDON_INVALID,
 				       "/params/env/%.100s must be a string", name);
+		if (strchr(name, '='))
+			return err_set(reterr, CORDON_INVALID,
+				       "Invalid environment variable name: '%.100s'", name);
 		cleanup_free char *pair = str_printf("%s=%s", name, json_string_value(value));
 		if (!pair || strlist_add(ret, pair) < 0)
 			return err_set(reterr, CORDON_NOMEM, "out of memory");

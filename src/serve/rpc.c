@@ -88,24 +88,43 @@ static void leave_place(struct rpc *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* The method a request names, or NULL after answering. Notifications are not answered, whatever is
+ * wrong with them, unless it is so much that they might be something else. */
+static const struct rpc_method *check_request(struct rpc *c, const json_t *message,
+					      const json_t *id, const json_t *params)
+{
+	const char *name = json_string_value(json_object_get(message, "method"));
+	const char *version = json_string_value(json_object_get(message, "jsonrpc"));
+	bool has_id = json_is_string(id) || json_is_number(id);
+
+	if (!name || !str_eq(version, "2.0") || (id && !has_id)) {
+		reply_error(&c->out, has_id ? id : NULL, -32600, "not a request of JSON-RPC 2.0");
+		return NULL;
+	}
+	const struct rpc_method *m = find_method(name);
+	if (!m && id) {
+		cleanup_free char *text = str_printf("unknown method '%.100s'", name);
+		reply_error(&c->out, id, -32601, text ? text : "unknown method");
+	}
+	if (m && params && !json_is_object(params)) {
+		if (id)
+			reply_error(&c->out, id, -32602, "params must be an object: by name");
+		return NULL;
+	}
+	return m;
+}
+
 /* A request from a message, with its method and what it works on, or NULL after answering. */
 static struct request *request_new(struct rpc *c, json_t *message)
 {
 	cleanup_error struct cordon_error *e = NULL;
 	json_t *id = json_object_get(message, "id"), *params = json_object_get(message, "params");
-	const char *name = json_string_value(json_object_get(message, "method"));
 
-	if (!name || (params && !json_is_object(params)) ||
-	    (id && !json_is_string(id) && !json_is_integer(id))) {
-		reply_error(&c->out, id, -32600, "not a request of JSON-RPC 2.0");
+	if (json_is_null(params))
+		params = NULL;
+	const struct rpc_method *m = check_request(c, message, id, params);
+	if (!m)
 		return NULL;
-	}
-	const struct rpc_method *m = find_method(name);
-	if (!m) {
-		cleanup_free char *text = str_printf("unknown method '%.100s'", name);
-		reply_error(&c->out, id, -32601, text ? text : "unknown method");
-		return NULL;
-	}
 	struct request *q = mem_alloc(sizeof(*q));
 	if (!q)
 		return NULL;
@@ -169,8 +188,9 @@ static bool handle(struct rpc *c, json_t *message, bool *ret_reading)
 		return true;
 	goes_on = !(q->method->flags & RPC_LAST);
 	if ((q->method->flags & RPC_SLOW) && !take_place(c)) {
-		reply_error(&c->out, q->id, cordon_code_rpc(CORDON_LIMIT),
-			    "too many requests at once");
+		if (q->id)
+			reply_error(&c->out, q->id, cordon_code_rpc(CORDON_LIMIT),
+				    "too many requests at once");
 		request_free(q);
 		return true;
 	}
@@ -205,7 +225,7 @@ static bool take_line(struct rpc *c, const char *line, size_t len, bool *ret_rea
 	cleanup_error struct cordon_error *e = NULL;
 	cleanup_json json_t *message = NULL;
 
-	if (len == 0)
+	if (strspn(line, " \t\r") >= len)
 		return true;
 	if (json_parse(line, len, 0, &message, &e) < 0) {
 		reply_error(&c->out, NULL, -32700, cordon_error_message(e));
