@@ -151,8 +151,11 @@ main <- globalenv()
 runtime <- environment()
 .Call(turn_init, runtime, watched_words)
 
-# What a value looks like when it is printed, with a bound; plots and conditions included.
+is_plot <- function(x) inherits(x, c("ggplot", "trellis", "recordedplot", "grob", "gtable"))
+
+# What a value looks like when it is printed, with a bound. A plot is drawn, not told.
 printed <- function(x) {
+	if (is_plot(x)) return(paste0("<", class(x)[1], ">"))
 	old <- base::options(max.print = 5000L, width = 80L)
 	on.exit(base::options(old))
 	text <- paste(utils::capture.output(print(x)), collapse = "\n")
@@ -171,18 +174,15 @@ emit <- function(mime, data, name = NULL) {
 # Code that plots without opening a device gets one of ours: pages in files, sent when the code ends.
 plot_files <- NULL
 plot_devices <- integer()
-plot_kind <- NULL
 plot_number <- 0L
 new_device <- function(...) {
-	if (is.null(plot_kind))
-		plot_kind <<- if (isTRUE(capabilities("cairo"))) "png" else "pdf"
+	kind <- if (!isTRUE(capabilities("cairo"))) "pdf" else if (identical(getOption("cordon.plot"), "svg")) "svg" else "png"
 	if (is.null(plot_files)) plot_files <<- tempfile("plot")
 	plot_number <<- plot_number + 1L
-	base <- sprintf("%s-%03d-", plot_files, plot_number)
-	if (plot_kind == "png")
-		grDevices::png(paste0(base, "%03d.png"), width = 960, height = 720, res = 120, type = "cairo")
-	else
-		grDevices::pdf(paste0(base, "%03d.pdf"), onefile = FALSE)
+	name <- sprintf("%s-%03d-%%03d.%s", plot_files, plot_number, kind)
+	switch(kind, png = grDevices::png(name, width = 960, height = 720, res = 120, type = "cairo"),
+		svg = grDevices::svg(name, width = 8, height = 6, onefile = FALSE),
+		pdf = grDevices::pdf(name, onefile = FALSE))
 	plot_devices <<- c(plot_devices, grDevices::dev.cur())
 }
 
@@ -190,9 +190,9 @@ send_plots <- function() {
 	if (is.null(plot_files)) return()
 	for (d in plot_devices) if (d %in% grDevices::dev.list()) grDevices::dev.off(d)
 	files <- sort(Sys.glob(paste0(plot_files, "-*")))
-	mime <- if (plot_kind == "png") "image/png" else "application/pdf"
+	mimes <- c(png = "image/png", svg = "image/svg+xml", pdf = "application/pdf")
 	for (i in seq_along(files)) {
-		emit(mime, readBin(files[i], "raw", file.size(files[i])), paste("plot", i))
+		emit(mimes[[sub("^.*[.]", "", files[i])]], readBin(files[i], "raw", file.size(files[i])), paste("plot", i))
 		unlink(files[i])
 	}
 	plot_devices <<- integer()
@@ -400,12 +400,28 @@ change_env <- function(env) for (name in names(env))
 
 parsed <- function(code) parse(text = code, keep.source = TRUE)
 
+# A grob's own print() only tells its name.
+draw <- function(x) if (inherits(x, c("grob", "gtable"))) {
+	grid::grid.newpage()
+	grid::grid.draw(x)
+} else print(x)
+
+# What htmltools and knitr mark as HTML, and the widgets that htmltools can write.
+html_of <- function(x) {
+	if (is.character(x) && (inherits(x, "html") || inherits(x, "knitr_kable") && identical(attr(x, "format"), "html")))
+		paste(enc2utf8(unclass(x)), collapse = "\n")
+	else if (inherits(x, c("shiny.tag", "shiny.tag.list", "htmlwidget")) && requireNamespace("htmltools", quietly = TRUE))
+		as.character(htmltools::as.tags(x))
+}
+
 # Plots and tables. What fails here is said on stderr and costs nothing else.
 finish <- function(value, visible) tryCatch({
 	.Call(wire_interrupts, TRUE)
 	if (visible) {
-		if (inherits(value, c("ggplot", "trellis", "recordedplot", "grob", "gtable"))) print(value)
+		if (is_plot(value)) draw(value)
 		if (is.data.frame(value)) send_frame(value)
+		html <- html_of(value)
+		if (!is.null(html)) emit("text/html", html)
 	}
 	send_plots()
 	.Call(wire_interrupts, FALSE)

@@ -379,6 +379,7 @@ static void run(struct json m)
 	else
 		bytes_text(&turn.out, "\"ok\":true");
 	wire_interruptible(false);
+	show(NULL, false); /* what printing has drawn */
 	UNPROTECT(2);
 	reply();
 }

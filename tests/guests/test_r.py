@@ -5,6 +5,7 @@ import math
 import os
 import struct
 import time
+import zlib
 
 from driver import adder, BUILD, forklib, Gone, Guest, Stock, Template, TOP, validate
 
@@ -373,6 +374,46 @@ def test_plots():
         r = g.run("pdf('own.pdf'); plot(1); dev.off()")
         assert not r.outputs and os.path.exists(g.home + "/own.pdf")
         assert g.value("length(Sys.glob(file.path(tempdir(), 'plot*')))") == 0
+
+
+def test_plots_as_values():
+    with guest() as g:
+        r = g.run("lattice::xyplot(mpg ~ wt, mtcars)")
+        assert [o["mime"] for o in r.outputs] == ["image/png"] and r["value"] == {"$": "repr", "class": "trellis", "v": "<trellis>"}, r
+        assert not g.run("1").outputs  # it was drawn once
+        r = g.run("p <- lattice::xyplot(mpg ~ wt, mtcars); list(p, p)")
+        assert r["ok"] and not g.run("1").outputs, r
+        r = g.run("options(cordon.plot = 'svg'); plot(1:3)")
+        assert r.outputs[0]["mime"] == "image/svg+xml" and b"<svg" in base64.b64decode(r.outputs[0]["data"])
+        assert [o["mime"] for o in g.run("structure('<b>x</b>', class = c('html', 'character'))").outputs] == ["text/html"]
+
+
+def colours(png):
+    """How many different bytes its rows have: a blank picture has two or three."""
+    data, at = b"", 8
+    while at < len(png):
+        size, = struct.unpack(">I", png[at:at + 4])
+        if png[at + 4:at + 8] == b"IDAT":
+            data += png[at + 8:at + 8 + size]
+        at += size + 12
+    return len(set(zlib.decompress(data)))
+
+
+def test_ggplot():
+    with guest() as g:
+        there = g.value("requireNamespace('ggplot2', quietly = TRUE)")
+        assert there or os.environ.get("CORDON_NEEDS") != "strict", "ggplot2 is not installed (r-cran-ggplot2)"
+        if not there:
+            return
+        g.run("library(ggplot2); p <- ggplot(mtcars, aes(wt, mpg)) + geom_point()")
+        for code in ("p", "print(p)", "p + ggtitle('Çà ☃'); p"):
+            r = g.run(code)
+            assert r["ok"] and [o["mime"] for o in r.outputs] == ["image/png"], (code, r, r.stderr)
+            assert colours(base64.b64decode(r.outputs[0]["data"])) > 20, code
+        assert g.run("p")["value"]["v"] == "<gg>" and not g.run("invisible(p)").outputs
+        assert g.value("ggsave('a.png', p, width = 4, height = 3); file.size('a.png') > 1000") is True
+        r = g.run("ggplot(mtcars, aes(no_such_column)) + geom_bar()")
+        assert "no_such_column" in r.stderr and not g.run("1").outputs, (r, r.stderr)
 
 
 def test_tables():
