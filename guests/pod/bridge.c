@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "../sh/check.h"
+#include "../sh/host.h"
 #include "../sh/shell.h"
 #include "../sh/tools.h"
 #include "pod/agent.h"
@@ -22,7 +23,7 @@
 #include "pod/syntax.h"
 #include "pod/toolbox.h"
 
-enum { GRACE_MS = 2000, DENIALS_MAX = 64, TOKEN_DIGITS = 64 };
+enum { GRACE_MS = 1000, DENIALS_MAX = 64 };
 
 struct bridge {
 	struct agent agent;
@@ -40,62 +41,13 @@ struct bridge {
 	bool is_restarted;        /* the shell is a new one since the execution began */
 	int status;               /* of the last command */
 	long interrupted_ms;      /* when; 0: not */
+	int force;                /* how hard so far, enum agent_force */
 	struct bytes denials;
 	unsigned denial_count;
 	struct input input;
 	bool is_sealed;
 	bool is_welcome;
 };
-
-static volatile sig_atomic_t got_int;
-
-static void on_interrupt(int signo)
-{
-	(void)signo;
-	got_int = 1;
-}
-
-static long now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
-}
-
-static void flush(struct bridge *g)
-{
-	while (g->out.len) {
-		ssize_t n = send(BRIDGE_WIRE, g->out.data, g->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
-			return;
-		if (n < 0)
-			_exit(0); /* the host has gone */
-		bytes_drop(&g->out, (size_t)n);
-	}
-}
-
-static void say(struct bridge *g, const struct bytes *line)
-{
-	bytes_add(&g->out, line->data, line->len);
-	flush(g);
-}
-
-const char *bridge_take_token(void)
-{
-	static char token[TOKEN_DIGITS + 1];
-	char *t = getenv("CORDON_TOKEN");
-
-	if (!t)
-		return token;
-	snprintf(token, sizeof(token), "%s", t);
-	memset(t, 'x', strlen(t)); /* also in what /proc shows of the environment */
-	unsetenv("CORDON_TOKEN");
-	return token;
-}
 
 void bridge_hello(const char *token, bool is_template)
 {
@@ -107,7 +59,7 @@ void bridge_hello(const char *token, bool is_template)
 		     is_template ? "true" : "false");
 	json_quote(&b, token, strlen(token));
 	bytes_text(&b, "}\n");
-	if (bytes_write(BRIDGE_WIRE, b.data, b.len) < 0)
+	if (bytes_write(HOST_WIRE, b.data, b.len) < 0)
 		_exit(0);
 	bytes_done(&b);
 }
@@ -191,7 +143,7 @@ static void end_result(struct bridge *g, struct bytes *b)
 	input_close(&g->input);
 	g->id[0] = 0;
 	g->interrupted_ms = 0;
-	say(g, b);
+	host_say(&g->out, b);
 	bytes_done(b);
 }
 
@@ -199,8 +151,10 @@ static void send_result(struct bridge *g, int status)
 {
 	struct bytes b = { 0 };
 
-	if (g->interrupted_ms && !status)
-		status = 130;
+	if (g->interrupted_ms) {
+		status = status ? status : 130;
+		agent_end_jobs(&g->agent);
+	}
 	bytes_format(&b, "{\"type\":\"result\",\"id\":%s,\"ok\":%s,\"exit_code\":%d", g->id,
 		     status ? "false" : "true", status);
 	if (g->is_restarted)
@@ -276,7 +230,7 @@ static void on_done(void *arg, int status, bool restarted, const char *cwd)
 	g->is_restarted = g->is_restarted || restarted;
 	if (!g->id[0])
 		return;
-	if (!g->is_started) {
+	if (!g->is_started && !g->interrupted_ms) {
 		next_step(g);
 		return;
 	}
@@ -405,7 +359,7 @@ static void from_host(struct bridge *g, char **envp)
 {
 	size_t done = 0, from = g->scanned;
 
-	if (bytes_read(&g->in, BRIDGE_WIRE) <= 0)
+	if (bytes_read(&g->in, HOST_WIRE) <= 0)
 		_exit(0); /* with us the whole sandbox ends */
 	for (char *end;
 	     from < g->in.len && (end = memchr(g->in.data + from, '\n', g->in.len - from));) {
@@ -419,15 +373,20 @@ static void from_host(struct bridge *g, char **envp)
 	g->scanned = g->in.len;
 }
 
+/* A second to end in by itself, as long again for a shell whose jobs had to be killed, and then it is
+ * replaced. */
 static void look_after_interrupt(struct bridge *g)
 {
-	if (got_int && g->id[0] && !g->interrupted_ms) {
-		g->interrupted_ms = now_ms();
-		agent_signal(&g->agent, SIGINT);
+	if (host_take_interrupt() && g->id[0] && !g->interrupted_ms) {
+		g->interrupted_ms = host_now_ms();
+		g->force = AGENT_ASK;
+		agent_interrupt(&g->agent, AGENT_ASK);
 	}
-	got_int = 0;
-	if (g->interrupted_ms && now_ms() - g->interrupted_ms > GRACE_MS)
-		agent_signal(&g->agent, SIGKILL);
+	if (!g->interrupted_ms || host_now_ms() - g->interrupted_ms <= (g->force + 1L) * GRACE_MS)
+		return;
+	if (g->force < AGENT_END_ALL)
+		g->force++;
+	agent_interrupt(&g->agent, (enum agent_force)g->force);
 }
 
 enum {
@@ -447,7 +406,7 @@ static int serve_once(struct bridge *g, char **envp)
 	int r = 0;
 
 	sigemptyset(&none);
-	fds[P_WIRE] = (struct pollfd){ .fd = BRIDGE_WIRE,
+	fds[P_WIRE] = (struct pollfd){ .fd = HOST_WIRE,
 				       .events = g->out.len ? POLLIN | POLLOUT : POLLIN };
 	fds[P_INPUT] = input_poll(&g->input);
 	agent_poll(&g->agent, fds + P_AGENT);
@@ -465,15 +424,13 @@ static int serve_once(struct bridge *g, char **envp)
 		input_feed(&g->input);
 	if (fds[P_WIRE].revents & ~POLLOUT)
 		from_host(g, envp);
-	flush(g);
+	host_flush(&g->out);
 	return r;
 }
 
 int bridge_serve(struct w2c_sys *p, char **envp, const char *token, bool is_sealed)
 {
 	static struct bridge g;
-	struct sigaction act = { .sa_handler = on_interrupt };
-	sigset_t blocked;
 	int r = 0;
 
 	g = (struct bridge){ .agent = { .process = p,
@@ -485,12 +442,8 @@ int bridge_serve(struct w2c_sys *p, char **envp, const char *token, bool is_seal
 			     .is_sealed = is_sealed };
 	syntax_use(p);
 	strcpy(g.known_cwd, "/home/user");
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGINT);
-	sigprocmask(SIG_BLOCK, &blocked, NULL);
-	sigaction(SIGINT, &act, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	fcntl(BRIDGE_WIRE, F_SETFD, FD_CLOEXEC);
+	host_catch_signals(false);
+	fcntl(HOST_WIRE, F_SETFD, FD_CLOEXEC);
 	bridge_hello(token, false);
 	while (r == 0)
 		r = serve_once(&g, envp);

@@ -11,16 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "host.h"
 #include "shell.h"
 #include "tools.h"
 
-#define WIRE 3
 #define GRACE_MS 2000 /* from an interrupt to the end by force */
 
 struct agent {
@@ -34,47 +32,12 @@ struct agent {
 	struct bytes queued;  /* an execution that waits for a shell that is starting */
 	struct bytes code;    /* of the running execution */
 	struct bytes advice;  /* about it: JSON strings */
-	char token[65];
+	char token[HOST_TOKEN_DIGITS + 1];
 	bool greeted, welcomed;
 	long interrupted_ms; /* when; 0: not */
 	char self[4096];
 	char known_cwd[4096]; /* as the host knows it */
 };
-
-static volatile sig_atomic_t got_int;
-
-static void on_signal(int signo)
-{
-	if (signo == SIGINT)
-		got_int = 1;
-}
-
-static long now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
-}
-
-static void flush(struct agent *a)
-{
-	while (a->out.len) {
-		ssize_t n = send(WIRE, a->out.data, a->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
-			return;
-		if (n < 0)
-			_exit(0); /* the host has gone */
-		bytes_drop(&a->out, (size_t)n);
-	}
-}
-
-static void say(struct agent *a, const struct bytes *line)
-{
-	bytes_add(&a->out, line->data, line->len);
-	flush(a);
-}
 
 static void hello(struct agent *a)
 {
@@ -85,7 +48,7 @@ static void hello(struct agent *a)
 		a->token);
 	json_quote(&b, a->shell.version, strlen(a->shell.version));
 	bytes_text(&b, "}\n");
-	say(a, &b);
+	host_say(&a->out, &b);
 	bytes_done(&b);
 	memset(a->token, 0, sizeof(a->token));
 	a->greeted = true;
@@ -115,7 +78,7 @@ static void say_result(struct agent *a, struct bytes *b)
 	tools_end(&a->tools);
 	a->id.len = 0;
 	a->interrupted_ms = 0;
-	say(a, b);
+	host_say(&a->out, b);
 	bytes_done(b);
 }
 
@@ -360,7 +323,7 @@ static void message(struct agent *a, const char *line, size_t len)
 
 static void read_wire(struct agent *a)
 {
-	if (bytes_read(&a->in, WIRE) <= 0) {
+	if (bytes_read(&a->in, HOST_WIRE) <= 0) {
 		shell_interrupt(&a->shell, SIGKILL);
 		_exit(0);
 	}
@@ -411,9 +374,8 @@ static void shell_gone(struct agent *a)
 
 static void interrupt(struct agent *a)
 {
-	got_int = 0;
 	if (a->id.len && !a->interrupted_ms) {
-		a->interrupted_ms = now_ms();
+		a->interrupted_ms = host_now_ms();
 		shell_interrupt(&a->shell, SIGINT);
 	}
 }
@@ -424,15 +386,15 @@ static void loop(struct agent *a)
 	sigset_t open_mask;
 	sigemptyset(&open_mask);
 	for (;;) {
-		fds[0] = (struct pollfd){ .fd = WIRE,
+		fds[0] = (struct pollfd){ .fd = HOST_WIRE,
 					  .events = a->out.len ? POLLIN | POLLOUT : POLLIN };
 		fds[1] = (struct pollfd){ .fd = a->shell.report_fd, .events = POLLIN };
 		size_t n = tools_poll(&a->tools, fds + 2);
 		struct timespec grace = { 0, 100 * 1000000 };
 		int r = ppoll(fds, n + 2, a->interrupted_ms ? &grace : NULL, &open_mask);
-		if (got_int)
+		if (host_take_interrupt())
 			interrupt(a);
-		if (a->interrupted_ms && now_ms() - a->interrupted_ms > GRACE_MS)
+		if (a->interrupted_ms && host_now_ms() - a->interrupted_ms > GRACE_MS)
 			shell_interrupt(&a->shell, SIGKILL);
 		if (r > 0 && fds[1].revents & POLLIN)
 			while (shell_report(&a->shell) == SHELL_DONE)
@@ -442,24 +404,13 @@ static void loop(struct agent *a)
 		if (r > 0)
 			tools_serve(&a->tools, fds + 2, n);
 		if (a->out.len)
-			flush(a);
+			host_flush(&a->out);
 		if (r > 0 && fds[0].revents & ~POLLOUT)
 			read_wire(a);
 	}
 }
 
 /* ---- starting */
-
-static void take_token(struct agent *a)
-{
-	char *t = getenv("CORDON_TOKEN");
-	if (!t)
-		return;
-	snprintf(a->token, sizeof(a->token), "%s", t);
-	for (char *p = t; *p; p++) /* also in what /proc shows of the environment */
-		*p = 'x';
-	unsetenv("CORDON_TOKEN");
-}
 
 static void name_stdin(void)
 {
@@ -475,21 +426,13 @@ static int session(void)
 {
 	static struct agent a;
 	int tools_fd;
-	take_token(&a);
+	host_take_token(a.token);
 	ssize_t n = readlink("/proc/self/exe", a.self, sizeof(a.self) - 1);
 	if (n <= 0)
 		snprintf(a.self, sizeof(a.self), "/run/cordon/cordon-sh");
-	fcntl(WIRE, F_SETFD, FD_CLOEXEC);
+	fcntl(HOST_WIRE, F_SETFD, FD_CLOEXEC);
 	name_stdin();
-	sigset_t blocked;
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGINT);
-	sigaddset(&blocked, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &blocked, NULL);
-	struct sigaction act = { .sa_handler = on_signal };
-	sigaction(SIGINT, &act, NULL);
-	sigaction(SIGCHLD, &act, NULL);
-	signal(SIGPIPE, SIG_IGN);
+	host_catch_signals(true);
 	a.tools.out = &a.out;
 	if (tools_open(&a.tools, &tools_fd) < 0 || shell_start(&a.shell, tools_fd) < 0) {
 		fprintf(stderr, "cordon-sh: %s\n", strerror(errno));

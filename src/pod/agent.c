@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "image.h"
+#include "jobs.h"
 #include "run.h"
 
 enum { MAX_DEATHS = 5 };
@@ -41,11 +42,14 @@ __attribute__((noreturn)) static void become_shell(struct agent *a, int channel)
 {
 	static char *const argv[] = { "bash", NULL };
 	struct w2c_sys *p = a->process;
+	sigset_t none;
 
 	p->agent = getppid();
 	setsid();
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL); /* the agent takes its own only where it waits */
 	syscall(SYS_close_range, 3, p->fd_limit - 1, 0); /* the agent's own: none is the guest's */
 	close(a->denials);
 	if (p->fds[PRIVATE_AGENT] >= 0)
@@ -166,6 +170,7 @@ int agent_run(struct agent *a, const char *text, size_t len, const int fds[3])
 	if (len > AGENT_COMMAND_MAX)
 		return -EMSGSIZE;
 	a->busy = true;
+	a->began = jobs_now();
 	/* A shell that has just died: its death is answered next. */
 	agent_send(a->channel, &head, text, len, fds);
 	return 0;
@@ -175,6 +180,31 @@ void agent_signal(const struct agent *a, int signo)
 {
 	if (a->shell > 0)
 		kill(-a->shell, signo);
+}
+
+void agent_end_jobs(const struct agent *a)
+{
+	/* Inside a wall all that began since belongs to the command, whatever it calls itself. */
+	if (a->shell > 0)
+		jobs_kill(a->shell, a->began, a->process->rooted);
+}
+
+void agent_interrupt(const struct agent *a, enum agent_force force)
+{
+	if (a->shell <= 0)
+		return;
+	switch (force) {
+	case AGENT_ASK:
+		agent_signal(a, SIGINT);
+		break;
+	case AGENT_END_JOBS: /* the shell has to know why, before it sees their end */
+		kill(a->shell, SIGINT);
+		agent_end_jobs(a);
+		break;
+	case AGENT_END_ALL:
+		agent_signal(a, SIGKILL);
+		break;
+	}
 }
 
 void agent_poll(const struct agent *a, struct pollfd ret[AGENT_FDS])

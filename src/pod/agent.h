@@ -49,6 +49,7 @@ struct agent {
 	int shell_fd; /* a pidfd */
 	pid_t shell;  /* and its process group; 0: none yet */
 	bool busy, restarted;
+	uint64_t began;  /* the command, see jobs.h */
 	unsigned deaths; /* of shells that never said a word */
 	char cwd[PATH_MAX];
 };
@@ -61,6 +62,16 @@ int agent_start(struct agent *a);
 int agent_run(struct agent *a, const char *text, size_t len, const int fds[3]);
 /* To all that the running command started in the shell's process group, the shell too. */
 void agent_signal(const struct agent *a, int signo);
+
+enum agent_force {
+	AGENT_ASK,      /* as ^C at a terminal does: all of the shell's process group */
+	AGENT_END_JOBS, /* what the command started is killed; the shell may come back */
+	AGENT_END_ALL,  /* the shell too: there will be a new one */
+};
+/* Interrupts the running command. */
+void agent_interrupt(const struct agent *a, enum agent_force force);
+/* Kills what the last command has left running. */
+void agent_end_jobs(const struct agent *a);
 
 enum { AGENT_FDS = 3 };
 void agent_poll(const struct agent *a, struct pollfd ret[AGENT_FDS]);

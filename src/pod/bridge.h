@@ -5,10 +5,6 @@
 
 #include "process.h"
 
-enum { BRIDGE_WIRE = 3 };
-
-/* The 64 digits of the environment's CORDON_TOKEN, which is gone from it afterwards; "" if none. */
-const char *bridge_take_token(void);
 void bridge_hello(const char *token, bool is_template);
 /* One session, with our own standard streams as the host's pipes; until the host closes the wire.
  * is_sealed: load the door's filter as soon as the host has said what this session has. */

@@ -17,19 +17,24 @@ DOOR_FN(own_checkpoint);
 DOOR_FN(own_release);
 DOOR_FN(own_sigaction);
 DOOR_FN(own_command);
+DOOR_FN(own_take);
 
 #define DOOR(name, reason) { SYS_##name, #name, door_##name, reason },
-#define OWN(number, fn, reason) { number, #fn, door_own_##fn, reason },
+#define OWN(number, fn, reason)                                                                    \
+	{                                                                                          \
+		number, #fn, door_own_##fn, reason                                                 \
+	}
 const struct door_entry door_table[] = {
 #include "door_list.h"
-	OWN(DOOR_ARGS_SIZE, args_size, "the program's arguments and environment") OWN(
-		DOOR_ARGS_COPY, args_copy, "the program's arguments and environment")
-		OWN(DOOR_SIGNALS, signals, "where arrivals are noted") OWN(
-			DOOR_PROGRAM, program, "which of its names a program of many goes by")
-			OWN(DOOR_CHECKPOINT, checkpoint, "a started program as a snapshot")
-				OWN(DOOR_RELEASE, release, "pages given back") OWN(
-					DOOR_SIGACTION, sigaction, "default, ignore or catch")
-					OWN(DOOR_COMMAND, command, "the session's next command")
+	OWN(DOOR_ARGS_SIZE, args_size, "the program's arguments and environment"),
+	OWN(DOOR_ARGS_COPY, args_copy, "the program's arguments and environment"),
+	OWN(DOOR_SIGNALS, signals, "where arrivals are noted"),
+	OWN(DOOR_PROGRAM, program, "which of its names a program of many goes by"),
+	OWN(DOOR_CHECKPOINT, checkpoint, "a started program as a snapshot"),
+	OWN(DOOR_RELEASE, release, "pages given back"),
+	OWN(DOOR_SIGACTION, sigaction, "default, ignore or catch"),
+	OWN(DOOR_COMMAND, command, "the session's next command"),
+	OWN(DOOR_TAKE, take, "a signal that was noted, for its handler"),
 };
 #undef DOOR
 #undef OWN

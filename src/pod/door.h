@@ -17,6 +17,7 @@ enum door_own {
 	DOOR_RELEASE,
 	DOOR_SIGACTION,
 	DOOR_COMMAND,
+	DOOR_TAKE,
 	DOOR_OWN_END,
 };
 

@@ -23,18 +23,16 @@
 
 DOOR_FN(fork)
 {
-	sigset_t all, old;
 	int64_t r;
 
 	(void)p;
 	(void)a;
 	/* What has arrived for the parent has not for the child. */
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &old);
+	signals_hold();
 	r = DOOR_RET(syscall(SYS_fork));
 	if (!r)
 		signals_forked();
-	sigprocmask(SIG_SETMASK, &old, NULL);
+	signals_release();
 	return r;
 }
 

@@ -114,3 +114,10 @@ DOOR_FN(own_sigaction)
 		return -EINVAL;
 	return signals_action(guest_int(a[0]), (enum signal_how)a[1], a[2]);
 }
+
+DOOR_FN(own_take)
+{
+	struct signal_arrival *out = guest_at(p, a[1], sizeof *out);
+
+	return out ? signals_take(a[0], out) : -EFAULT;
+}

@@ -15,6 +15,7 @@
 
 #include "module.h"
 #include "path.h"
+#include "signals.h"
 #include "toolbox.h"
 
 #define MAX_WORDS 65536
@@ -323,6 +324,8 @@ int64_t image_exec(struct w2c_sys *p, uint64_t path, uint64_t argv, uint64_t env
 		r = -E2BIG;
 	for (size_t i = 0; before[i]; i++)
 		free(before[i]);
+	if (!r)
+		r = signals_leave();
 	if (r) {
 		vector_done(&args);
 		vector_done(&env);

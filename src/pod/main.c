@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../../guests/sh/check.h"
+#include "../../guests/sh/host.h"
 #include "agent.h"
 #include "bridge.h"
 #include "checkpoint.h"
@@ -281,6 +282,7 @@ int main(int argc, char **argv, char **envp)
 {
 	static struct w2c_sys process;
 	struct options o = { .serve = -1, .denials = -1 };
+	char token[HOST_TOKEN_DIGITS + 1];
 	int r;
 
 	if (parse(argc, argv, &o))
@@ -290,11 +292,11 @@ int main(int argc, char **argv, char **envp)
 		return r;
 	if (o.warm)
 		checkpoint_make(&process);
+	host_take_token(token);
 	if (o.mode == 'T')
-		return bridge_serve(&process, envp, template_serve(&process, bridge_take_token()),
-				    o.seal);
+		return bridge_serve(&process, envp, template_serve(&process, token), o.seal);
 	if (o.mode == 'W')
-		return bridge_serve(&process, envp, bridge_take_token(), o.seal);
+		return bridge_serve(&process, envp, token, o.seal);
 	if (o.seal && (r = seal_install(process.gateway_port != 0)))
 		return fail("seccomp", r);
 	if (o.mode == 'V') {

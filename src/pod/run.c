@@ -4,7 +4,6 @@
 #endif
 #include "run.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -25,10 +24,7 @@ static void enter(void *arg)
  * its default action. */
 static void change(struct w2c_sys *p)
 {
-	sigset_t all, old;
-
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &old);
+	signals_hold();
 	signals_exec();
 	engine_reset();
 	p->memory = NULL;
@@ -39,7 +35,7 @@ static void change(struct w2c_sys *p)
 	p->has_run = true;
 	engine.name = p->command->name;
 	prctl(PR_SET_NAME, p->command->name);
-	sigprocmask(SIG_SETMASK, &old, NULL);
+	signals_release();
 }
 
 void run_programs(struct w2c_sys *p)

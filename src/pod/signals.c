@@ -5,6 +5,7 @@
 #include "signals.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -15,6 +16,8 @@ static const volatile uint64_t nothing;
 static struct signal_area *noted;
 static const volatile uint64_t *pending = &nothing;
 static uint8_t disposition[65]; /* enum signal_how, as the guest asked */
+static sigset_t held;           /* the guest's mask, while nothing may arrive */
+static bool is_held;
 
 /* rdi n, rsi the pending word; the rest is on the stack as C passed it. The handler compares the
  * interrupted address with these labels: up to the syscall instruction the call has not
@@ -60,7 +63,25 @@ static void note(int sig, const siginfo_t *info)
 	noted->info[sig - 1].pid = info->si_pid;
 	noted->info[sig - 1].uid = (int32_t)info->si_uid;
 	noted->info[sig - 1].status = info->si_status;
-	noted->pending |= 1ull << (sig - 1);
+	__atomic_fetch_or(&noted->pending, 1ull << (sig - 1), __ATOMIC_SEQ_CST);
+}
+
+/* The bit goes before the copy is made: an arrival in between sets it again, and is copied then.
+ * Clearing it in the guest, by a load and a store, would lose what arrives between the two. */
+int signals_take(uint64_t mask, struct signal_arrival *ret)
+{
+	uint64_t waiting = noted ? __atomic_load_n(&noted->pending, __ATOMIC_SEQ_CST) & mask : 0;
+	uint64_t bit = waiting & -waiting;
+	int sig;
+
+	if (!waiting)
+		return 0;
+	sig = __builtin_ctzll(waiting) + 1;
+	do {
+		__atomic_fetch_and(&noted->pending, ~bit, __ATOMIC_SEQ_CST);
+		memcpy(ret, &noted->info[sig - 1], sizeof *ret);
+	} while (__atomic_load_n(&noted->pending, __ATOMIC_SEQ_CST) & bit);
+	return sig;
 }
 
 static void on_signal(int sig, siginfo_t *info, void *context)
@@ -121,6 +142,32 @@ int signals_action(int sig, enum signal_how how, uint64_t flags)
 	}
 	sigfillset(&sa.sa_mask);
 	return sigaction(sig, &sa, NULL) ? -errno : 0;
+}
+
+void signals_hold(void)
+{
+	sigset_t all;
+
+	if (is_held)
+		return;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &held);
+	is_held = true;
+}
+
+void signals_release(void)
+{
+	is_held = false;
+	sigprocmask(SIG_SETMASK, &held, NULL);
+}
+
+int signals_leave(void)
+{
+	signals_hold();
+	if (!*pending)
+		return 0;
+	signals_release();
+	return -EINTR;
 }
 
 void signals_exec(void)

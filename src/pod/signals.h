@@ -5,12 +5,14 @@
 #include <signal.h>
 #include <stdint.h>
 
-/* The layout of struct pod_signals in guests/pod/libc/src/door.h. */
+/* The layouts of guests/pod/libc/src/door.h. */
+struct signal_arrival {
+	int32_t code, pid, uid, status;
+};
+
 struct signal_area {
 	volatile uint64_t pending;
-	struct {
-		int32_t code, pid, uid, status;
-	} info[64];
+	struct signal_arrival info[64];
 };
 
 enum signal_how { SIGNAL_DEFAULT, SIGNAL_IGNORE, SIGNAL_CATCH, SIGNAL_ASK };
@@ -19,6 +21,13 @@ enum signal_how { SIGNAL_DEFAULT, SIGNAL_IGNORE, SIGNAL_CATCH, SIGNAL_ASK };
 void signals_attach(struct signal_area *area);
 /* Sets or asks the disposition; negative errno, or for SIGNAL_ASK the enum above. */
 int signals_action(int sig, enum signal_how how, uint64_t flags);
+/* Takes one arrival out of those of the mask: its number, or 0 where there is none. */
+int signals_take(uint64_t mask, struct signal_arrival *ret);
+/* Between the two nothing arrives; holding twice is holding once. */
+void signals_hold(void);
+void signals_release(void);
+/* Holds, before exec leaves the program; -EINTR: it does not, a handler has to run first. */
+int signals_leave(void);
 /* exec: what was caught goes back to its default, what was ignored stays so. */
 void signals_exec(void);
 /* fork's child: nothing has arrived for it. */

@@ -5,11 +5,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../../guests/sh/host.h"
 #include "../../guests/sh/json.h"
 #include "bridge.h"
 #include "path.h"
 
-enum { SPAWN_FDS = 9, LINE_MAX_BYTES = 1 << 20, TOKEN_DIGITS = 64 };
+enum { SPAWN_FDS = 9, LINE_MAX_BYTES = 1 << 20 };
 
 /* guests/lib/fork.c: 0 in the session, its pid in the template, -1 when none could be made. */
 int cordon_guest_fork(const int *fds);
@@ -49,7 +50,7 @@ static void receive(struct requests *q)
 			      .msg_iovlen = 1,
 			      .msg_control = control,
 			      .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(BRIDGE_WIRE, &msg, 0);
+	ssize_t n = recvmsg(HOST_WIRE, &msg, 0);
 
 	if (n < 0 && errno == EINTR)
 		return;
@@ -63,23 +64,23 @@ static void receive(struct requests *q)
 static void arrange(const int *fds)
 {
 	for (int i = 0; i < 4; i++)
-		if (dup2(fds[i], i ? i - 1 : BRIDGE_WIRE) < 0)
+		if (dup2(fds[i], i ? i - 1 : HOST_WIRE) < 0)
 			_exit(125);
 	for (int i = 0; i < 4; i++)
-		if (fds[i] > BRIDGE_WIRE)
+		if (fds[i] > HOST_WIRE)
 			close(fds[i]); /* the library has closed its own */
 }
 
 /* 1: this is the session now. */
-static int spawn(struct requests *q, struct json message, char token[TOKEN_DIGITS + 1])
+static int spawn(struct requests *q, struct json message, char token[HOST_TOKEN_DIGITS + 1])
 {
 	struct bytes text = { 0 };
 	int session = 0;
 
 	json_string(json_get(message, "token"), &text);
-	if (text.len == TOKEN_DIGITS && q->fd_count >= SPAWN_FDS) {
-		memcpy(token, text.data, TOKEN_DIGITS);
-		token[TOKEN_DIGITS] = 0;
+	if (text.len == HOST_TOKEN_DIGITS && q->fd_count >= SPAWN_FDS) {
+		memcpy(token, text.data, HOST_TOKEN_DIGITS);
+		token[HOST_TOKEN_DIGITS] = 0;
 		session = cordon_guest_fork(q->fds) == 0;
 		if (session)
 			arrange(q->fds);
@@ -94,7 +95,7 @@ static int spawn(struct requests *q, struct json message, char token[TOKEN_DIGIT
 const char *template_serve(struct w2c_sys *p, const char *token)
 {
 	static struct requests q;
-	static char of_session[TOKEN_DIGITS + 1];
+	static char of_session[HOST_TOKEN_DIGITS + 1];
 
 	bridge_hello(token, true);
 	for (;;) {

@@ -20,6 +20,9 @@ enum { CPU_CHECK_MS = 200, MAX_OUTPUTS = 64 };
 /* Of what a guest may say about the code. */
 enum { MAX_WARNINGS = 64, WARNING_BYTES = 300, WARNINGS_BYTES = 65536 };
 
+/* For a pod's shell, from being told to stop to being ended. */
+enum { STOP_MS = 500 };
+
 struct execution {
 	struct cordon_session *session;
 	struct engine *engine;
@@ -29,8 +32,9 @@ struct execution {
 	struct stream out, err;
 	uint64_t id, started_ns;
 	deadline_ns deadline;
-	bool is_over; /* a result came, or none will */
-	bool is_dead; /* the engine cannot go on */
+	deadline_ns stop_by; /* it was asked to stop, and is ended then; 0: not */
+	bool is_over;        /* a result came, or none will */
+	bool is_dead;        /* the engine cannot go on */
 	struct feed in;
 };
 
@@ -73,7 +77,7 @@ static void take_result(struct execution *x, const struct wire_message *m)
 		session_note_cwd(x->session, m->cwd.data, m->cwd.len);
 	r->restarted = m->is_restarted;
 	v->told = copy_text(m->denials);
-	if (m->has_error) {
+	if (m->has_error && x->stop_by == 0) { /* else we know better why */
 		v->kind = copy_text(m->error.kind);
 		v->name = copy_text(m->error.name);
 		v->message = copy_text(m->error.message);
@@ -199,13 +203,41 @@ static uint64_t cpu_of(struct engine *e)
 	return cputime_of(e->box, e->kind == GUEST_KIND_POD || e->kind == GUEST_KIND_SH);
 }
 
+static bool is_closing(struct cordon_session *s)
+{
+	pthread_mutex_lock(&s->lock);
+	bool is_closed = s->is_closed;
+	pthread_mutex_unlock(&s->lock);
+	return is_closed;
+}
+
+/* Out of time, or not wanted any more. A pod's shell can give up what it runs and keep what it
+ * knows, and is given a moment for that; what its command started is gone then, too. Everything
+ * else is ended. */
+static void stop(struct execution *x)
+{
+	uint64_t ignored;
+
+	if (x->engine->kind != GUEST_KIND_POD || x->stop_by != 0 || is_closing(x->session) ||
+	    box_interrupt(x->engine->box) < 0) {
+		x->is_over = x->is_dead = true;
+		return;
+	}
+	x->stop_by = deadline_after_ms(STOP_MS);
+	if (read(x->session->cancel_fd, &ignored, sizeof(ignored)) < 0)
+		ignored = 0; /* it was the clock */
+}
+
 static void check_clocks(struct execution *x)
 {
 	uint64_t limit_us = x->session->policy.cpu_seconds * 1000000;
 
-	if (deadline_is_over(deadline_of(x))) {
+	if (x->stop_by != 0) {
+		if (deadline_is_over(x->stop_by))
+			stop(x);
+	} else if (deadline_is_over(deadline_of(x))) {
 		x->evidence.timed_out = true;
-		x->is_over = x->is_dead = true;
+		stop(x);
 	} else if ((clock_now_ns() - x->started_ns) / 1000 > limit_us / 4 &&
 		   cpu_of(x->engine) > x->evidence.before.cpu_us + limit_us) {
 		x->evidence.over_cpu = true;
@@ -216,7 +248,7 @@ static void check_clocks(struct execution *x)
 /* When to look at the clocks again. CPU time can only be over after a while of wall time. */
 static int patience_ms(const struct execution *x)
 {
-	int left = deadline_poll_ms(deadline_of(x));
+	int left = deadline_poll_ms(x->stop_by ? x->stop_by : deadline_of(x));
 	uint64_t quarter_ms = x->session->policy.cpu_seconds * 250;
 	uint64_t ran_ms = (clock_now_ns() - x->started_ns) / 1000000;
 	int cpu = ran_ms >= quarter_ms            ? CPU_CHECK_MS
@@ -235,8 +267,8 @@ static void look_after(struct execution *x, bool cancelled, bool box_spoke)
 	struct engine *e = x->engine;
 
 	if (cancelled) {
-		x->evidence.cancelled = true;
-		x->is_over = x->is_dead = true;
+		x->evidence.cancelled = x->evidence.cancelled || !x->evidence.timed_out;
+		stop(x);
 	} else if (box_spoke && box_is_gone(e->box)) {
 		x->is_over = x->is_dead = true;
 		if (e->wire) /* a result may have come just before */

@@ -279,6 +279,55 @@ def network():
 
 # ---- time and size
 
+def stopped(what, code, how, keeps=True, **options):
+    """One that is stopped; a shell that can come back has kept its variables, else it is said to be a new one."""
+    for attempt in range(3):  # a busy machine may not come back in time
+        s = opened()
+        s.execute("kept=yes; keep() { echo $kept; }; cd /tmp; echo file > /tmp/file")
+        s.execute("sleep 300 & echo $! > /tmp/job")
+        timer = threading.Timer(0.4, getattr(s, how)) if how else None
+        if timer:
+            timer.start()
+        start = time.monotonic()
+        r = s.execute(code, **options)
+        took = time.monotonic() - start
+        after = s.execute("keep 2>/dev/null; cat /tmp/file; pgrep sleep | wc -l")
+        s.close()
+        if r.restarted != keeps:
+            break
+    want = ("yes\n" if keeps else "") + "file\n" + ("1\n" if keeps else "0\n")
+    check(what, after.stdout == want and r.restarted != keeps, (r.exit_code, r.error_kind, r.restarted, after.stdout, after.stderr))
+    return r, took
+
+
+def interrupts():
+    loop, deaf = "while true; do :; done", "python3 -c 'import signal, time\nsignal.signal(2, signal.SIG_IGN)\nwhile True: time.sleep(9)'"
+    r, _ = stopped("^C: a loop of builtins", loop, "interrupt")
+    check("^C: says so", (r.exit_code, r.error_kind) == (130, "interrupted"), (r.exit_code, r.error_kind))
+    for what, code in (("a program in front", "sleep 60; echo never"), ("a function", "f() { sleep 60; }; f; f"), ("a pipe", "sleep 60 | cat"),
+                       ("a substitution", "x=$(sleep 60; echo never)"), ("Python", "python3 -c 'import time; time.sleep(60)'"),
+                       ("read", "mkfifo f; read line <> f"), ("wait", "sleep 60 & wait"), ("exec", "exec sleep 60"),
+                       ("a subshell", "(sleep 60; echo never); echo never"), ("xargs", "echo 60 | xargs sleep"),
+                       ("job control", "set -m; sleep 60; set +m"), ("a deaf program", deaf + "; echo never"),
+                       ("what it has in the background", "sleep 70 & setsid sleep 80 & (trap '' INT; sleep 90) & sleep 60")):
+        r, _ = stopped("^C: " + what, code, "interrupt")
+        check("^C: %s: ended there" % what, r.error_kind == "interrupted" and "never" not in r.stdout, (r.exit_code, r.error_kind, r.stdout))
+    stopped("^C: a shell that does not come back is replaced", "trap '' INT; " + loop, "interrupt", keeps=False)
+    r, took = stopped("cancel", "sleep 60", "cancel")
+    check("cancel: says so", (r.exit_code, r.error_kind) == (125, "cancelled") and took < 3, (r.exit_code, r.error_kind, took))
+    r, took = stopped("timeout", loop, None, timeout=0.5)
+    check("timeout: says so", (r.exit_code, r.error_kind) == (124, "timeout") and took < 3, (r.exit_code, r.error_kind, took))
+    r, took = stopped("timeout: a deaf program takes the shell along", deaf, None, keeps=False, timeout=0.5)
+    check("timeout: in time", r.error_kind == "timeout" and took < 4, (r.error_kind, took))
+    s = opened()
+    gives(s, "trap 'echo caught' INT; sleep 1; kill -INT $$; echo on; trap - INT", "caught\non\n", what="a trap on INT is the shell's own")
+    gives(s, "bash -c 'kill -INT $$; echo never'", "", 130, "exception", what="SIGINT ends a script")
+    gives(s, "kill -INT $$; echo never", "", 130, "exception", what="and a command, not the session's shell")
+    gives(s, "x=1; (kill -INT $BASHPID; echo never); echo $? $x", "130 1\n", what="or a subshell")
+    check("which stays", not s.execute("true").restarted)
+    s.close()
+
+
 def clocks():
     s = opened()
     gives(s, "echo kept > /tmp/file")
@@ -289,8 +338,9 @@ def clocks():
                        ("TMO-11: nested", "python3 -c 'import subprocess; subprocess.run([\"sleep\", \"60\"])'"),
                        ("a deaf one", "trap '' TERM INT HUP; sleep 60"), ("in the background too", "sleep 60 & sleep 60 & wait")):
         start = time.monotonic()
-        r = gives(s, code, "", 124, "timeout", what=what, timeout=0.5)
-        check(what + ": in time", time.monotonic() - start < 4 and r.restarted, time.monotonic() - start)
+        gives(s, code, "", 124, "timeout", what=what, timeout=0.5)
+        check(what + ": in time", time.monotonic() - start < 4, time.monotonic() - start)
+        gives(s, "pgrep sleep", "", 1, "exception", what=what + ": nothing is left")
     gives(s, "echo recovered; cat /tmp/file", "recovered\nkept\n", what="TMO-03, TMO-10: and goes on")
     check("TMO-01: says how long", s.execute("sleep 9", timeout=1).error == "Execution timed out after 1 second")
     timer = threading.Timer(0.3, s.cancel)
@@ -475,7 +525,7 @@ def proof():
     check("doctor: by more than a hundred attacks", len(report.get("pod", [])) > 100, len(report.get("pod", [])))
 
 
-GROUPS = {f.__name__: f for f in (sessions, tools, denials, network, clocks, limits, files, adversarial, python, proof)}
+GROUPS = {f.__name__: f for f in (sessions, tools, denials, network, interrupts, clocks, limits, files, adversarial, python, proof)}
 
 def as_user(groups):
     where = tempfile.mkdtemp()

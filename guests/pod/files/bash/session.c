@@ -17,6 +17,7 @@
 #include "execute_cmd.h"
 #include "flags.h"
 #include "jobs.h"
+#include "quit.h"
 #include "trap.h"
 #include "unwind_prot.h"
 #include "builtins/common.h"
@@ -43,7 +44,16 @@ int pod_session_begin(void)
 	expand_aliases = 1;
 	using_history();
 	remember_on_history = enable_history_list = 1;
+	set_sigint_handler();
 	return 1;
+}
+
+/* A child that ended so, after an interrupt that the shell saw too, has not dealt with it: what
+ * does not stop by itself is killed by the agent. */
+int pod_session_was_interrupted(int status)
+{
+	return WIFSIGNALED(status) &&
+	       (WTERMSIG(status) == SIGINT || (WTERMSIG(status) == SIGKILL && pod_session_is()));
 }
 
 /* Back to the top from wherever exit, set -e or an error left: functions, loops, redirections. */
@@ -94,6 +104,7 @@ void pod_session_loop(void)
 
 		fflush(stdout);
 		fflush(stderr);
+		interrupt_state = 0; /* it was of a command that is over */
 		n = __pod_door(POD_COMMAND, (long)text, COMMAND_BYTES, last_command_exit_value, 0, 0, 0);
 		__pod_poll();
 		if (n < 0) {

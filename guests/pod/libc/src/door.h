@@ -18,13 +18,18 @@ enum {
 	POD_RELEASE,            /* (address, bytes): pages to zero and give back */
 	POD_SIGACTION,          /* (signal, 0 default | 1 ignore | 2 catch | 3 ask, flags) */
 	POD_COMMAND,            /* (buf, bytes, status): a session's next command */
+	POD_TAKE,               /* (mask, struct pod_arrival *): one that waits, or 0 */
 };
 
+struct pod_arrival {
+	int32_t code, pid, uid, status;
+};
+
+/* The host writes here at any time: bits are only ever cleared by POD_TAKE, which cannot be
+ * interrupted. */
 struct pod_signals {
 	volatile uint64_t pending; /* bit s-1: signal s arrived and waits for its handler */
-	struct {
-		int32_t code, pid, uid, status;
-	} info[64];
+	struct pod_arrival info[64];
 };
 
 extern struct pod_signals __pod_signals;

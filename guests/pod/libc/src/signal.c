@@ -16,7 +16,7 @@
 struct pod_signals __pod_signals;
 static struct k_sigaction actions[_NSIG];
 
-static void run_handler(int sig, const struct k_sigaction *action)
+static void run_handler(int sig, const struct k_sigaction *action, const struct pod_arrival *from)
 {
 	unsigned long long mask = 0, old = 0;
 
@@ -31,12 +31,12 @@ static void run_handler(int sig, const struct k_sigaction *action)
 	if (action->flags & SA_SIGINFO) {
 		siginfo_t info = {
 			.si_signo = sig,
-			.si_code = __pod_signals.info[sig - 1].code,
+			.si_code = from->code,
 		};
 
-		info.si_pid = __pod_signals.info[sig - 1].pid;
-		info.si_uid = __pod_signals.info[sig - 1].uid;
-		info.si_status = __pod_signals.info[sig - 1].status;
+		info.si_pid = from->pid;
+		info.si_uid = from->uid;
+		info.si_status = from->status;
 		((void (*)(int, siginfo_t *, void *))action->handler)(sig, &info, 0);
 	} else {
 		action->handler(sig);
@@ -44,21 +44,26 @@ static void run_handler(int sig, const struct k_sigaction *action)
 	__pod_door(SYS_rt_sigprocmask, SIG_SETMASK, (uintptr_t)&old, 0, 8, 0, 0);
 }
 
+/* One of these signals that has arrived, which is no longer pending then; 0: none. */
+static int take(unsigned long long mask, struct pod_arrival *ret)
+{
+	return __pod_door(POD_TAKE, mask, (uintptr_t)ret, 0, 0, 0, 0);
+}
+
 /* True where every handler that ran asked for interrupted calls to be made again. */
 static int run_pending(void)
 {
-	int restart = 1;
+	struct pod_arrival from;
+	int restart = 1, sig;
 
-	while (__pod_signals.pending) {
-		int sig = __builtin_ctzll(__pod_signals.pending) + 1;
+	while (__pod_signals.pending && (sig = take(~0ULL, &from)) > 0) {
 		struct k_sigaction action = actions[sig];
 
-		__pod_signals.pending &= ~(1ULL << (sig - 1));
 		if ((uintptr_t)action.handler <= 1)
 			continue;
 		if (!(action.flags & SA_RESTART))
 			restart = 0;
-		run_handler(sig, &action);
+		run_handler(sig, &action, &from);
 	}
 	return restart;
 }
@@ -86,6 +91,7 @@ void __pod_poll(void)
 static int set_action(int sig, const struct k_sigaction *set, struct k_sigaction *old)
 {
 	struct k_sigaction before;
+	struct pod_arrival from;
 	int r;
 
 	if (sig < 1 || sig >= _NSIG)
@@ -104,6 +110,10 @@ static int set_action(int sig, const struct k_sigaction *set, struct k_sigaction
 			actions[sig] = before;
 			return r;
 		}
+		/* What came before the change is the old handler's. */
+		if ((uintptr_t)before.handler > 1 &&
+		    __pod_signals.pending & 1ULL << (sig - 1) && take(1ULL << (sig - 1), &from) > 0)
+			run_handler(sig, &before, &from);
 	} else {
 		r = __pod_door(POD_SIGACTION, sig, 3, 0, 0, 0, 0);
 		if (r < 0)
@@ -151,7 +161,8 @@ long long __pod_syscall(long long n, long long a, long long b, long long c, long
 
 		if (__builtin_expect(__pod_signals.pending == 0, 1))
 			return r;
-		if (run_pending() && r == -EINTR && !never_restarts(n))
+		/* exec is interrupted only so that nothing is lost with the program. */
+		if (run_pending() | (n == SYS_execve) && r == -EINTR && !never_restarts(n))
 			continue;
 		return r;
 	}

@@ -1,0 +1,87 @@
+/* guests/sh/host.c - see host.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "host.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t is_interrupted;
+
+void host_flush(struct bytes *out)
+{
+	while (out->len) {
+		ssize_t n = send(HOST_WIRE, out->data, out->len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
+			return;
+		if (n < 0)
+			_exit(0); /* the host has gone */
+		bytes_drop(out, (size_t)n);
+	}
+}
+
+void host_say(struct bytes *out, const struct bytes *line)
+{
+	bytes_add(out, line->data, line->len);
+	host_flush(out);
+}
+
+void host_take_token(char ret[HOST_TOKEN_DIGITS + 1])
+{
+	char *t = getenv("CORDON_TOKEN");
+
+	ret[0] = 0;
+	if (!t)
+		return;
+	snprintf(ret, HOST_TOKEN_DIGITS + 1, "%s", t);
+	memset(t, 'x', strlen(t)); /* also in what /proc shows of the environment */
+	unsetenv("CORDON_TOKEN");
+}
+
+static void on_signal(int signo)
+{
+	if (signo == SIGINT)
+		is_interrupted = 1;
+}
+
+void host_catch_signals(bool with_children)
+{
+	struct sigaction act = { .sa_handler = on_signal };
+	sigset_t blocked;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGINT);
+	if (with_children)
+		sigaddset(&blocked, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	sigaction(SIGINT, &act, NULL);
+	if (with_children)
+		sigaction(SIGCHLD, &act, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+bool host_take_interrupt(void)
+{
+	bool was = is_interrupted != 0;
+
+	is_interrupted = 0; /* it cannot come in between: it is blocked but for the wait */
+	return was;
+}
+
+long host_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
+}
