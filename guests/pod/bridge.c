@@ -23,7 +23,7 @@
 #include "pod/syntax.h"
 #include "pod/toolbox.h"
 
-enum { GRACE_MS = 1000, DENIALS_MAX = 64 };
+enum { GRACE_MS = 2000, DENIALS_MAX = 64 };
 
 struct bridge {
 	struct agent agent;
@@ -373,19 +373,26 @@ static void from_host(struct bridge *g, char **envp)
 	g->scanned = g->in.len;
 }
 
-/* A second to end in by itself, as long again for a shell whose jobs had to be killed, and then it is
- * replaced. */
+/* Two seconds to end in by itself, as long again for a shell whose jobs had to be killed, and then it is
+ * replaced. Who interrupts twice does not want to wait. */
 static void look_after_interrupt(struct bridge *g)
 {
-	if (host_take_interrupt() && g->id[0] && !g->interrupted_ms) {
+	bool is_new = host_take_interrupt() && g->id[0];
+
+	if (is_new && !g->interrupted_ms) {
 		g->interrupted_ms = host_now_ms();
 		g->force = AGENT_ASK;
 		agent_interrupt(&g->agent, AGENT_ASK);
-	}
-	if (!g->interrupted_ms || host_now_ms() - g->interrupted_ms <= (g->force + 1L) * GRACE_MS)
 		return;
-	if (g->force < AGENT_END_ALL)
-		g->force++;
+	}
+	if (!g->interrupted_ms)
+		return;
+	if (host_now_ms() - g->interrupted_ms > (g->force + 1L) * GRACE_MS)
+		g->force += g->force < AGENT_END_ALL;
+	else if (is_new && g->force < AGENT_END_JOBS)
+		g->force = AGENT_END_JOBS;
+	else
+		return;
 	agent_interrupt(&g->agent, (enum agent_force)g->force);
 }
 

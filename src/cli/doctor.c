@@ -231,8 +231,9 @@ const struct verb verb_doctor = {
 		 "With --allow-host the network is open to that host, by the gateway, and "
 		 "everything "
 		 "else must hold all the same. Where there is a pod image, every attack is also "
-		 "carried out in a pod whose WebAssembly layer is switched off, so that the "
-		 "second wall is proven by itself.\n\n"
+		 "carried out in a pod whose WebAssembly layer is switched off, after the filter "
+		 "that a pod loads itself (the seal), so that the second wall is proven by "
+		 "itself.\n\n"
 		 "Exit status: 0, or 1 when an attack is open or could not be judged.",
 	.examples = examples,
 };

@@ -152,6 +152,8 @@ int agent_open(struct agent *a)
 	int pair[2];
 
 	a->channel = a->shell_fd = a->denials = -1;
+	if (jobs_open())
+		return -errno;
 	if (p->fds[PRIVATE_DENIALS] >= 0)
 		return 0;
 	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
@@ -163,14 +165,14 @@ int agent_open(struct agent *a)
 
 int agent_run(struct agent *a, const char *text, size_t len, const int fds[3])
 {
-	const struct agent_message head = { .type = AGENT_RUN };
+	struct agent_message head = { .type = AGENT_RUN };
 
 	if (a->busy)
 		return -EBUSY;
 	if (len > AGENT_COMMAND_MAX)
 		return -EMSGSIZE;
 	a->busy = true;
-	a->began = jobs_now();
+	head.id = ++a->command;
 	/* A shell that has just died: its death is answered next. */
 	agent_send(a->channel, &head, text, len, fds);
 	return 0;
@@ -184,9 +186,8 @@ void agent_signal(const struct agent *a, int signo)
 
 void agent_end_jobs(const struct agent *a)
 {
-	/* Inside a wall all that began since belongs to the command, whatever it calls itself. */
 	if (a->shell > 0)
-		jobs_kill(a->shell, a->began, a->process->rooted);
+		jobs_end(a->shell, a->command, a->process->rooted);
 }
 
 void agent_interrupt(const struct agent *a, enum agent_force force)

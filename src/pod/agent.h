@@ -49,8 +49,8 @@ struct agent {
 	int shell_fd; /* a pidfd */
 	pid_t shell;  /* and its process group; 0: none yet */
 	bool busy, restarted;
-	uint64_t began;  /* the command, see jobs.h */
-	unsigned deaths; /* of shells that never said a word */
+	uint32_t command; /* the number of the last, see jobs.h */
+	unsigned deaths;  /* of shells that never said a word */
 	char cwd[PATH_MAX];
 };
 

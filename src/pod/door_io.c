@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "guest.h"
+#include "jobs.h"
 #include "signals.h"
 
 /* The kernel stops a transfer at this size itself; lengths above are no request of a program. */
@@ -262,6 +263,16 @@ DOOR_FN(pipe2)
 }
 
 /* Descriptors of ours are none to the guest: -1 is skipped by the kernel, and marked after. */
+/* A mask without what the guest has no say on. */
+static const void *own_mask(const void *mask, uint64_t *ret)
+{
+	if (!mask)
+		return NULL;
+	memcpy(ret, mask, sizeof *ret);
+	*ret &= ~JOBS_SIGNAL_BIT;
+	return ret;
+}
+
 static int64_t wait_poll(struct w2c_sys *p, const uint64_t a[6], const struct timespec *ts,
 			 const void *mask)
 {
@@ -300,22 +311,24 @@ DOOR_FN(poll)
 DOOR_FN(ppoll)
 {
 	struct timespec ts;
+	uint64_t set;
 	void *mask;
 	int r = guest_timespec(p, a[2], &ts);
 
 	if (r < 0 || !guest_opt(p, a[3], 8, &mask))
 		return -EFAULT;
-	return wait_poll(p, a, r ? &ts : NULL, mask);
+	return wait_poll(p, a, r ? &ts : NULL, own_mask(mask, &set));
 }
 
 static int64_t wait_select(struct w2c_sys *p, const uint64_t a[6], struct timespec *ts, void *mask)
 {
 	int n = guest_int(a[0]);
 	void *set[3];
+	uint64_t masked;
 	struct {
 		const void *mask;
 		size_t bytes;
-	} sig = { mask, 8 };
+	} sig = { own_mask(mask, &masked), 8 };
 
 	if (n < 0 || n > FD_SETSIZE)
 		return -EINVAL;

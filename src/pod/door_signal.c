@@ -8,11 +8,14 @@
 #include <unistd.h>
 
 #include "guest.h"
+#include "jobs.h"
 #include "signals.h"
 
-/* Blocking a fault of the guest's own code would only make the kernel kill without a message. */
+/* Blocking a fault of the guest's own code would only make the kernel kill without a message; and
+ * one is not the guest's. */
 #define FAULTS                                                                                     \
-	(1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGILL - 1) | 1ull << (SIGFPE - 1))
+	(1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGILL - 1) |                     \
+	 1ull << (SIGFPE - 1) | JOBS_SIGNAL_BIT)
 
 DOOR_FN(rt_sigprocmask)
 {
@@ -60,6 +63,7 @@ DOOR_FN(rt_sigtimedwait)
 	if (!in || timed < 0 || !guest_opt(p, a[1], 128, &at))
 		return -EFAULT;
 	memcpy(&set, in, sizeof set);
+	set &= ~JOBS_SIGNAL_BIT;
 	r = signals_call(SYS_rt_sigtimedwait, (long)&set, (long)&info, timed ? (long)&ts : 0, 8, 0,
 			 0);
 	out = at;

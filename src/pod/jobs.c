@@ -1,94 +1,55 @@
-/* pod/jobs.c - what a session's shell has running, as /proc tells it. */
+/* pod/jobs.c - which command of a session a process belongs to, and the end of all of one's. A
+ * process cannot be found by looking, /proc shows nobody but itself; it is told to look. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include "jobs.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include <errno.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-enum { FIELD_SESSION = 6, FIELD_BEGAN = 22 }; /* of proc(5)'s stat; the name is the second */
-enum { MAX_ROUNDS = 50 }; /* against those that begin others while they are killed */
+#include "signals.h"
 
-uint64_t jobs_now(void)
+/* A handler has no argument to find these by. */
+static volatile uint32_t *ended;  /* shared by all: the command that is over */
+static volatile uint32_t current; /* of this process; 0: none */
+static pid_t agent, shell;
+
+static void on_end(int sig, siginfo_t *info, void *context)
 {
-	struct timespec t;
-	uint64_t per_second = (uint64_t)sysconf(_SC_CLK_TCK);
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return (uint64_t)t.tv_sec * per_second + (uint64_t)t.tv_nsec * per_second / 1000000000;
+	(void)sig;
+	(void)context;
+	if (info->si_code <= 0 && info->si_pid == agent && current == *ended && getpid() != shell)
+		signals_die(SIGKILL);
 }
 
-/* Dead already, and waiting for its parent to look. */
-static bool is_over(const char *line)
+int jobs_open(void)
 {
-	const char *at = strrchr(line, ')');
+	struct sigaction sa = { .sa_sigaction = on_end,
+				.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
+	void *page = mmap(NULL, sizeof *ended, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			  -1, 0);
 
-	return !at || !at[1] || at[2] == 'Z' || at[2] == 'X';
+	if (page == MAP_FAILED)
+		return -errno;
+	ended = page;
+	agent = getpid();
+	sigfillset(&sa.sa_mask);
+	return sigaction(JOBS_SIGNAL, &sa, NULL) ? -errno : 0;
 }
 
-/* A number of the line; a name can hold anything, so fields are counted from its end. */
-static uint64_t field(const char *line, int number)
+void jobs_begin(uint32_t command)
 {
-	const char *at = strrchr(line, ')');
-
-	for (int i = 2; at && i < number; i++)
-		at = strchr(at + 1, ' ');
-	return at ? strtoull(at, NULL, 10) : 0;
+	shell = getpid();
+	current = command;
 }
 
-struct wanted {
-	pid_t shell;
-	uint64_t since;
-	bool is_shared;
-};
-
-static bool kill_one(pid_t pid, const struct wanted *w)
+void jobs_end(pid_t of, uint32_t command, bool is_shared)
 {
-	char path[64], line[1024];
-	ssize_t n;
-	int fd;
+	/* Init is our parent inside a wall with processes of its own, and the kernel spares it. */
+	pid_t to = is_shared || getppid() != 1 ? -of : -1;
 
-	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, line, sizeof line - 1);
-	close(fd);
-	line[n > 0 ? n : 0] = 0;
-	if (field(line, FIELD_BEGAN) < w->since || is_over(line) ||
-	    (w->is_shared && field(line, FIELD_SESSION) != (uint64_t)w->shell))
-		return false;
-	return kill(pid, SIGKILL) == 0;
-}
-
-static bool kill_all(const struct wanted *w)
-{
-	DIR *all = opendir("/proc");
-	struct dirent *entry;
-	bool has_killed = false;
-
-	while (all && (entry = readdir(all))) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (pid > 1 && pid != w->shell && pid != getpid() && kill_one(pid, w))
-			has_killed = true;
-	}
-	if (all)
-		closedir(all);
-	return has_killed;
-}
-
-void jobs_kill(pid_t shell, uint64_t since, bool is_shared)
-{
-	const struct wanted w = { shell, since, is_shared };
-
-	for (int i = 0; i < MAX_ROUNDS && kill_all(&w); i++)
-		;
+	*ended = command;
+	kill(to, JOBS_SIGNAL);
 }

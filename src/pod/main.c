@@ -42,7 +42,8 @@ struct options {
 	bool network;   /* HTTP_PROXY names the gateway, the one address there is */
 	bool warm;      /* start Python once and resume it from a snapshot */
 	/* 'W': be a session, speak docs/wire.md on descriptor 3 · 'T': be what sessions are forked
-	 * from · 'V': check the shell code on standard input, run nothing · 0: none of these */
+	 * from · 'V': check the shell code on standard input, run nothing · 'P': print the filter
+	 * of seal · 0: none of these */
 	char mode;
 };
 
@@ -64,6 +65,7 @@ static int usage(FILE *to, int status)
 	      "  --wire           be a session of cordon's: see docs/wire.md\n"
 	      "  --template       fork such sessions\n"
 	      "  --validate       check the shell code on standard input; run nothing\n"
+	      "  --show-seal      print the filter of --seal, in hexadecimal\n"
 	      "  --list           print the commands of the image\n"
 	      "  --door           print the system calls a program may make, and why\n",
 	      to);
@@ -157,23 +159,15 @@ static int enter_root(struct w2c_sys *p, const struct options *o)
 }
 
 static const struct option known[] = {
-	{ "root", required_argument, NULL, 'r' },
-	{ "commands", required_argument, NULL, 'c' },
-	{ "modules", required_argument, NULL, 'M' },
-	{ "memory", required_argument, NULL, 'm' },
-	{ "files", required_argument, NULL, 'f' },
-	{ "denials", required_argument, NULL, 'd' },
-	{ "serve", required_argument, NULL, 's' },
-	{ "seal", no_argument, NULL, 'S' },
-	{ "network", no_argument, NULL, 'n' },
-	{ "warm", no_argument, NULL, 'w' },
-	{ "wire", no_argument, NULL, 'W' },
-	{ "template", no_argument, NULL, 'T' },
-	{ "validate", no_argument, NULL, 'V' },
-	{ "list", no_argument, NULL, 'l' },
-	{ "door", no_argument, NULL, 'D' },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
+	{ "root", required_argument, NULL, 'r' },    { "commands", required_argument, NULL, 'c' },
+	{ "modules", required_argument, NULL, 'M' }, { "memory", required_argument, NULL, 'm' },
+	{ "files", required_argument, NULL, 'f' },   { "denials", required_argument, NULL, 'd' },
+	{ "serve", required_argument, NULL, 's' },   { "seal", no_argument, NULL, 'S' },
+	{ "network", no_argument, NULL, 'n' },       { "warm", no_argument, NULL, 'w' },
+	{ "wire", no_argument, NULL, 'W' },          { "template", no_argument, NULL, 'T' },
+	{ "validate", no_argument, NULL, 'V' },      { "show-seal", no_argument, NULL, 'P' },
+	{ "list", no_argument, NULL, 'l' },          { "door", no_argument, NULL, 'D' },
+	{ "help", no_argument, NULL, 'h' },          { 0 },
 };
 
 static int parse(int argc, char **argv, struct options *o)
@@ -215,6 +209,7 @@ static int parse(int argc, char **argv, struct options *o)
 		case 'W':
 		case 'T':
 		case 'V':
+		case 'P':
 			o->mode = (char)c;
 			break;
 		case 'l':
@@ -287,6 +282,10 @@ int main(int argc, char **argv, char **envp)
 
 	if (parse(argc, argv, &o))
 		return usage(stderr, 2);
+	if (o.mode == 'P') {
+		seal_print(o.network);
+		return 0;
+	}
 	r = prepare(&process, &o);
 	if (r)
 		return r;

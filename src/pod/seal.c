@@ -10,6 +10,7 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -19,6 +20,7 @@
 #include "door.h"
 
 #define MAX_NUMBERS 256
+#define MAX_PROGRAM (MAX_NUMBERS * 6 + 32)
 #define X32_BIT 0x40000000u
 
 /* What the runtime itself needs beyond what it does for the guest. execve is in neither list:
@@ -112,11 +114,9 @@ static void no_code(struct writer *w, int number)
 	emit(w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 }
 
-int seal_install(bool has_network)
+static size_t compose(struct sock_filter *program, bool has_network)
 {
-	struct sock_filter program[MAX_NUMBERS * 6 + 32];
 	struct writer w = { program, 0 };
-	struct sock_fprog prog;
 	int numbers[MAX_NUMBERS];
 	size_t n = collect(numbers, has_network);
 
@@ -129,10 +129,27 @@ int seal_install(bool has_network)
 	no_code(&w, SYS_mmap);
 	no_code(&w, SYS_mprotect);
 	tree(&w, numbers, n);
-	prog.len = (unsigned short)w.n;
-	prog.filter = program;
+	return w.n;
+}
+
+int seal_install(bool has_network)
+{
+	struct sock_filter program[MAX_PROGRAM];
+	struct sock_fprog prog = { .filter = program };
+
+	prog.len = (unsigned short)compose(program, has_network);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
 		return -errno;
 	return 0;
+}
+
+void seal_print(bool has_network)
+{
+	struct sock_filter program[MAX_PROGRAM];
+	size_t bytes = compose(program, has_network) * sizeof *program;
+
+	for (size_t i = 0; i < bytes; i++)
+		printf("%02x", ((const unsigned char *)program)[i]);
+	putchar('\n');
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "jobs.h"
 #include "path.h"
 
 /* Between commands the shell holds nothing of the host's: its pipes see their end. */
@@ -55,6 +56,7 @@ DOOR_FN(own_command)
 		dup2(packet.fds[i], i);
 		close(packet.fds[i]);
 	}
+	jobs_begin(packet.head.id);
 	p->in_command = true;
 	p->reported = false;
 	memcpy(out, packet.payload, packet.bytes + 1);

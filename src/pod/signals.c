@@ -11,6 +11,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "jobs.h"
+
 /* A handler has no argument to find these by. */
 static const volatile uint64_t nothing;
 static struct signal_area *noted;
@@ -119,16 +121,21 @@ static int ask(int sig)
 	return now.sa_handler == SIG_IGN ? SIGNAL_IGNORE : SIGNAL_DEFAULT;
 }
 
+/* 32 and 33 are glibc's, whose wrapper refuses them. The guest's libc uses none of the three. */
+static bool is_own(int sig)
+{
+	return sig == 32 || sig == 33 || sig == JOBS_SIGNAL;
+}
+
 int signals_action(int sig, enum signal_how how, uint64_t flags)
 {
 	struct sigaction sa = { .sa_flags = (int)(flags & (SA_NOCLDSTOP | SA_NOCLDWAIT)) };
 
-	/* 32 and 33 are glibc's own, and its wrapper refuses them. */
 	if (sig < 1 || sig > 64 || how > SIGNAL_ASK)
 		return -EINVAL;
 	if (how == SIGNAL_ASK)
-		return sig == 32 || sig == 33 ? SIGNAL_DEFAULT : ask(sig);
-	if (sig == SIGKILL || sig == SIGSTOP || sig == 32 || sig == 33)
+		return is_own(sig) ? SIGNAL_DEFAULT : ask(sig);
+	if (sig == SIGKILL || sig == SIGSTOP || is_own(sig))
 		return -EINVAL;
 	disposition[sig] = (uint8_t)how;
 	if (is_fault(sig))

@@ -1,17 +1,22 @@
 /* session/proof.c - cordon_prove: every attack through the real launch path, which layer stopped
  * it, and whether it works outside. */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "cordon/cordon.h"
+#include "guest/podimage.h"
 #include "session/trial.h"
 #include "wall/machine.h"
 #include "wall/probe/list.h"
 
-enum { GUESTS = 4 };
+enum { GUESTS = 4, SEAL_BYTES = 1 << 17 };
 
 struct proof {
 	const struct cordon_prove_options *options;
@@ -113,49 +118,59 @@ static int try_guests(struct proof *x, struct trial_options *o, struct trial *re
 	return 0;
 }
 
-struct combination {
+/* What can be switched off. The seal is the filter that a pod loads itself, over the wall's. */
+#define WITHOUT_SEAL (1u << 31)
+static const struct {
 	uint32_t off;
-	const char *names[3];
-};
+	const char *name;
+} switches[] = { { LAYER_SECCOMP, "seccomp" },
+		 { LAYER_LANDLOCK, "landlock" },
+		 { LAYER_NETNS, "network namespace" },
+		 { WITHOUT_SEAL, "seal" } };
+enum { SWITCHES = sizeof(switches) / sizeof(*switches) };
 
-/* The smallest set of layers without which the attack works names what stops it. */
-static const struct combination combinations[] = {
-	{ LAYER_SECCOMP, { "seccomp" } },
-	{ LAYER_LANDLOCK, { "landlock" } },
-	{ LAYER_NETNS, { "network namespace" } },
-	{ LAYER_SECCOMP | LAYER_LANDLOCK, { "seccomp", "landlock" } },
-	{ LAYER_SECCOMP | LAYER_NETNS, { "seccomp", "network namespace" } },
-	{ LAYER_LANDLOCK | LAYER_NETNS, { "landlock", "network namespace" } },
-	{ LAYER_SECCOMP | LAYER_LANDLOCK | LAYER_NETNS,
-	  { "seccomp", "landlock", "network namespace" } },
-};
-enum { COMBINATIONS = sizeof(combinations) / sizeof(*combinations) };
-
-static bool works_without(const struct trial_options *o, uint32_t off)
+static bool works_without(const struct trial_options *o, unsigned set)
 {
 	struct trial_options second = *o;
 	struct trial t = { 0 };
 
-	second.layers_off = off;
+	for (size_t i = 0; i < SWITCHES; i++) {
+		if (!(set & 1u << i))
+			continue;
+		if (switches[i].off == WITHOUT_SEAL)
+			second.seal = NULL;
+		else
+			second.layers_off |= switches[i].off;
+	}
 	return trial_inside(&second, &t, NULL) == 0 && t.outcome == TRIAL_OPEN;
+}
+
+/* The smallest set of layers without which the attack works names what stops it; 0: it does not
+ * work without all of them either. */
+static unsigned smallest_set(const struct trial_options *o)
+{
+	unsigned all = (1u << (SWITCHES - (o->seal ? 0 : 1))) - 1;
+
+	if (!works_without(o, all))
+		return 0;
+	for (int size = 1; size < SWITCHES; size++)
+		for (unsigned set = 1; set < all; set++)
+			if (__builtin_popcount(set) == size && works_without(o, set))
+				return set;
+	return all;
 }
 
 static void find_layers(const struct trial_options *o, const struct trial *first, json_t *layers)
 {
-	const struct combination *all = &combinations[COMBINATIONS - 1], *found = NULL;
 	bool is_tried = !o->attack->is_python && !(o->attack->flags & PROBE_ONCE);
+	unsigned set = is_tried ? smallest_set(o) : 0;
 
-	if (is_tried && works_without(o, all->off)) {
-		for (size_t i = 0; !found && i + 1 < COMBINATIONS; i++)
-			if (works_without(o, combinations[i].off))
-				found = &combinations[i];
-		found = found ? found : all;
-		for (size_t i = 0; i < 3 && found->names[i]; i++)
-			json_array_append_new(layers, json_string(found->names[i]));
+	for (size_t i = 0; i < SWITCHES; i++)
+		if (set & 1u << i)
+			json_array_append_new(layers, json_string(switches[i].name));
+	if (set)
 		return;
-	}
-	/* It does not work without them either: what is left holds, and the filter's own report
-	 * says whether it came first. */
+	/* What is left holds, and the filter's own report says whether it came first. */
 	if (first->is_noticed && strcmp(o->attack->holds, "seccomp") != 0)
 		json_array_append_new(layers, json_string("seccomp"));
 	json_array_append_new(layers, json_string(o->attack->holds));
@@ -234,34 +249,63 @@ static int prove_all(struct proof *x, json_t *rows, struct cordon_error **reterr
 		     : err_set(reterr, CORDON_INVALID, "there is no attack '%s'", x->options->only);
 }
 
-/* The second wall by itself: no WebAssembly and no door, the same namespaces, view and filter. */
+/* The filter that a pod loads before its first module; NULL: an image that does not tell it. */
+static char *read_seal(bool has_network)
+{
+	char path[PATH_MAX];
+	struct buf text;
+
+	if (!podimage_find(path, sizeof(path) - 32))
+		return NULL;
+	strcat(path, has_network ? "/seal-network" : "/seal");
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	buf_init(&text, SEAL_BYTES);
+	char *seal = fd >= 0 && file_read_to_end(fd, &text, NULL) >= 0 && text.len > 0
+			     ? str_ndup(buf_text(&text), strcspn(buf_text(&text), "\n"))
+			     : NULL;
+	buf_done(&text);
+	return seal;
+}
+
+/* The second wall by itself: no WebAssembly and no door, the same namespaces, view and filters, the
+ * one that the pod loads itself among them. */
+static int prove_in_pod(struct proof *x, const struct attack *a, const char *seal, json_t *rows,
+			struct cordon_error **reterr)
+{
+	struct trial_options o = { .attack = a,
+				   .lure = &x->lure,
+				   .kind = GUEST_KIND_POD,
+				   .policy = a->flags & PROBE_LISTED ? &x->listed : &x->policy,
+				   .seal = seal };
+	struct trial t = { 0 }, none = { .outcome = TRIAL_NOT_HERE };
+	cleanup_json json_t *layers = json_array();
+
+	int r = trial_inside(&o, &t, reterr);
+	if (r < 0)
+		return err_wrap(reterr, r, "the attack '%s' in a pod", a->name);
+	count(x, &t, &none);
+	if (t.outcome == TRIAL_HELD && !x->options->quick && !x->options->allow_host)
+		find_layers(&o, &t, layers);
+	if (x->options->progress)
+		x->options->progress(a->name, outcome_name(t.outcome), x->options->progress_arg);
+	json_array_append_new(rows,
+			      json_pack("{s:s, s:s, s:s, s:s, s:b, s:O}", "name", a->name, "attack",
+					a->words, "outcome", outcome_name(t.outcome), "said",
+					t.said, "sealed", seal != NULL, "layers", layers));
+	return 0;
+}
+
 static int prove_pod(struct proof *x, json_t *rows, struct cordon_error **reterr)
 {
 	size_t n;
 	const struct attack *a = attack_table(&n);
+	cleanup_free char *seal = read_seal(x->options->allow_host != NULL);
+	int r = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		struct trial_options o = { .attack = &a[i],
-					   .lure = &x->lure,
-					   .kind = GUEST_KIND_POD,
-					   .policy = a[i].flags & PROBE_LISTED ? &x->listed
-									       : &x->policy };
-		struct trial t = { 0 }, none = { .outcome = TRIAL_NOT_HERE };
-
-		if (a[i].is_python || (x->options->only && !str_eq(x->options->only, a[i].name)))
-			continue;
-		int r = trial_inside(&o, &t, reterr);
-		if (r < 0)
-			return err_wrap(reterr, r, "the attack '%s' in a pod", a[i].name);
-		count(x, &t, &none);
-		if (x->options->progress)
-			x->options->progress(a[i].name, outcome_name(t.outcome),
-					     x->options->progress_arg);
-		json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s}", "name", a[i].name,
-						      "attack", a[i].words, "outcome",
-						      outcome_name(t.outcome), "said", t.said));
-	}
-	return 0;
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (!a[i].is_python && (!x->options->only || str_eq(x->options->only, a[i].name)))
+			r = prove_in_pod(x, &a[i], seal, rows, reterr);
+	return r;
 }
 
 static int prove(struct proof *x, json_t *rows, json_t *pod, struct cordon_error **reterr)

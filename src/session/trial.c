@@ -90,10 +90,15 @@ static int fill_launch(const struct trial_options *o, struct launch *l,
 	};
 	const char *argv[64] = { "probe", o->attack->name };
 	size_t argc = 2;
+	cleanup_free char *seal = o->seal ? str_printf("seal=%s", o->seal) : NULL;
 
 	int r = guest_launch(&guest, l, reterr);
 	if (r < 0)
 		return r;
+	if (o->seal && !seal)
+		return err_errno(reterr, ENOMEM, "the launch of an attack");
+	if (seal)
+		argv[argc++] = seal;
 	strlist_done(&l->argv);
 	free(l->executable);
 	l->executable = NULL;

@@ -46,6 +46,7 @@ struct trial_options {
 	const struct policy *policy;
 	enum guest_kind kind; /* under whose view and filter */
 	uint32_t layers_off;
+	const char *seal; /* a filter in hexadecimal that the attack comes after; NULL: none */
 };
 
 int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon_error **reterr);

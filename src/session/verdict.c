@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "base/str.h"
+#include "net/gateway.h"
 #include "session/claim.h"
 
 enum { MAX_TOLD = 64 };
@@ -121,24 +122,43 @@ static void exception(const struct evidence *v, struct engine *e, const struct p
 	r->exit_code = 1;
 }
 
-/* What a pod's door refused. The runtime tells what was tried; the words are ours. */
-static void add_door_denial(const json_t *told, struct cordon_result *r)
+static bool refuses_exec(const struct policy *p, const char *target)
+{
+	return !p->commands.all && !strlist_has(&p->commands.names, target);
+}
+
+static bool refuses_connect(const struct policy *p, const char *target)
+{
+	return !gateway_is_needed(p) || !str_starts(target, "127.0.0.1:") ||
+	       !str_eq(target + strlen("127.0.0.1"), strrchr(GATEWAY_PROXY_URL, ':'));
+}
+
+static bool refuses_socket(const struct policy *p, const char *target)
+{
+	return str_eq(target, "datagram") || (str_eq(target, "stream") && !gateway_is_needed(p));
+}
+
+/* What a pod's door refused. The runtime tells what was tried, and is not trusted: the policy must
+ * be one that refuses it, and the words are ours. */
+static void add_door_denial(const json_t *told, const struct policy *p, struct cordon_result *r)
 {
 	static const struct {
 		const char *said, *operation, *rule, *remedy;
+		bool (*refuses)(const struct policy *p, const char *target);
 	} table[] = {
 		{ "exec", "execute", "only the commands of the policy may be executed",
-		  "commands: name the program in the policy" },
+		  "commands: name the program in the policy", refuses_exec },
 		{ "connect", "connect", "only the session's own gateway can be reached",
-		  "network.allow: name the host in the policy, and use the proxy" },
+		  "network.allow: name the host in the policy, and use the proxy",
+		  refuses_connect },
 		{ "socket", "socket", "there is no network",
-		  "network.allow: name the host in the policy" },
+		  "network.allow: name the host in the policy", refuses_socket },
 	};
 	const char *said = json_string_value(json_object_get(told, "operation"));
 	const char *target = json_string_value(json_object_get(told, "target"));
 
 	for (size_t i = 0; said && target && i < sizeof(table) / sizeof(*table); i++)
-		if (str_eq(said, table[i].said))
+		if (str_eq(said, table[i].said) && table[i].refuses(p, target))
 			json_array_append_new(
 				result_array(&r->denials),
 				json_pack("{s:s, s:o, s:s, s:s, s:s, s:i}", "operation",
@@ -163,7 +183,7 @@ static void told_denials(const struct evidence *v, const struct engine *e, const
 			break;
 		/* `*` names every command to a shell and none to the others. */
 		if (e->kind == GUEST_KIND_POD)
-			add_door_denial(d, r);
+			add_door_denial(d, p, r);
 		else if (e->kind == GUEST_KIND_SH ? !p->commands.all
 						  : box_saw_exec(e->box, v->denials_before))
 			claim_command(json_string_value(json_object_get(d, "target")), p, r);

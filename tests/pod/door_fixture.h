@@ -21,6 +21,7 @@
 #include "engine.h"
 #include "image.h"
 #include "program.h"
+#include "signals.h"
 
 #define FIXTURE_PAGES 16
 #define FIXTURE_BYTES (FIXTURE_PAGES * 65536ull)
@@ -30,6 +31,8 @@ extern wasm_rt_memory_t fixture_memory;
 
 /* A root in a new temporary directory with one command, "true"; paths are beneath it. */
 void fixture_open(void);
+/* As it was when it was opened, but for what the last 2,048 have done to the files. */
+void fixture_again(void);
 /* Standard streams become a private file: hostile calls must never meet a device of the host. */
 void fixture_private_stdio(void);
 /* Puts a string into the guest's memory at an address. */

@@ -78,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
 		out = fcntl(2, F_DUPFD, 100); /* above what the guest may name */
 		open = true;
 	}
+	fixture_again();
 	/* A pipe in their place would fill with what the fuzzer says, and stop it. */
 	for (int fd = 0; fd < 3; fd++)
 		dup2(out, fd);

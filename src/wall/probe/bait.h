@@ -14,6 +14,7 @@ struct bait {
 	const char *path;          /* of a stream socket file */
 	const char *path_mail;     /* of a datagram socket file */
 	const char *marker;        /* word in the command line of what should not survive */
+	const char *seal;          /* a filter to load first, in hexadecimal; NULL: none */
 	long tcp, udp;             /* ports on 127.0.0.1 */
 	long pid;                  /* a process of the host */
 	long shm;                  /* a System V segment, -1: none */

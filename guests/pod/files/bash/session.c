@@ -120,6 +120,7 @@ void pod_session_loop(void)
  * as if it had exited with its status. Returns 0 in the process that is to become it. */
 int pod_session_exec(void)
 {
+	SigHandler *interrupt;
 	sigset_t block, old;
 	int status = 0;
 	pid_t pid;
@@ -129,13 +130,16 @@ int pod_session_exec(void)
 	sigemptyset(&block);
 	sigaddset(&block, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &block, &old);
+	interrupt = set_signal_handler(SIGINT, SIG_IGN); /* it is the program's */
 	pid = fork();
 	if (pid <= 0) {
+		set_signal_handler(SIGINT, interrupt);
 		sigprocmask(SIG_SETMASK, &old, NULL);
 		return 0;
 	}
 	while (waitpid(pid, &status, 0) < 0)
 		;
+	set_sigint_handler();
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	last_command_exit_value = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	jump_to_top_level(EXITBLTIN);
