@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 
-enum { LEAVING_MS = 2000 };
+enum { LEAVING_MS = 2000, FIRST_WORD_MS = 5000 };
 
 static void on_client(struct loop *l, int fd, uint32_t events, void *arg)
 {
@@ -129,7 +129,7 @@ void conn_refuse_later(struct conn *c, unsigned status, json_t *body)
 	c->refusal_status = status;
 	stream_close(&c->server);
 	c->state = CONN_REFUSED;
-	c->deadline = deadline_after_ms(LEAVING_MS);
+	c->deadline = deadline_after_ms(FIRST_WORD_MS);
 }
 
 /* What still comes is thrown away: closing with unread bytes would reset the answer away. */
