@@ -59,8 +59,9 @@ void pages_collapse(void)
 			continue;
 		start = (start + HUGE - 1) & ~(uintptr_t)(HUGE - 1);
 		end &= ~(uintptr_t)(HUGE - 1);
-		for (; start < end; start += HUGE)
-			(void)madvise((void *)start, HUGE, MADV_COLLAPSE);
+		/* In one call: each waits for every processor once. */
+		if (start < end)
+			(void)madvise((void *)start, end - start, MADV_COLLAPSE);
 	}
 	if (f)
 		fclose(f);

@@ -166,6 +166,8 @@ class Session:
     def evaluate(self, m):
         """Runs the code; the result message's fields. Raises what the code raises."""
         code, g = m.get("code") or "", self.globals
+        if code[:1] == "\ufeff":  # as of a file
+            code = code[1:]
         _change_env(m.get("env"))
         if m.get("directory"):
             self.cwd = _go_to(m["directory"])

@@ -55,20 +55,40 @@ static bool prefix_of(const char *program, char *ret, size_t size)
 	return true;
 }
 
-/* An interpreter outside /usr brings its whole prefix. */
-static int bind_prefix(struct launch *l, const char *program, struct cordon_error **reterr)
+/* The workspace lies over these, so what the host has there is seen elsewhere. */
+static bool is_hidden(const char *path)
+{
+	return str_starts(path, "/home/") || str_starts(path, "/tmp/") ||
+	       str_starts(path, "/workspace/");
+}
+
+/* Binds a prefix; ret: where the sandbox sees what the host has at path, which is below it. */
+static int bind_tree(struct launch *l, const char *prefix, const char *place, const char *path,
+		     char ret[static PATH_MAX], struct cordon_error **reterr)
+{
+	bool is_moved = is_hidden(prefix);
+	int n = snprintf(ret, PATH_MAX, "%s%s", is_moved ? place : prefix, path + strlen(prefix));
+
+	if (n < 0 || n >= PATH_MAX ||
+	    launch_bind(l, prefix, is_moved ? place : NULL, BIND_EXEC) < 0)
+		return err_errno(reterr, ENOMEM, "the view");
+	return 0;
+}
+
+/* An interpreter outside /usr brings its whole prefix. ret: where it is seen. */
+static int bind_prefix(struct launch *l, const char *program, char ret[static PATH_MAX],
+		       struct cordon_error **reterr)
 {
 	char prefix[PATH_MAX];
 
+	(void)str_copy(ret, PATH_MAX, program);
 	if (str_starts(program, "/usr/bin/"))
 		return 0;
 	if (!prefix_of(program, prefix, sizeof(prefix)))
 		return err_set(reterr, CORDON_INVALID, "'%s' has no installation prefix", program);
 	if (str_starts(prefix, "/usr") && (prefix[4] == '\0' || str_eq(prefix, "/usr/local")))
 		return 0;
-	if (launch_bind(l, prefix, NULL, BIND_EXEC) < 0)
-		return err_errno(reterr, ENOMEM, "the view");
-	return 0;
+	return bind_tree(l, prefix, "/opt/python", program, ret, reterr);
 }
 
 static int check_program(const char *path, char *real, struct cordon_error **reterr)
@@ -93,9 +113,36 @@ static int check_program(const char *path, char *real, struct cordon_error **ret
 	return 0;
 }
 
-static int interpreter(struct launch *l, const char *path, struct cordon_error **reterr)
+/* The names by which an environment's link leads to /usr/bin/python3.11, which alone is there. */
+static int link_names(struct launch *l, const char *path, const char *real,
+		      struct cordon_error **reterr)
 {
-	char real[PATH_MAX], prefix[PATH_MAX], home[PATH_MAX] = "";
+	char at[PATH_MAX], next[PATH_MAX];
+
+	if (!str_copy(at, sizeof(at), path))
+		return 0;
+	for (int hops = 0; hops < 8 && !str_eq(at, real); hops++) {
+		ssize_t n = readlink(at, next, sizeof(next) - 1);
+		char *slash = strrchr(at, '/');
+
+		if (str_starts(at, "/usr/") && launch_link(l, real, at) < 0)
+			return err_errno(reterr, ENOMEM, "the view");
+		if (n <= 0)
+			return 0;
+		next[n] = '\0';
+		size_t dir = next[0] == '/' ? 0 : (size_t)(slash - at) + 1;
+		if (dir + (size_t)n >= sizeof(at))
+			return 0;
+		memcpy(at + dir, next, (size_t)n + 1);
+	}
+	return 0;
+}
+
+/* ret: the program as the sandbox sees it. */
+static int interpreter(struct launch *l, const char *path, char ret[static PATH_MAX],
+		       struct cordon_error **reterr)
+{
+	char real[PATH_MAX], seen[PATH_MAX], prefix[PATH_MAX], home[PATH_MAX] = "";
 	int r = check_program(path, real, reterr);
 
 	if (r < 0)
@@ -103,21 +150,28 @@ static int interpreter(struct launch *l, const char *path, struct cordon_error *
 	/* A virtual environment's interpreter is a link, and its prefix is where the link lies. */
 	if (prefix_of(path, prefix, sizeof(prefix)) && !str_starts(path, "/usr/"))
 		venv_home(prefix, home, sizeof(home));
-	if (home[0]) {
-		r = launch_bind(l, prefix, NULL, BIND_EXEC);
-		if (r < 0)
-			return err_errno(reterr, ENOMEM, "the view");
-	}
-	r = bind_prefix(l, real, reterr);
+	r = bind_prefix(l, real, seen, reterr);
 	if (r == 0 && str_starts(real, "/usr/")) {
 		r = view_program(l, real, reterr);
-		if (r == 0 && !str_eq(path, real) && str_starts(path, "/usr/") &&
-		    launch_link(l, real, path) < 0)
-			r = err_errno(reterr, ENOMEM, "the view");
-	} else if (r == 0 && strlist_add(&l->exec_paths, real) < 0) {
+		if (r == 0)
+			r = link_names(l, path, real, reterr);
+	} else if (r == 0 && strlist_add(&l->exec_paths, seen) < 0) {
 		r = err_errno(reterr, ENOMEM, "the view");
 	}
-	return r;
+	if (r < 0)
+		return r;
+	if (!home[0]) {
+		(void)str_copy(ret, PATH_MAX, str_starts(path, "/usr/") ? path : seen);
+		return 0;
+	}
+	if (is_hidden(real))
+		return err_set(
+			reterr, CORDON_UNSUPPORTED,
+			"the virtual environment '%s' is of the interpreter '%s', and /home, "
+			"/tmp and /workspace are the sandbox's own; remedy: an interpreter "
+			"below /usr or /opt",
+			prefix, real);
+	return bind_tree(l, prefix, "/opt/venv", path, ret, reterr);
 }
 
 /* Debian keeps one library folder a version, named after the real file: python3.11. */
@@ -173,23 +227,27 @@ static bool starts_bare(const char *path)
 	return access(config, F_OK) != 0;
 }
 
+static const char *mode_word(enum guest_mode mode)
+{
+	return mode == GUEST_TEMPLATE ? "--template" : mode == GUEST_VALIDATE ? "--validate" : NULL;
+}
+
 int python_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)
 {
 	const char *path = o->policy->python ? o->policy->python : "/usr/bin/python3";
-	const char *const argv[] = { "python3", starts_bare(path) ? "-IS" : "-I",
-				     "/run/cordon/cordon_guest.py",
-				     o->mode == GUEST_TEMPLATE   ? "--template"
-				     : o->mode == GUEST_VALIDATE ? "--validate"
-								 : NULL,
-				     NULL };
+	char program[PATH_MAX] = "";
+	/* By its name an interpreter knows its prefix. */
+	const char *const argv[] = { str_starts(path, "/usr/bin/") ? "python3" : program,
+				     starts_bare(path) ? "-IS" : "-I",
+				     "/run/cordon/cordon_guest.py", mode_word(o->mode), NULL };
 
 	l->filter = LAUNCH_PYTHON;
-	int r = interpreter(l, path, reterr);
+	int r = interpreter(l, path, program, reterr);
 	if (r < 0)
 		return r;
 	if (view_libraries(l) < 0 || view_data(l) < 0 || bind_library(l, path) < 0 ||
 	    launch_env(l, "PYTHONDONTWRITEBYTECODE", "1") < 0 || add_runtime(l, path) < 0 ||
-	    language_command(l, path, argv) < 0)
+	    language_command(l, program, argv) < 0)
 		return err_errno(reterr, ENOMEM, "the launch of Python");
 	if (o->mode == GUEST_TEMPLATE && runtime_add(l, "lib") < 0)
 		return err_set(reterr, CORDON_UNSUPPORTED, "this build has no runtime library");

@@ -1,6 +1,7 @@
 /* wall/blueprint.c - see blueprint.h. */
 #include "wall/blueprint.h"
 
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -120,7 +121,8 @@ static void add_bind(struct draft *d, const struct launch_bind *b)
 {
 	uint32_t flags = OPF_RECURSIVE, made = 0;
 
-	for (uint32_t i = 0; b->flags & BIND_WRITABLE && i < d->options->made_count; i++)
+	for (uint32_t i = 0; b->flags & (BIND_WRITABLE | BIND_EXEC) && i < d->options->made_count;
+	     i++)
 		if (str_eq(d->options->made[i], b->host)) {
 			flags |= OPF_MADE;
 			made = INIT_FD_MOUNT + i;
@@ -435,4 +437,23 @@ int blueprint_make(const struct blueprint_options *o, struct buf *ret, struct co
 	memcpy(d.blob.data, &d.head, sizeof(d.head));
 	*ret = d.blob;
 	return 0;
+}
+
+void blueprint_filter_hash(enum launch_filter filter, bool net, bool is_forked,
+			   uint8_t ret[static 32])
+{
+	/* A forked session has its template's filter and the final one on top. */
+	static const enum plan_filter forked[] = { FILTER_TEMPLATE, FILTER_FINAL };
+	static const enum plan_filter whole[] = { FILTER_WHOLE };
+	const enum plan_filter *list = is_forked ? forked : whole;
+	crypto_hash_sha256_state state;
+
+	crypto_hash_sha256_init(&state);
+	for (int i = 0; i < (is_forked ? 2 : 1); i++) {
+		size_t len;
+		const void *bytes = blueprint_filter(filter, net, list[i], &len);
+
+		crypto_hash_sha256_update(&state, bytes, len);
+	}
+	crypto_hash_sha256_final(&state, ret);
 }

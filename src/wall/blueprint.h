@@ -35,3 +35,6 @@ void blueprint_workspace_data(const struct policy *p, char *ret, size_t size);
 /* The filter that a launch uses, and its bytes. */
 const void *blueprint_filter(enum launch_filter guest, bool network, enum plan_filter which,
 			     size_t *ret_len);
+/* SHA-256 of the filters that a guest is sealed with: a forked session has its template's too. */
+void blueprint_filter_hash(enum launch_filter filter, bool net, bool is_forked,
+			   uint8_t ret[static 32]);

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -47,7 +46,6 @@ struct box {
 	pid_t guest_pid; /* looked up once */
 	bool is_ready;   /* its root stands */
 	bool is_gone;
-	bool is_empty;                  /* and nothing of it runs */
 	bool is_forked;                 /* from a template */
 	struct slots slots;             /* a template's: control groups of sessions that are over */
 	struct box *template;           /* outlives this box; NULL: none */
@@ -445,15 +443,10 @@ void box_end(struct box *b)
  * and its pidfd says so, when all of them are. A keeper waits for that itself. */
 static void wait_empty(struct box *b, deadline_ns deadline)
 {
-	struct pollfd p = { .fd = b->pidfd, .events = POLLIN };
+	struct pollfd p = { .fd = b->keeper > 0 ? -1 : b->pidfd, .events = POLLIN };
 
-	while (b->keeper <= 0 && b->pidfd >= 0 && !b->is_empty) {
-		int n = poll(&p, 1, deadline_poll_ms(deadline));
-
-		b->is_empty = n > 0;
-		if (n == 0 || (n < 0 && errno != EINTR))
-			return;
-	}
+	while (p.fd >= 0 && poll(&p, 1, deadline_poll_ms(deadline)) < 0 && errno == EINTR)
+		;
 }
 
 void box_kill(struct box *b)
@@ -571,20 +564,7 @@ bool box_is_out_of_memory(const struct box *b)
 
 void box_filter_hash(const struct box *b, uint8_t ret[static 32])
 {
-	/* A forked session has its template's filter and the final one on top. */
-	static const enum plan_filter forked[] = { FILTER_TEMPLATE, FILTER_FINAL };
-	static const enum plan_filter whole[] = { FILTER_WHOLE };
-	const enum plan_filter *list = b->is_forked ? forked : whole;
-	crypto_hash_sha256_state state;
-
-	crypto_hash_sha256_init(&state);
-	for (int i = 0; i < (b->is_forked ? 2 : 1); i++) {
-		size_t len;
-		const void *bytes = blueprint_filter(b->filter, b->has_network, list[i], &len);
-
-		crypto_hash_sha256_update(&state, bytes, len);
-	}
-	crypto_hash_sha256_final(&state, ret);
+	blueprint_filter_hash(b->filter, b->has_network, b->is_forked, ret);
 }
 
 const struct cgroup *box_cgroup(const struct box *b)

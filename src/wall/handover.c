@@ -2,8 +2,13 @@
 #include "wall/handover.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "wall/idmap.h"
@@ -29,6 +34,32 @@ void handover_done(struct handover *h)
 	h->mount_count = 0;
 }
 
+/* Whether a process of no rights can come to path: an interpreter of root's own may lie in /root.
+ */
+static bool is_reachable(const char *path, uid_t uid)
+{
+	char part[PATH_MAX];
+	struct stat st;
+
+	for (const char *p = path; (p = strchr(p + 1, '/'));) {
+		memcpy(part, path, (size_t)(p - path));
+		part[p - path] = '\0';
+		if (stat(part, &st) == 0 && !(st.st_mode & S_IXOTH) && st.st_uid != uid)
+			return false;
+	}
+	return true;
+}
+
+static int open_mount(const struct launch_bind *bind, uid_t uid, int *ret_fd,
+		      struct cordon_error **reterr)
+{
+	if (bind->flags & BIND_WRITABLE)
+		return idmap_open(bind->host, uid, ret_fd, reterr);
+	*ret_fd = (int)syscall(428 /* open_tree */, AT_FDCWD, bind->host,
+			       1 /* CLONE */ | 0x8000 /* RECURSIVE */ | O_CLOEXEC);
+	return *ret_fd < 0 ? err_errno(reterr, errno, "mount '%s'", bind->host) : 0;
+}
+
 int handover_map_mounts(struct handover *h, uid_t uid, struct blueprint_options *blueprint,
 			struct cordon_error **reterr)
 {
@@ -38,14 +69,15 @@ int handover_map_mounts(struct handover *h, uid_t uid, struct blueprint_options 
 		const char *path = l->binds[i].host;
 		int fd = -1, r = 0;
 
-		if (!(l->binds[i].flags & BIND_WRITABLE))
+		if (!(l->binds[i].flags & BIND_WRITABLE) &&
+		    (!(l->binds[i].flags & BIND_EXEC) || is_reachable(path, uid)))
 			continue;
 		if (blueprint->private_dir || h->mount_count == PLAN_MOUNTS)
-			return err_set(reterr, CORDON_UNSUPPORTED,
-				       "'%s' cannot be mounted writable: %s", path,
+			return err_set(reterr, CORDON_UNSUPPORTED, "'%s' cannot be mounted: %s",
+				       path,
 				       blueprint->private_dir ? "there is no mount namespace"
 							      : "there are 8 such already");
-		r = idmap_open(path, uid, &fd, reterr);
+		r = open_mount(&l->binds[i], uid, &fd, reterr);
 		if (r < 0)
 			return r;
 		if (fd < 0)

@@ -39,6 +39,7 @@ def test_last_expression_is_the_value():
     assert "text" not in g.run("None")
     assert g.run("'a'")["text"] == "'a'"
     assert g.run("")["ok"] and g.run("# nothing\n")["ok"]
+    assert g.value("\ufeff1 + 1") == 2 and g.value("x = 1\r\nx + 1") == 2
     assert g.run("if True:\n    5\n").get("value") is None
 
 

@@ -355,6 +355,8 @@ int main(int argc, char **argv)
 		return 125;
 	j.flags = (uint32_t)strtoul(argv[1], NULL, 10);
 	plan_mark(&j, MARK_KEEPER);
+	/* ^C on the host's terminal is the host's to answer. */
+	(void)setsid();
 	if (!(j.flags & PLANF_USERNS))
 		return shelter_main(&j) < 0;
 	return keeper_main(&j) < 0;

@@ -1,0 +1,51 @@
+#!/usr/bin/python3
+"""Pythons that are not /usr/bin/python3: virtual environments, and what pyenv has built, wherever they lie (TAP)."""
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+
+from oneshot import Tap, run, users
+
+CODE = "import sys, site_of_test\n[sys.prefix != sys.base_prefix, site_of_test.word, sys.version_info[1]]"
+
+
+def make_venv(below):
+    """One with a module of its own, where anybody can read it."""
+    folder = tempfile.mkdtemp(prefix="interpreters-", dir=below)
+    os.chmod(folder, 0o755)
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", folder + "/venv"], check=True)
+    site = glob.glob(folder + "/venv/lib/python3.*/site-packages")[0]
+    with open(site + "/site_of_test.py", "w", encoding="ascii") as f:
+        f.write("word = 'found'\n")
+    return folder
+
+
+def ask(tap, name, program, uid, code, want):
+    status, out, err, _ = run(["run", "--json", "--set", "python=" + program, "-e", code], uid)
+    got = json.loads(out)["result"] if out else None
+    tap.check(status == 0 and want(got), f"{name}, once", out, err)
+    status, out, err, _ = run(["shell", "--set", "python=" + program, "python"], uid, code.encode() + b"\n")
+    tap.check(status == 0 and str(got).encode() in out, f"{name}, in a session", out, err)
+
+
+def main():
+    tap = Tap()
+    places = [p for p in ("/tmp", "/opt", "/home") if os.access(p, os.W_OK)]
+    for who, uid in users():
+        for place in places:
+            folder = make_venv(place)
+            ask(tap, f"{who}: an environment below {place}", folder + "/venv/bin/python3", uid, CODE,
+                lambda v: v and v[:2] == [True, "found"])
+            shutil.rmtree(folder)
+    for program in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))):
+        minor = int(program.split("/versions/3.")[1].split(".")[0])
+        if minor >= 9:
+            ask(tap, program, program, None, "import sys\n[sys.version_info[1]]", lambda v, minor=minor: v == [minor])
+    tap.done()
+
+
+main()

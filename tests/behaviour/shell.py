@@ -1,0 +1,121 @@
+#!/usr/bin/python3
+"""`cordon shell` on a terminal, for every guest: editing, history, ^C that keeps the session, ^D (TAP)."""
+
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+from oneshot import CORDON, Tap
+
+SECONDS = 120  # a busy machine takes its time; a hang is still found
+ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
+
+# guest: what must be installed, set, get, what that prints, a loop without end
+GUESTS = {
+    "python": ("/usr/bin/python3", "x = 20", "x + 1", "21", "print('go', flush=True); exec('while True: pass')"),
+    "r": ("/usr/lib/R/bin/exec/R", "x <- 20", "x + 1", "[1] 21", "cat('go\\n'); repeat {}"),
+    "node": ("/usr/bin/node", "var x = 20", "x + 1", "21", "console.log('go'); while (true) {}"),
+    "sh": ("/bin/bash", "x=20", "echo $((x + 1))", "21", "echo go; while :; do :; done"),
+}
+
+
+class Terminal:
+    def __init__(self, guest, home):
+        self.text = b""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir("/")
+            os.execve(CORDON, [CORDON, "shell", guest], {
+                "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "xterm", "HOME": home, "XDG_STATE_HOME": home})
+
+    def type(self, text):
+        self.text = b""
+        os.write(self.fd, text.encode())
+
+    def wait(self, word):
+        """Until the screen has shown the word since the last typing."""
+        end = time.monotonic() + SECONDS
+        while word.encode() not in ESCAPES.sub(b"", self.text):
+            left = end - time.monotonic()
+            if left < 0 or not select.select([self.fd], [], [], left)[0]:
+                return False
+            try:
+                data = os.read(self.fd, 65536)
+            except OSError:
+                data = b""
+            if not data:
+                return False
+            self.text += data
+        return True
+
+    def leave(self):
+        self.type("\x04")
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                os.close(self.fd)
+                return os.waitstatus_to_exitcode(status)
+            if select.select([self.fd], [], [], 0.05)[0]:
+                try:
+                    os.read(self.fd, 65536)
+                except OSError:
+                    pass
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        return None
+
+
+def shell(tap, guest, set_x, get_x, value, forever):
+    home = tempfile.mkdtemp(prefix="shell-")
+    prompt = guest + "> "
+
+    def check(good, name):
+        return tap.check(good, guest + ": " + name, t.text[-600:])
+
+    t = Terminal(guest, home)
+    check(t.wait(prompt), "it asks")
+    t.type(set_x + "\r")
+    check(t.wait(prompt), "a line is taken")
+    t.type(get_x + "\r")
+    check(t.wait("\n" + value + "\n" + prompt), "state persists")
+    t.type(get_x[:-1] + "9\x7f" + get_x[-1] + "\r")
+    check(t.wait("\n" + value + "\n" + prompt), "a character is taken back")
+    t.type(get_x[1:] + "\x01" + get_x[0] + "\r")
+    check(t.wait("\n" + value + "\n" + prompt), "the cursor goes to the start")
+    t.type("\x1b[A\r")
+    check(t.wait("\n" + value + "\n" + prompt), "the arrow brings the last line back")
+    t.type(forever + "\r")
+    check(t.wait("\ngo"), "a loop without end runs")
+    t.type("\x03")
+    check(t.wait(prompt), "^C ends it")
+    t.type(get_x + "\r")
+    check(t.wait("\n" + value + "\n" + prompt), "and the session is as it was")
+    check(t.leave() == 0, "^D leaves")
+    t = Terminal(guest, home)
+    check(t.wait(prompt), "another one asks")
+    t.type("\x1b[A")
+    check(t.wait(get_x), "and has the history of the one before")
+    t.type("\x03")
+    check(t.wait(prompt), "^C drops the line")
+    check(t.leave() == 0, "^D leaves again")
+    shutil.rmtree(home)
+
+
+def main():
+    tap = Tap()
+    for guest, (program, *words) in GUESTS.items():
+        if os.access(program, os.X_OK):
+            shell(tap, guest, *words)
+        else:
+            tap.check(True, f"{guest} # SKIP {program} is missing")
+    tap.done()
+
+
+sys.exit(main())
