@@ -266,7 +266,7 @@ static void time_layers(const struct policy *p, uint64_t *shared)
 
 int main(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 60;
+	int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 60;
 	struct cordon_error *e = NULL;
 	cleanup_policy struct policy p = { 0 };
 	uint64_t *shared =

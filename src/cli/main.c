@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "base/str.h"
 #include "cli/verb.h"
+#include "wall/ahead.h"
 
 static int run_verb(struct cli *c, int argc, char **argv)
 {
@@ -65,5 +66,6 @@ int main(int argc, char **argv)
 		status = cordon_code_exit_status(CORDON_OS);
 	}
 	cli_done(&c);
+	ahead_drop();
 	return status;
 }

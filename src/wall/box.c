@@ -18,19 +18,12 @@
 #include "wall/blueprint.h"
 #include "wall/handover.h"
 #include "wall/init/kernel.h"
+#include "wall/keeper.h"
 #include "wall/shelter.h"
 #include "wall/slots.h"
-#include "wall/spawn.h"
-
-#ifndef MFD_EXEC
-#define MFD_EXEC 0x10U
-#endif
 
 /* Killing a full process limit takes about 30 ms; a machine may be busy. */
 enum { KILL_MS = 10000 };
-
-extern const unsigned char cordon_init_bytes[];
-extern const unsigned long cordon_init_bytes_len;
 
 struct box {
 	struct machine machine;
@@ -46,6 +39,7 @@ struct box {
 	pid_t guest_pid; /* looked up once */
 	bool is_ready;   /* its root stands */
 	bool is_gone;
+	bool is_ahead;                  /* its keeper was there before it */
 	bool is_forked;                 /* from a template */
 	struct slots slots;             /* a template's: control groups of sessions that are over */
 	struct box *template;           /* outlives this box; NULL: none */
@@ -62,42 +56,6 @@ static struct box *new_box(void)
 	b->pidfd = b->control = b->workspace = -1;
 	slots_init(&b->slots);
 	return b;
-}
-
-static int make_status(struct box *b, int *ret_fd, struct cordon_error **reterr)
-{
-	cleanup_close int fd = memfd_create("cordon-status", MFD_CLOEXEC);
-
-	if (fd < 0 || ftruncate(fd, sizeof(struct status)) != 0)
-		return err_errno(reterr, errno, "make the status page");
-	void *p = mmap(NULL, sizeof(struct status), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED)
-		return err_errno(reterr, errno, "map the status page");
-	b->status = p;
-	b->status->magic = STATUS_MAGIC;
-	*ret_fd = TAKE_FD(fd);
-	return 0;
-}
-
-static int make_program(int *ret_fd, struct cordon_error **reterr)
-{
-	cleanup_close int fd = memfd_create("cordon-init", MFD_CLOEXEC | MFD_EXEC);
-
-	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 every memfd may be executed */
-		fd = memfd_create("cordon-init", MFD_CLOEXEC);
-	if (fd < 0)
-		return err_errno(reterr, errno, "make the supervisor's file");
-	int r = file_write_all(fd, cordon_init_bytes, cordon_init_bytes_len);
-	if (r < 0)
-		return err_errno(reterr, -r, "write the supervisor's file");
-	/* A file that is open for writing cannot be executed: reopen it for reading. */
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	int ro = open(path, O_RDONLY | O_CLOEXEC);
-	if (ro < 0)
-		return err_errno(reterr, errno, "reopen the supervisor's file");
-	*ret_fd = ro;
-	return 0;
 }
 
 static int check_required(const struct machine *m, const struct policy *p,
@@ -148,14 +106,20 @@ static int enter_shelter(struct box *b, const struct launch *from, struct launch
 	return r < 0 ? r : shelter_rewrite(from, b->private_dir, ret, reterr);
 }
 
-static int make_plan(struct box *b, struct blueprint_options *blueprint, int socket,
-		     struct cordon_error **reterr)
+static int make_plan(struct box *b, const struct box_options *o,
+		     struct blueprint_options *blueprint, int socket, struct cordon_error **reterr)
 {
 	cleanup_handover struct handover h = { 0 };
 	cleanup_buf struct buf bytes = { 0 };
 	cleanup_close int plan = -1;
 
 	handover_init(&h, &b->cgroup);
+	if (b->is_ahead) {
+		h.fds[0] = o->stdin_fd;
+		h.fds[1] = o->stdout_fd;
+		h.fds[2] = o->stderr_fd;
+		h.fds[INIT_FD_WIRE] = o->wire_fd;
+	}
 	if (blueprint->launch->has_network)
 		h.fds[INIT_FD_RELAY] = blueprint->launch->relay_fd;
 	int r = handover_map_mounts(&h, b->uid, blueprint, reterr);
@@ -166,45 +130,39 @@ static int make_plan(struct box *b, struct blueprint_options *blueprint, int soc
 	return r < 0 ? r : handover_send(&h, socket, plan, reterr);
 }
 
-/* It builds what is the same in every sandbox until the plan comes on *ret_socket. */
 static int start_keeper(struct box *b, const struct box_options *o, uint32_t flags, int *ret_socket,
 			struct cordon_error **reterr)
 {
-	char number[16];
-	const char *const argv[] = { "cordon-init", number, NULL };
-	cleanup_close int status = -1, program = -1, inner = -1, awaits = -1;
-	int pair[2];
+	const struct keeper_options options = {
+		.flags = flags,
+		.uid = b->uid,
+		.empties_bounding = b->private_dir[0],
+		.fds = { o->stdin_fd, o->stdout_fd, o->stderr_fd, o->wire_fd },
+		.group_fd = b->cgroup.join_fds[0],
+		.own_group_fd = b->cgroup.keeper_fd,
+	};
+	struct keeper k;
+	int r = keeper_start(&options, &k, reterr);
 
-	snprintf(number, sizeof(number), "%u", flags);
-	int r = make_status(b, &status, reterr);
-	if (r == 0)
-		r = make_program(&program, reterr);
 	if (r < 0)
 		return r;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-		return err_errno(reterr, errno, "make the control socket");
-	b->control = pair[0];
-	inner = pair[1];
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-		return err_errno(reterr, errno, "make the plan's socket");
-	*ret_socket = pair[0];
-	awaits = pair[1];
-	bool is_born = flags & PLANF_BORN_IN_GROUP;
-	struct spawn s = {
-		.argv = argv,
-		.program_fd = program,
-		.fds = { o->stdin_fd, o->stdout_fd, o->stderr_fd, o->wire_fd, inner, awaits, status,
-			 program, is_born ? b->cgroup.join_fds[0] : -1 },
-		.uid = b->uid,
-		.gid = b->uid,
-		.empties_bounding = b->private_dir[0],
-		.cgroup_fd = is_born ? b->cgroup.keeper_fd : -1,
-	};
-	_Static_assert(INIT_FD_WIRE == 3 && INIT_FD_CONTROL == 4 && INIT_FD_PLAN == 5 &&
-			       INIT_FD_STATUS == 6 && INIT_FD_SELF == 7 && INIT_FD_CGROUP == 8 &&
-			       SPAWN_FDS == 9,
-		       "the order above");
-	return spawn_start(&s, &b->keeper, &b->pidfd, reterr);
+	b->keeper = k.pid;
+	b->pidfd = k.pidfd;
+	b->control = k.control;
+	b->status = k.status;
+	b->is_ahead = k.is_ahead;
+	*ret_socket = k.plan;
+	return 0;
+}
+
+/* Before that nothing of the guest's runs. When the supervisor is gone already, it has told why. */
+static int give_leave(struct box *b, struct cordon_error **reterr)
+{
+	char order = CONTROL_GO;
+
+	if (send(b->control, &order, 1, MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
+		return err_errno(reterr, errno, "tell the supervisor to go on");
+	return 0;
 }
 
 /* The supervisor makes its namespaces while everything else is done here; but in v2 pid 1 is born
@@ -216,7 +174,8 @@ static int start(struct box *b, const struct box_options *o, struct cordon_error
 					       .machine = &b->machine,
 					       .cgroup = &b->cgroup,
 					       .layers_off = o->layers_off };
-	struct cgroup_options group = { .owner_uid = b->uid };
+	struct cgroup_options group = { .owner_uid = b->uid,
+					.limits_later = !b->machine.cgroup_v2 };
 	cleanup_launch struct launch sheltered = { 0 };
 	const bool is_v2 = b->machine.cgroup_v2;
 	const bool is_probed = !(b->require & LAYERS_NAMESPACES);
@@ -241,7 +200,11 @@ static int start(struct box *b, const struct box_options *o, struct cordon_error
 	}
 	if (r == 0 && !is_v2)
 		r = cgroup_make(&b->machine, o->policy, &group, &b->cgroup, reterr);
-	return r < 0 ? r : make_plan(b, &blueprint, socket, reterr);
+	if (r == 0)
+		r = make_plan(b, o, &blueprint, socket, reterr);
+	if (r == 0 && !is_v2)
+		r = cgroup_limit(&b->cgroup, o->policy, reterr);
+	return r < 0 ? r : give_leave(b, reterr);
 }
 
 int box_start(const struct box_options *o, struct box **ret, struct cordon_error **reterr)
@@ -292,7 +255,7 @@ int box_prepare(const struct policy *p, struct box *template, struct box **ret,
 	b->template = template;
 	int r = take_cgroup(b, p, reterr);
 	if (r == 0)
-		r = make_status(b, &seat.status_fd, reterr);
+		r = keeper_make_status(&b->status, &seat.status_fd, reterr);
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {

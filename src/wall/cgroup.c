@@ -210,6 +210,26 @@ static void name_group(struct cgroup *c, const struct cgroup_options *opts)
 		snprintf(c->name, sizeof(c->name), "%d-%s", (int)getpid(), tail);
 }
 
+static int limit(struct cgroup *c, const struct policy *p)
+{
+	int r = c->is_v2 ? limit_v2(c, p) : limit_v1(c, p);
+
+	if (r == 0)
+		r = read_back(c, p);
+	if (r == 0)
+		c->peak_fd = openat(c->dir_fds[0],
+				    c->is_v2 ? "memory.peak" : "memory.max_usage_in_bytes",
+				    O_RDONLY | O_CLOEXEC);
+	return r;
+}
+
+int cgroup_limit(struct cgroup *c, const struct policy *p, struct cordon_error **reterr)
+{
+	int r = c->count > 0 ? limit(c, p) : 0;
+
+	return r < 0 ? err_errno(reterr, -r, "limit the control group '%s'", c->name) : 0;
+}
+
 static int make_all(const struct machine *m, const struct policy *p,
 		    const struct cgroup_options *opts, struct cgroup *c)
 {
@@ -220,9 +240,7 @@ static int make_all(const struct machine *m, const struct policy *p,
 		r = make_one(c, m->cgroup_dir[i], i, opts->owner_uid);
 	if (r == 0 && c->is_v2 && !opts->below)
 		r = open_keepers(c);
-	if (r == 0)
-		r = c->is_v2 ? limit_v2(c, p) : limit_v1(c, p);
-	return r == 0 ? read_back(c, p) : r;
+	return r == 0 && !opts->limits_later ? limit(c, p) : r;
 }
 
 int cgroup_make(const struct machine *m, const struct policy *p, const struct cgroup_options *opts,
@@ -262,8 +280,6 @@ int cgroup_make(const struct machine *m, const struct policy *p, const struct cg
 		*ret = c;
 		return 0;
 	}
-	c.peak_fd = openat(c.dir_fds[0], c.is_v2 ? "memory.peak" : "memory.max_usage_in_bytes",
-			   O_RDONLY | O_CLOEXEC);
 	*ret = c;
 	return 0;
 }

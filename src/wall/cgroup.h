@@ -33,11 +33,14 @@ struct cgroup_counts {
 struct cgroup_options {
 	uid_t owner_uid;   /* gets the right to remove them: the keeper outlives a host that died */
 	const char *below; /* name of the template's cgroup whose keeper cleans up; NULL: none */
+	bool limits_later; /* v1: cgroup_limit() follows, before anything runs in them */
 };
 
 /* Makes and limits them; with no usable place *ret is empty and that is success. */
 int cgroup_make(const struct machine *m, const struct policy *p, const struct cgroup_options *opts,
 		struct cgroup *ret, struct cordon_error **reterr);
+/* Limits them as the policy says, and reads that back. */
+int cgroup_limit(struct cgroup *c, const struct policy *p, struct cordon_error **reterr);
 /* The most processes there were at once; 0: unknown. */
 uint64_t cgroup_pids_peak(const struct cgroup *c);
 void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret);

@@ -201,6 +201,7 @@ struct status {
 /* Messages on the control socket. Host to init: one byte. Init to host: one byte, with descriptors.
  */
 enum {
+	CONTROL_GO = 'G',        /* to init, first: all limits are set, the guest may run */
 	CONTROL_INTERRUPT = 'I', /* to init: SIGINT for the guest */
 	CONTROL_SAMPLE = 'S', /* to init: refresh cpu_us and max_rss_kib, answer CONTROL_SAMPLED */
 	CONTROL_SAMPLED = 's',

@@ -100,7 +100,7 @@ int handover_send(const struct handover *h, int socket, int plan_fd, struct cord
 	size_t count = 0;
 
 	/* In this order they mostly get the right numbers by themselves (plan_receive). */
-	for (int i = INIT_FD_CGROUP; i < INIT_FD_END; i++)
+	for (int i = 0; i < INIT_FD_END; i++)
 		if (h->fds[i] >= 0) {
 			numbers[count] = (unsigned char)i;
 			fds[count++] = h->fds[i];

@@ -9,7 +9,7 @@
 #include "wall/format.h"
 
 struct handover {
-	int fds[INIT_FD_END];    /* by the numbers that they get there, from INIT_FD_CGROUP on */
+	int fds[INIT_FD_END];    /* by the numbers that they get there */
 	int mounts[PLAN_MOUNTS]; /* of these, the ones that are ours to close */
 	uint32_t mount_count;
 };

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """After a run, however it ended, no process, control group, mount or file of it remains."""
+import ctypes
 import os
 import signal
 import subprocess
@@ -99,4 +100,33 @@ def closed_reader(tap, who, uid):
     tap.check(not gone(mark, child.pid, 5, since), f"{who}: the reader of the output goes away: nothing left", child.returncode)
 
 
-main([], endings, kills, keeper, closed_reader)
+def early_ends(tap, who, uid):
+    """The supervisor starts before the options are read: also when nobody needs it, or another one, it is gone in the end."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: whatever is left becomes our child
+    for name, words, status in (("an unknown option", ["--nosuch"], 2), ("help", ["--help"], 0), ("no file", ["/nonexistent.py"], 2),
+                                ("bad policy", ["--set", "timeout=x", "-e", "1"], 2), ("a plain end", ["-e", "1"], 0),
+                                ("no namespaces required", ["--set", "require=seccomp,landlock", "-e", "1"], 0),
+                                ("with a network", ["--set", "network.allow=localhost:1", "-e", "1"], 0)):
+        for closed in (False, True):
+            done = subprocess.run([CORDON, "run", *words], stdin=subprocess.DEVNULL, capture_output=not closed, check=False, cwd="/",
+                                  env={"PATH": "/usr/bin:/bin"}, preexec_fn=closes(uid) if closed else become(uid))
+            try:
+                left = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                left = None
+            good = left is None and (closed or done.returncode == status)
+            tap.check(good, f"{who}: {name}{', standard streams closed' if closed else ''}: nothing left", left, done)
+
+
+def closes(uid):
+    """Without standard output and error, whose numbers nobody else may get."""
+    change = become(uid)
+
+    def prepare():
+        if change:
+            change()
+        os.closerange(0, 3)
+    return prepare
+
+
+main([], endings, kills, keeper, closed_reader, early_ends)

@@ -106,33 +106,51 @@ static void leave_group_alone(const struct job *j)
 		close(INIT_FD_CGROUP);
 }
 
+/* Whether the host has set the last limits; it closes the socket when it could not. */
+static bool may_go(void)
+{
+	char order;
+	ssize_t n;
+
+	while ((n = recv(INIT_FD_CONTROL, &order, 1, 0)) < 0 && errno == EINTR)
+		;
+	return n == 1 && order == CONTROL_GO;
+}
+
+/* The guest's process makes what needs no root while the root is built here, and seals itself while
+ * we leave the host's; it is released when there is no way back. Its network takes longest: first
+ * of all. */
+static int build_all(struct job *j, struct guest *g, uid_t uid, gid_t gid)
+{
+	bool template = j->flags & PLANF_TEMPLATE, spaced = j->flags & PLANF_USERNS;
+
+	if (guest_fork(j, g) < 0 || (!template && seal_bounding(j) < 0) ||
+	    build_base(j, uid, gid) < 0 || plan_receive(j) < 0 || build(j) < 0 ||
+	    guest_admit(j, g) < 0 || (spaced && root_leave(j) < 0) || seal_prove_namespaces(j) < 0)
+		return -1;
+	return template ? 0 : seal_privileges(j);
+}
+
 /* pid 1 of the new namespaces. */
 _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 {
-	bool template = j->flags & PLANF_TEMPLATE;
 	struct guest g;
-	bool spaced = j->flags & PLANF_USERNS;
 
 	plan_mark(j, MARK_SPACES);
 	leave_group_alone(j);
 	be_ordinary();
 	/* Without a pid namespace its orphans come to us, and after our end to the keeper. */
-	if (!spaced && prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+	if (!(j->flags & PLANF_USERNS) && prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
 		plan_fail(j, STAGE_FORK, 4, errno);
 		_exit(1);
 	}
-	/* The guest's process makes what needs no root while the root is built here, and seals
-	 * itself while we leave the host's; it is released when there is no way back. Its network
-	 * takes longest: first of all. */
-	if (guest_fork(j, &g) < 0 || (!template && seal_bounding(j) < 0) ||
-	    build_base(j, uid, gid) < 0 || plan_receive(j) < 0 || build(j) < 0 ||
-	    guest_admit(j, &g) < 0 || (spaced && root_leave(j) < 0) || seal_prove_namespaces(j) < 0)
-		_exit(1);
-	if (!template && seal_privileges(j) < 0)
+	if (build_all(j, &g, uid, gid) < 0)
 		_exit(1);
 	/* Of the guest's own uid: not to be traced or looked into, whatever else should fail. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	plan_mark(j, MARK_LEFT);
+	if (!may_go())
+		_exit(1);
 	int listener = out_of_the_way(guest_release(&g));
 	let_go();
 	reaper_run(j, g.pid, INIT_FD_CONTROL, listener);
@@ -232,8 +250,8 @@ static int keep(struct job *j, pid_t pid, int pidfd)
 	bool spaced = j->flags & PLANF_USERNS;
 
 	j->status->init_pid = pid;
-	let_go();
 	bool has_plan = plan_receive(j) == 0;
+	let_go();
 	if (!has_plan)
 		(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 	watch(j, pid, pidfd);

@@ -1,0 +1,31 @@
+/* wall/keeper.h - starting cordon-init, the keeper of a sandbox, which waits for its plan. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "wall/format.h"
+
+struct keeper_options {
+	uint32_t flags; /* of PLANF_EARLY */
+	uid_t uid;
+	bool empties_bounding;
+	int fds[4];   /* the guest's stdin, stdout, stderr and wire; -1: none */
+	int group_fd; /* PLANF_BORN_IN_GROUP: the sandbox's group, and the keeper's */
+	int own_group_fd;
+};
+
+struct keeper {
+	pid_t pid;
+	int pidfd, control; /* the caller's, as are the others */
+	int plan;           /* the socket that it waits at */
+	struct status *status;
+	bool is_ahead; /* it was there before (ahead.h), and gets fds with the plan */
+};
+
+/* It builds what is the same in every sandbox until the plan comes. */
+int keeper_start(const struct keeper_options *o, struct keeper *ret, struct cordon_error **reterr);
+/* A status page, mapped, and its descriptor. */
+int keeper_make_status(struct status **ret, int *ret_fd, struct cordon_error **reterr);
