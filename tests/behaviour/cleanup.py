@@ -6,6 +6,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import time
 
 from oneshot import CORDON, become, main
 from remains import gone, groups, mounts, new_mark, processes
@@ -100,9 +101,18 @@ def closed_reader(tap, who, uid):
     tap.check(not gone(mark, child.pid, 5, since), f"{who}: the reader of the output goes away: nothing left", child.returncode)
 
 
+def left_behind():
+    try:
+        return os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+
+
 def early_ends(tap, who, uid):
     """The supervisor starts before the options are read: also when nobody needs it, or another one, it is gone in the end."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: whatever is left becomes our child
+    while left_behind():  # what the tests before have killed
+        time.sleep(0.1)
     for name, words, status in (("an unknown option", ["--nosuch"], 2), ("help", ["--help"], 0), ("no file", ["/nonexistent.py"], 2),
                                 ("bad policy", ["--set", "timeout=x", "-e", "1"], 2), ("a plain end", ["-e", "1"], 0),
                                 ("no namespaces required", ["--set", "require=seccomp,landlock", "-e", "1"], 0),
@@ -110,10 +120,7 @@ def early_ends(tap, who, uid):
         for closed in (False, True):
             done = subprocess.run([CORDON, "run", *words], stdin=subprocess.DEVNULL, capture_output=not closed, check=False, cwd="/",
                                   env={"PATH": "/usr/bin:/bin"}, preexec_fn=closes(uid) if closed else become(uid))
-            try:
-                left = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                left = None
+            left = left_behind()
             good = left is None and (closed or done.returncode == status)
             tap.check(good, f"{who}: {name}{', standard streams closed' if closed else ''}: nothing left", left, done)
 
