@@ -13,7 +13,7 @@
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
-enum { HUGE = 2 << 20, REGION = 512 << 20 };
+enum { PAGE = 4096, HUGE = 2 << 20, FULL = 480, REGION = 512 << 20 };
 enum { HOLE_MAX = 16384, HOLE_FINE = 1040, HOLES = 20000 };
 
 /* A line of /proc/self/maps ("START-END MODE OFFSET DEVICE INODE NAME") that is memory of nobody's
@@ -48,6 +48,19 @@ void pages_fill_holes(void)
 	}
 }
 
+/* Nearly all of it is in memory: what is not would be filled with zeroes. */
+static int is_full(uintptr_t at)
+{
+	unsigned char pages[HUGE / PAGE];
+	unsigned count = 0;
+
+	if (mincore((void *)at, HUGE, pages) != 0)
+		return 0;
+	for (unsigned i = 0; i < HUGE / PAGE; i++)
+		count += pages[i] & 1;
+	return count >= FULL;
+}
+
 void pages_collapse(void)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
@@ -58,10 +71,14 @@ void pages_collapse(void)
 		if (!is_ours(line, &start, &end))
 			continue;
 		start = (start + HUGE - 1) & ~(uintptr_t)(HUGE - 1);
-		end &= ~(uintptr_t)(HUGE - 1);
-		/* In one call: each waits for every processor once. */
-		if (start < end)
-			(void)madvise((void *)start, end - start, MADV_COLLAPSE);
+		for (uintptr_t at = start; at + HUGE <= end + HUGE; at += HUGE) {
+			if (at + HUGE <= end && is_full(at))
+				continue;
+			/* In one call: each waits for every processor once. */
+			if (at > start)
+				(void)madvise((void *)start, at - start, MADV_COLLAPSE);
+			start = at + HUGE;
+		}
 	}
 	if (f)
 		fclose(f);

@@ -93,13 +93,11 @@ def _plugs():
     """Objects that fill the holes between others, of each size: what a session makes then lies together, in
     pools of its own, instead of on one shared page each, which would be copied for it."""
     pool = (16384 if sys.version_info >= (3, 10) else 4096) - 1
-    kept = [None] * 65536
-    n = 0
+    kept = []
     for size in range(34, 513, 16):
-        while n < 65535:
-            kept[n] = bytes(size - 33)
-            n += 1
-            if id(kept[n - 1]) & pool == 48:  # the first of its pool
+        while len(kept) < 65536:
+            kept.append(bytes(size - 33))
+            if id(kept[-1]) & pool == 48:  # the first of its pool
                 break
     return kept
 

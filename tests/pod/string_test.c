@@ -1,5 +1,5 @@
-/* tests/pod/string_test.c - the libc's searching and comparing beside this machine's, at the ends of
- * memory. */
+/* tests/pod/string_test.c - the libc's searching and comparing beside this machine's, at the ends
+ * of memory. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -39,8 +39,8 @@ enum { PAGE = 4096, ROUNDS = 300000 };
 /* Two pages that nothing follows: whoever reads on meets the guard. */
 static unsigned char *pages(void)
 {
-	unsigned char *at = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *at =
+		mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (at == MAP_FAILED || mprotect(at + 2 * PAGE, PAGE, PROT_NONE))
 		exit(99);
@@ -82,7 +82,8 @@ int main(void)
 		l[n - 1] = r[m - 1] = 0;
 		ok[3] &= pod_strlen((char *)l) == strlen((char *)l);
 		ok[4] &= pod_strchrnul((char *)l, c) == strchrnul((char *)l, c);
-		ok[5] &= sign(pod_strcmp((char *)l, (char *)r)) == sign(strcmp((char *)l, (char *)r));
+		ok[5] &= sign(pod_strcmp((char *)l, (char *)r)) ==
+			 sign(strcmp((char *)l, (char *)r));
 	}
 	check("memcmp", ok[0]);
 	check("memchr", ok[1]);
