@@ -14,7 +14,7 @@ import net from 'node:net';
 import path from 'node:path';
 import { pathToFileURL, fileURLToPath } from 'node:url';
 import vm from 'node:vm';
-import { decode, encode, parse, quote, text, ValueFormError } from './cordon_values.mjs';
+import { cleanStack, decode, encode, parse, quote, text, ValueFormError } from './cordon_values.mjs';
 import { advice, withImports } from './cordon_source.mjs';
 
 const WIRE = 3;
@@ -142,11 +142,6 @@ const safely = (f, fallback) => {
     return fallback;
   }
 };
-
-function cleanStack(stack) {
-  return stack.split('\n').filter((l) => !/^\s+at .*(cordon_guest\.mjs|node:inspector|node:vm|__cordon_)/.test(l))
-    .join('\n');
-}
 
 /** The fields of a failure, whatever was thrown. */
 function failure(e, details) {

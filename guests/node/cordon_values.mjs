@@ -140,11 +140,18 @@ export function encode(v, limit) {
   }
 }
 
+/** The frames of an error's stack but ours. */
+export function cleanStack(stack) {
+  return stack.split('\n').filter((l) => !/^\s+at .*(cordon_guest\.mjs|node:inspector|node:vm|__cordon_)/.test(l))
+    .join('\n');
+}
+
 /** The value as the language prints it, bounded. */
 export function text(v) {
   let s;
   try {
     s = inspect(v, { maxStringLength: TEXT_BYTES });
+    if (s.includes('cordon_guest.mjs')) s = cleanStack(s);
   } catch {
     s = `[${typeof v} that cannot be printed]`;
   }

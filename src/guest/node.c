@@ -9,9 +9,19 @@
 int node_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)
 {
 	const char *path = o->policy->node ? o->policy->node : "/usr/bin/node";
-	const char *const argv[] = { "node", "--no-warnings", "/run/cordon/cordon_guest.mjs",
-				     o->mode == GUEST_VALIDATE ? "--validate" : NULL, NULL };
+	/* Left to itself, V8 takes half of a small limit and gives up there. */
+	cleanup_free char *heap =
+		str_printf("--max-old-space-size=%llu",
+			   (unsigned long long)(o->policy->memory_bytes >> 20) * 3 / 4);
+	const char *const argv[] = { "node",
+				     "--no-warnings",
+				     heap,
+				     "/run/cordon/cordon_guest.mjs",
+				     o->mode == GUEST_VALIDATE ? "--validate" : NULL,
+				     NULL };
 
+	if (!heap)
+		return err_errno(reterr, ENOMEM, "the launch of Node.js");
 	l->filter = LAUNCH_NODE;
 	if (access(path, X_OK) != 0)
 		return err_errno(reterr, errno, "Node.js '%s' (Debian package: nodejs)", path);

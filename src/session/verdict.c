@@ -273,6 +273,17 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 		(void)result_fail(r, kind, "exited with status %d", r->exit_code);
 }
 
+/* V8 ends itself, by abort() or by a trap, where it sees its memory run out before the kernel does:
+ * what it has reserved and not touched counts for it. The counters say whether that can be why. */
+static bool gave_up(const struct engine *e, const struct policy *p, int signo)
+{
+	uint64_t watched = box_status(e->box)->memory_peak_kib * 1024;
+	uint64_t counted = e->counted.memory_peak_bytes;
+
+	return e->kind == GUEST_KIND_NODE && (signo == SIGABRT || signo == SIGTRAP) &&
+	       (watched > counted ? watched : counted) >= p->memory_bytes / 2;
+}
+
 /* The guest is dead without a result. */
 static void death(const struct evidence *v, struct engine *e, const struct policy *p,
 		  struct cordon_result *r)
@@ -294,6 +305,10 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 	if (e->counted.oom_kills > v->before.oom_kills || out_of_memory)
 		(void)result_fail(r, "memory", "killed: the memory limit of %llu bytes was reached",
 				  (unsigned long long)p->memory_bytes);
+	else if (gave_up(e, p, signo))
+		(void)result_fail(r, "memory",
+				  "it ended itself (%s) near the memory limit of %llu bytes",
+				  strsignal(signo), (unsigned long long)p->memory_bytes);
 	else if (is_out_of_cpu(v, s, p, signo))
 		(void)result_fail(r, "cpu",
 				  "killed: the CPU time limit of %llu seconds was reached",
