@@ -1,6 +1,7 @@
 /* bench/phases.c - where a cold launch spends its time: the moments that its processes note on the
  * status page, and each layer by itself. Beside the medians: the one launch that was fastest as a
- * whole, and the least of each layer, which mean more on a machine that others use too.
+ * whole, and the least that each step took since the one that it follows in its own process, which
+ * mean more on a machine that others use too.
  * Usage: phases [ROUNDS] */
 #include <cordon/cordon.h>
 
@@ -33,6 +34,7 @@ struct row {
 	char name[80];
 	double us[MAX_ROUNDS];
 	size_t count;
+	double step; /* the least; 0: it follows nothing */
 };
 
 static struct row rows[ROWS];
@@ -77,7 +79,8 @@ static void print(const char *title, int last_row)
 {
 	size_t fastest = fastest_round(last_row);
 
-	printf("%-70s%8s%8s\n", title, last_row < 0 ? "least" : "fastest", "median");
+	printf("%-68s%8s%8s%8s\n", title, last_row < 0 ? "least" : "fastest", "median",
+	       last_row < 0 ? "" : "step");
 	for (size_t i = 0; i < ROWS; i++) {
 		struct row *r = &rows[i];
 		double one = r->us[fastest];
@@ -85,8 +88,9 @@ static void print(const char *title, int last_row)
 		if (r->count == 0)
 			continue;
 		qsort(r->us, r->count, sizeof(*r->us), compare);
-		printf("  %-68s%8.0f%8.0f\n", r->name, last_row < 0 ? r->us[0] : one,
+		printf("  %-66s%8.0f%8.0f", r->name, last_row < 0 ? r->us[0] : one,
 		       r->us[r->count / 2]);
+		printf(r->step > 0 ? "%8.0f\n" : "\n", r->step);
 	}
 	memset(rows, 0, sizeof(rows));
 	printf("\n");
@@ -109,11 +113,30 @@ static const char *const moments[MARK_COUNT] = {
 	[MARK_EMPTY] = "keeper: pid 1 is reaped, its namespaces are gone",
 };
 
+/* What a step follows in its own process; MARK_COUNT: nothing that can be told from waiting. */
+static const enum mark before[MARK_COUNT] = {
+	[MARK_KEEPER] = MARK_COUNT,   [MARK_SPACES] = MARK_KEEPER, [MARK_NETWORK] = MARK_SPACES,
+	[MARK_BASE] = MARK_SPACES,    [MARK_PLAN] = MARK_COUNT,    [MARK_ROOT] = MARK_PLAN,
+	[MARK_JOINED] = MARK_NETWORK, [MARK_SEALED] = MARK_JOINED, [MARK_LEFT] = MARK_JOINED,
+	[MARK_EXEC] = MARK_COUNT,     [MARK_EXITED] = MARK_EXEC,   [MARK_EMPTY] = MARK_EXITED,
+};
+
+static void note_step(struct row *r, uint64_t from, uint64_t to)
+{
+	double us = from && to > from ? (double)(to - from) / 1000 : 0;
+
+	if (us > 0 && (r->step <= 0 || us < r->step))
+		r->step = us;
+}
+
 static void note_marks(const struct status *s, uint64_t start, size_t first)
 {
 	for (size_t i = 0; i < MARK_COUNT; i++)
-		if (s->marks[i] != 0)
+		if (s->marks[i] != 0) {
 			note(first + i, moments[i], start, s->marks[i]);
+			if (before[i] < MARK_COUNT)
+				note_step(&rows[first + i], s->marks[before[i]], s->marks[i]);
+		}
 }
 
 static void launch_shell(const struct policy *p)
@@ -133,7 +156,10 @@ static void launch_shell(const struct policy *p)
 	note_marks(box_status(engine->box), start, 1);
 	engine_free(engine);
 	note(MARK_COUNT + 1, "host: knows of the end", start, gone);
-	note(MARK_COUNT + 2, "host: control groups removed, keeper reaped", start, clock_now_ns());
+	uint64_t end = clock_now_ns();
+	note(MARK_COUNT + 2, "host: control groups removed, keeper reaped", start, end);
+	note_step(&rows[0], start, started);
+	note_step(&rows[MARK_COUNT + 2], gone, end);
 }
 
 static void launch_python(void)
@@ -151,11 +177,16 @@ static void launch_python(void)
 	uint64_t answered = clock_now_ns();
 	box_kill(s->engine->box);
 	note_marks(box_status(s->engine->box), start, 0);
+	uint64_t exec = box_status(s->engine->box)->marks[MARK_EXEC];
 	cordon_result_free(result);
 	cordon_session_close(s);
 	note(MARK_EXITED, "host: hello has come: interpreter and runtime are up", start, opened);
 	note(MARK_COUNT, "host: has the result", start, answered);
-	note(MARK_COUNT + 1, "host: all is gone", start, clock_now_ns());
+	uint64_t end = clock_now_ns();
+	note(MARK_COUNT + 1, "host: all is gone", start, end);
+	note_step(&rows[MARK_EXITED], exec, opened);
+	note_step(&rows[MARK_COUNT], opened, answered);
+	note_step(&rows[MARK_COUNT + 1], answered, end);
 }
 
 /* ---- each layer by itself */
