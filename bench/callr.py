@@ -9,6 +9,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -18,10 +19,10 @@ sys.path.insert(0, os.path.join(ROOT, "clients", "python"))
 # One word on stdin is one measurement; its answer is milliseconds.
 PEER = """
 suppressMessages(library(callr))
-live <- r_session$new(wait = TRUE)
+live <- r_session$new(wait = TRUE, wait_timeout = 60000)
 code <- function() 1 + 1
 run <- list(live = function() stopifnot(live$run(code) == 2),
-	fresh = function() { s <- r_session$new(wait = TRUE); stopifnot(s$run(code) == 2); s$close() },
+	fresh = function() { s <- r_session$new(wait = TRUE, wait_timeout = 60000); stopifnot(s$run(code) == 2); s$close() },
 	once = function() stopifnot(r(code) == 2))
 cat("ready\\n")
 input <- file("stdin")
@@ -37,8 +38,12 @@ live$close()
 
 class Callr:
     def __init__(self):
-        self.p = subprocess.Popen(["Rscript", "-e", PEER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self.p.stdout.readline() == "ready\n", "callr did not start"
+        with tempfile.NamedTemporaryFile("w", suffix=".R") as script:
+            script.write(PEER)
+            script.flush()
+            self.p = subprocess.Popen(["Rscript", script.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.started = self.p.stdout.readline()
+        assert self.started == "ready\n", "callr did not start"
 
     def ask(self, word):
         self.p.stdin.write(word + "\n")
