@@ -336,6 +336,8 @@ int64_t image_exec(struct w2c_sys *p, uint64_t path, uint64_t argv, uint64_t env
 	p->argv = args;
 	p->envp = env;
 	p->next = command;
+	/* By another name, of a virtual environment's link for one, Python finds other things. */
+	p->cold = strncmp(name, "/usr/bin/", 9) != 0 && strncmp(name, "/bin/", 5) != 0;
 	_longjmp(p->exec, 1);
 }
 
