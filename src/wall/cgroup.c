@@ -333,6 +333,11 @@ int cgroup_renew(struct cgroup *c)
 	/* The peaks of v2 cannot be set back on most kernels. */
 	if (c->count == 0 || c->is_v2)
 		return -1;
+	/* A keeper who cannot see us from his pid namespace takes old, empty groups for those of a
+	 * dead host: this one is young again, unless he was here already. */
+	for (uint32_t i = 0; i < c->count; i++)
+		if (futimens(c->dir_fds[i], NULL) != 0 && errno == ENOENT)
+			return -1;
 	if (number_in(c->dir_fds[CONTROLLER_PIDS], "pids.current", NULL) != 0)
 		return 0;
 	cgroup_read(c, &counts);

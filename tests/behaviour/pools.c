@@ -1,9 +1,12 @@
 /* tests/behaviour/pools.c - pools, templates and what they leave behind. */
 #include "dialect.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "harness/test.h"
@@ -63,6 +66,35 @@ TEST(a_used_control_group_bears_no_marks)
 			  0, "processes", NULL);
 		cordon_session_close(s);
 	}
+}
+
+/* As a keeper in another pid namespace might, which takes us for dead. */
+static unsigned remove_idle_groups(const char *dir)
+{
+	char prefix[32];
+	unsigned count = 0;
+	DIR *d = opendir(dir);
+
+	snprintf(prefix, sizeof(prefix), "%d-", (int)getpid());
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (strncmp(e->d_name, prefix, strlen(prefix)) == 0 && strchr(e->d_name, '.'))
+			count += unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR) == 0;
+	if (d)
+		closedir(d);
+	return count;
+}
+
+TEST(a_control_group_that_somebody_removed_is_not_used_again)
+{
+	struct cordon_session *s = open_with("python", NULL), *t = open_with("python", NULL);
+
+	must(s, "1");
+	cordon_session_close(s); /* its groups wait for the next; the other keeps the template */
+	(void)remove_idle_groups("/sys/fs/cgroup/pids/cordon");
+	s = open_with("python", NULL);
+	must(s, "1");
+	cordon_session_close(s);
+	cordon_session_close(t);
 }
 
 TEST(pool_sizes_are_bounded)
