@@ -1,6 +1,8 @@
 /* tests/pod/string_test.c - the libc's searching and comparing beside this machine's, at the ends
  * of memory. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +10,7 @@
 #include <sys/mman.h>
 
 /* The file itself, under other names, as it is compiled for the pod. */
+#undef _GNU_SOURCE
 #define weak_alias(old, new)
 #define memcmp pod_memcmp
 #define memchr pod_memchr
