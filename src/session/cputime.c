@@ -84,6 +84,32 @@ static uint64_t tree_time(pid_t pid, int generations)
 	return us;
 }
 
+static unsigned tree_count(pid_t pid, unsigned count, unsigned enough)
+{
+	char name[64], text[1024];
+
+	(void)snprintf(name, sizeof(name), "task/%d/children", (int)pid);
+	read_proc(pid, name, text, sizeof(text));
+	const char *p = text;
+	for (count++; count < enough && *p;) {
+		char *end = NULL;
+		pid_t child = (pid_t)strtol(p, &end, 10);
+
+		if (end == p || child <= 0)
+			break;
+		count = tree_count(child, count, enough);
+		p = *end ? end + 1 : end;
+	}
+	return count;
+}
+
+unsigned cputime_processes(struct box *b, unsigned enough)
+{
+	pid_t pid = box_guest_pid(b);
+
+	return pid > 0 ? tree_count(pid, 0, enough) : 0;
+}
+
 uint64_t cputime_of(struct box *b, bool is_agent)
 {
 	pid_t pid = box_guest_pid(b);

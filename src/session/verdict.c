@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "net/gateway.h"
 #include "session/claim.h"
+#include "session/cputime.h"
 
 enum { MAX_TOLD = 64 };
 
@@ -239,6 +240,19 @@ static bool is_shell_syntax(const struct evidence *v, const struct engine *e, in
 	       v->err_text[0] == '/' && strstr(name, "syntax error");
 }
 
+/* Where nobody counts refusals, how many there are now tells: pid 1, the guest and what it started.
+ */
+static bool has_been_crowded(const struct evidence *v, struct engine *e, const struct policy *p)
+{
+	const struct cgroup *c = box_cgroup(e->box);
+
+	return e->counted.pids_refused > v->before.pids_refused ||
+	       cgroup_pids_peak(c) >= p->processes ||
+	       box_status(e->box)->processes_peak >= p->processes ||
+	       (c->count == 0 &&
+		cputime_processes(e->box, (unsigned)p->processes) + 1 >= p->processes);
+}
+
 /* The guest ended by itself with a status that is no success. */
 static void bad_status(const struct evidence *v, struct engine *e, const struct policy *p,
 		       struct cordon_result *r)
@@ -260,9 +274,7 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 		kind = "cpu";
 	else if (r->exit_code == 126 && r->denials)
 		kind = "denied";
-	else if (e->counted.pids_refused > v->before.pids_refused ||
-		 cgroup_pids_peak(box_cgroup(e->box)) >= p->processes ||
-		 box_status(e->box)->processes_peak >= p->processes)
+	else if (has_been_crowded(v, e, p))
 		kind = "processes";
 	else if (is_full(e))
 		kind = "disk";
