@@ -390,7 +390,7 @@ static void loop(struct agent *a)
 					  .events = a->out.len ? POLLIN | POLLOUT : POLLIN };
 		fds[1] = (struct pollfd){ .fd = a->shell.report_fd, .events = POLLIN };
 		size_t n = tools_poll(&a->tools, fds + 2);
-		struct timespec grace = { 0, 100 * 1000000 };
+		struct timespec grace = { 0, 100000000L };
 		int r = ppoll(fds, n + 2, a->interrupted_ms ? &grace : NULL, &open_mask);
 		if (host_take_interrupt())
 			interrupt(a);

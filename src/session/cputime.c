@@ -105,9 +105,16 @@ static unsigned tree_count(pid_t pid, unsigned count, unsigned enough)
 
 unsigned cputime_processes(struct box *b, unsigned enough)
 {
-	pid_t pid = box_guest_pid(b);
+	pid_t pid = box_guest_pid(b), init;
+	char text[1024];
 
-	return pid > 0 ? tree_count(pid, 0, enough) : 0;
+	if (pid <= 0)
+		return 0;
+	/* What has lost its parent is a child of pid 1: its own parent is the fourth field. */
+	read_proc(pid, "stat", text, sizeof(text));
+	const char *p = strrchr(text, ')');
+	init = p && strlen(p) > 4 ? (pid_t)strtol(p + 4, NULL, 10) : 0;
+	return tree_count(init > 1 ? init : pid, 0, enough);
 }
 
 uint64_t cputime_of(struct box *b, bool is_agent)

@@ -8,5 +8,5 @@
 
 /* Microseconds; 0 when it cannot be told. is_agent: others work for the guest's process. */
 uint64_t cputime_of(struct box *b, bool is_agent);
-/* How many processes the guest is now, itself among them; counted until there are enough. */
+/* How many processes the sandbox has now, its pid 1 among them; counted until there are enough. */
 unsigned cputime_processes(struct box *b, unsigned enough);
