@@ -252,12 +252,12 @@ static int prove_all(struct proof *x, json_t *rows, struct cordon_error **reterr
 /* The filter that a pod loads before its first module; NULL: an image that does not tell it. */
 static char *read_seal(bool has_network)
 {
-	char path[PATH_MAX];
+	char image[PATH_MAX], path[PATH_MAX + 32];
 	struct buf text;
 
-	if (!podimage_find(path, sizeof(path) - 32))
+	if (!podimage_find(image, sizeof(image)))
 		return NULL;
-	strcat(path, has_network ? "/seal-network" : "/seal");
+	snprintf(path, sizeof(path), "%s/%s", image, has_network ? "seal-network" : "seal");
 	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 	buf_init(&text, SEAL_BYTES);
 	char *seal = fd >= 0 && file_read_to_end(fd, &text, NULL) >= 0 && text.len > 0
