@@ -13,8 +13,10 @@ _WARM_CODE = "x = [i for i in range(9)]\nimport math\nprint(math.sqrt(2), len(x)
 
 def serve(session, session_type, wire_type):
     """Returns in each session, never in the template."""
+    from json import loads
     session.hello(template=True)
-    session.welcome(_welcome())
+    known = _welcome()
+    session.welcome(loads(known))
     library = _load_library()
     os.environ.pop("LD_BIND_NOW", None)
     for name in _WARM:
@@ -26,6 +28,9 @@ def serve(session, session_type, wire_type):
     made = session_type(wire_type(), "")
     made.options = session.options
     made.prepare()
+    is_open = made.options.get("modules", "*") in ("*", ["*"])
+    if is_open:
+        made.adapt()
     lib = _Library(made, library)
     # The interpreter writes into byte code until it has run often enough to be specialised.
     for _ in range(20):
@@ -37,8 +42,11 @@ def serve(session, session_type, wire_type):
     renewed = lib.serve()
     made.wire.pid = os.getpid()
     renew(renewed)
-    made.welcome(made.wire.next())
-    made.adapt()
+    line = made.wire.line()
+    # Most are greeted as the template was, which then is what the template has done already.
+    if line != known or not is_open:
+        made.welcome(None if line is None else loads(line))
+        made.adapt()
     if made.options.get("ahead") and made.wire.idle(3):
         rehearse(made, "1+1", _WARM_CODE)  # take the page faults before anyone waits
     return made
@@ -48,7 +56,6 @@ def _welcome():
     """The host's first line and not a byte more: what follows brings descriptors, which a plain
     read would throw away."""
     import _socket
-    import json
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, 3)
     line = b""
     while not line.endswith(b"\n"):
@@ -57,7 +64,7 @@ def _welcome():
             os._exit(0)
         line += sock.recv(data.find(b"\n") + 1 or len(data))
     sock.detach()  # or the object's end would close descriptor 3
-    return json.loads(line)
+    return line[:-1]
 
 
 def _import(name):

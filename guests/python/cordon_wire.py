@@ -111,12 +111,17 @@ class Wire:
         self.lines.extend(lines)
         return True
 
-    def next(self):
-        """The next message; None at the end of the stream."""
+    def line(self):
+        """The next message as it came; None at the end of the stream."""
         while not self.lines:
             if not self._fill():
                 return None
-        return loads(self.lines.pop(0).decode("utf-8", "replace"))
+        return self.lines.pop(0)
+
+    def next(self):
+        """The next message; None at the end of the stream."""
+        line = self.line()
+        return None if line is None else loads(line.decode("utf-8", "replace"))
 
     def idle(self, ms):
         """Whether nothing comes for so long."""
