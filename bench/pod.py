@@ -114,7 +114,8 @@ def main():
     shell("bash: 100,000 loop iterations", "for ((i=0;i<100000;i++)); do x=$i; done", "≤ 1.5")
     shell("bash: 200 × $(echo hi | tr h j)", "for i in {1..200}; do x=$(echo hi | tr h j); done", "")
     shell("sort, 20 MB", "LC_ALL=C sort DATA > /dev/null", "≤ 1.6")
-    shell("grep, 20 MB", "grep -c 'w1.*9$' DATA", "≤ 1.6")
+    # Through a pipe: with /dev/null as its output GNU grep ends at the first match.
+    shell("grep, 20 MB", "grep -c 'w1.*9$' DATA | cat", "≤ 1.6")
     shell("sed, 20 MB", "sed 's/w1/X/g' DATA > /dev/null", "≤ 1.6")
     shell("gawk, 20 MB", "gawk '{s[$2]+=$4} END {for (k in s) print k, s[k]}' DATA > /dev/null", "≤ 1.6")
     shell("jq, 2 MB", "head -c 2000000 DATA | jq -R -c 'split(\" \")' > /dev/null", "≤ 1.6")
