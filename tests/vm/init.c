@@ -59,11 +59,13 @@ static int build(void)
 {
 	static const struct {
 		const char *place, *type, *data;
-	} mounts[] = {
-		{ "/root/proc", "proc", NULL },        { "/root/sys", "sysfs", NULL },
-		{ "/root/dev", "devtmpfs", NULL },     { "/root/dev/shm", "tmpfs", NULL },
-		{ "/root/tmp", "tmpfs", "mode=1777" }, { "/root/run", "tmpfs", "mode=755" }
-	};
+	} mounts[] = { { "/root/proc", "proc", NULL },
+		       { "/root/sys", "sysfs", NULL },
+		       { "/root/dev", "devtmpfs", NULL },
+		       { "/root/dev/shm", "tmpfs", NULL },
+		       { "/root/dev/pts", "devpts", "mode=620,ptmxmode=666" },
+		       { "/root/tmp", "tmpfs", "mode=1777" },
+		       { "/root/run", "tmpfs", "mode=755" } };
 
 	load_modules();
 	mkdir("/root", 0755);
