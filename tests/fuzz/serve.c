@@ -55,8 +55,8 @@ static void check_answers(int fd)
 /* What waits for somebody else waits for ever where there is only one thread. */
 static bool waits(const char *line, size_t len)
 {
-	return memmem(line, len, "suspend", 7) || memmem(line, len, "storage", 7) ||
-	       memmem(line, len, "\\u", 2);
+	return line && (memmem(line, len, "suspend", 7) || memmem(line, len, "storage", 7) ||
+			memmem(line, len, "\\u", 2));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
