@@ -20,6 +20,7 @@ struct shell {
 	struct cordon_session *session;
 	struct lineedit *editor;
 	sigset_t interrupts;
+	_Atomic bool is_over; /* the last interrupt is ours, to its watcher */
 };
 
 static void show(int stream, const char *bytes, size_t len, void *arg)
@@ -34,7 +35,7 @@ static void *watch_interrupts(void *arg)
 	struct shell *sh = arg;
 	int signo;
 
-	while (sigwait(&sh->interrupts, &signo) == 0)
+	while (sigwait(&sh->interrupts, &signo) == 0 && !sh->is_over)
 		(void)cordon_session_interrupt(sh->session, NULL);
 	return NULL;
 }
@@ -149,7 +150,8 @@ static int run(struct cli *c, int argc, char **argv)
 	sh.editor = lineedit_new(guest);
 	if (sh.editor && pthread_create(&thread, NULL, watch_interrupts, &sh) == 0) {
 		loop(&sh, guest);
-		pthread_cancel(thread);
+		sh.is_over = true;
+		pthread_kill(thread, SIGINT);
 		pthread_join(thread, NULL);
 	}
 	lineedit_free(sh.editor);
