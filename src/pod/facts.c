@@ -93,11 +93,14 @@ bool facts_is(const char *path)
 
 int facts_open(const struct w2c_sys *p, const char *path, int flags)
 {
+	const struct fact *fact = find(path);
 	char text[TEXT_BYTES];
 	int ends[2];
 	FILE *out;
 	long n;
 
+	if (!fact)
+		return -ENOENT;
 	if ((flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)))
 		return -EROFS;
 	if (flags & O_DIRECTORY)
@@ -105,7 +108,7 @@ int facts_open(const struct w2c_sys *p, const char *path, int flags)
 	out = fmemopen(text, sizeof text, "w");
 	if (!out)
 		return -ENOMEM;
-	find(path)->tell(p, out);
+	fact->tell(p, out);
 	n = ftell(out);
 	(void)fclose(out);
 	if (n < 0 || pipe2(ends, flags & (O_CLOEXEC | O_NONBLOCK)) < 0)

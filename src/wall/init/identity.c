@@ -29,11 +29,11 @@ int identity_map(struct job *j, uid_t outside_uid, gid_t outside_gid)
 
 	if (r < 0)
 		return plan_fail(j, STAGE_IDMAP, 0, -r);
-	snprintf(line, sizeof(line), "%u %u 1", INSIDE_ID, outside_uid);
+	snprintf(line, sizeof(line), "%d %u 1", INSIDE_ID, outside_uid);
 	r = write_file("/proc/self/uid_map", line);
 	if (r < 0)
 		return plan_fail(j, STAGE_IDMAP, 1, -r);
-	snprintf(line, sizeof(line), "%u %u 1", INSIDE_ID, outside_gid);
+	snprintf(line, sizeof(line), "%d %u 1", INSIDE_ID, outside_gid);
 	r = write_file("/proc/self/gid_map", line);
 	return r < 0 ? plan_fail(j, STAGE_IDMAP, 2, -r) : 0;
 }
