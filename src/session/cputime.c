@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 
 /* More than that is not looked at: the limit of each process holds without us. */
-enum { GENERATIONS = 3, CHILDREN = 64 };
+enum { GENERATIONS = 3, CHILDREN = 64, COUNTED = 4096 };
 
 /* The kernel's number for "CPU clock of that process". */
 static clockid_t clock_of(pid_t pid)
@@ -84,22 +84,33 @@ static uint64_t tree_time(pid_t pid, int generations)
 	return us;
 }
 
-static unsigned tree_count(pid_t pid, unsigned count, unsigned enough)
+/* Its children, as far as there is room in the list. */
+static unsigned add_children(pid_t pid, pid_t *list, unsigned count, unsigned size)
 {
 	char name[64], text[1024];
 
 	(void)snprintf(name, sizeof(name), "task/%d/children", (int)pid);
 	read_proc(pid, name, text, sizeof(text));
-	const char *p = text;
-	for (count++; count < enough && *p;) {
+	for (const char *p = text; count < size && *p;) {
 		char *end = NULL;
 		pid_t child = (pid_t)strtol(p, &end, 10);
 
 		if (end == p || child <= 0)
 			break;
-		count = tree_count(child, count, enough);
+		list[count++] = child;
 		p = *end ? end + 1 : end;
 	}
+	return count;
+}
+
+/* One after the other: how deep the tree is, is the guest's to say. */
+static unsigned tree_count(pid_t pid, unsigned enough)
+{
+	pid_t list[COUNTED] = { pid };
+	unsigned count = 1, size = enough < COUNTED ? enough : COUNTED;
+
+	for (unsigned i = 0; i < count && count < size; i++)
+		count = add_children(list[i], list, count, size);
 	return count;
 }
 
@@ -114,7 +125,7 @@ unsigned cputime_processes(struct box *b, unsigned enough)
 	read_proc(pid, "stat", text, sizeof(text));
 	const char *p = strrchr(text, ')');
 	init = p && strlen(p) > 4 ? (pid_t)strtol(p + 4, NULL, 10) : 0;
-	return tree_count(init > 1 ? init : pid, 0, enough);
+	return tree_count(init > 1 ? init : pid, enough);
 }
 
 uint64_t cputime_of(struct box *b, bool is_agent)

@@ -132,7 +132,7 @@ enum stage {
 #undef X
 };
 
-/* Moments of a launch, on the monotonic clock: `cordon run --verbose` tells of them. */
+/* Moments of a launch, on the monotonic clock: bench/phases and bench/layers tell of them. */
 enum mark {
 	MARK_KEEPER,  /* cordon-init runs */
 	MARK_SPACES,  /* pid 1 runs in its namespaces */

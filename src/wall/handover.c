@@ -41,7 +41,7 @@ static bool is_reachable(const char *path, uid_t uid)
 	char part[PATH_MAX];
 	struct stat st;
 
-	for (const char *p = path; (p = strchr(p + 1, '/'));) {
+	for (const char *p = path; (p = strchr(p + 1, '/')) && (size_t)(p - path) < sizeof(part);) {
 		memcpy(part, path, (size_t)(p - path));
 		part[p - path] = '\0';
 		if (stat(part, &st) == 0 && !(st.st_mode & S_IXOTH) && st.st_uid != uid)

@@ -95,6 +95,12 @@ CASES = [
          denials=lambda d: [x["target"] for x in d] == ["cat"]),
     case("a namespace, by a script that has no agent", "unshare -U true; :", "sh", success=True,
          denials=entry(operation="make a namespace", layer="seccomp", count=1)),
+    case("a path too long to be told whole is cut, and counted once", "import os\nfor _ in range(3):\n"
+         "  try: os.execv('/opt/' + 'x' * 200, ['x'])\n  except OSError: pass", success=True,
+         denials=lambda d: [(x["target"][:7], x["count"]) for x in d] == [("/opt/xx", 3)]),
+    case("namespaces of a process, as descriptors", "import fcntl, os\nfd, out = os.pidfd_open(os.getpid()), []\nfor n in range(16):\n"
+         "  try: out.append(fcntl.ioctl(fd, 0xff00 + n))\n  except OSError as e: out.append(e.errno)\nset(out) <= {1, 13, 25}", result=True,
+         success=True),
     case("a missing file is no denial", "open('/nope')", status=1, error_kind="exception", denials=[]),
     case("a program, from Node", "require('child_process').execSync('ls')", "node", status=126, error_kind="denied",
          denials=entry(operation="execute", target="sh")),

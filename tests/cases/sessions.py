@@ -257,6 +257,15 @@ def a_program_is_told(guest):
             same((r.error_kind, r.denials), ("exception", []))
 
 
+@case("ADV-05", ("python",))
+def no_namespace_as_a_descriptor(guest):
+    """A template may ask for them, to prove what its sessions have; a session may not."""
+    code = ("import fcntl, os\nfd, out = os.pidfd_open(os.getpid()), []\nfor n in range(16):\n"
+            "    try: out.append(fcntl.ioctl(fd, 0xff00 + n))\n    except OSError as e: out.append(-e.errno)\nmax(out)")
+    with session(guest) as s:
+        assert value(s.execute(code)) < 0
+
+
 @case("STR-01 STR-02", ALL)
 def streams(guest):
     with session(guest) as s:

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,8 +17,8 @@
 
 #include "wall/init/kernel.h"
 
-/* Best effort: the path argument as the guest's memory has it now. */
-static void read_path(pid_t pid, uint64_t address, char *ret, size_t size)
+/* Best effort: the path argument as the guest's memory has it now; false: not all of it. */
+static bool read_path(pid_t pid, uint64_t address, char *ret, size_t size)
 {
 	struct iovec local = { .iov_base = ret, .iov_len = size - 1 };
 	struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = size - 1 };
@@ -29,11 +30,16 @@ static void read_path(pid_t pid, uint64_t address, char *ret, size_t size)
 		local.iov_len = remote.iov_len = left < size - 1 ? left : size - 1;
 		n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
 	}
+	bool is_whole = n > 0 && memchr(ret, '\0', (size_t)n);
 	ret[n > 0 ? n : 0] = '\0';
+	return is_whole;
 }
 
-static struct status_denial *find(struct status *s, uint32_t nr, uint64_t arg, const char *target)
+static struct status_denial *find(struct status *s, uint32_t nr, uint64_t arg, const char *name)
 {
+	char target[STATUS_TARGET] = "";
+
+	memcpy(target, name, strnlen(name, sizeof(target) - 1));
 	for (uint32_t i = 0; i < s->denial_count; i++) {
 		struct status_denial *d = &s->denials[i];
 
@@ -47,7 +53,7 @@ static struct status_denial *find(struct status *s, uint32_t nr, uint64_t arg, c
 	struct status_denial *d = &s->denials[s->denial_count];
 	d->syscall_nr = nr;
 	d->arg = arg;
-	memcpy(d->target, target, strnlen(target, sizeof(d->target) - 1));
+	memcpy(d->target, target, sizeof(target));
 	s->denial_count++;
 	return d;
 }
@@ -121,7 +127,7 @@ static const char *command_name(const char *path)
 /* Whether the search will find it in another directory. */
 static bool is_found_elsewhere(const char *name)
 {
-	char path[STATUS_TARGET + 32];
+	char path[PATH_MAX + 32];
 	struct stat st;
 
 	for (size_t i = 0; name[0] != '/' && i < PROGRAM_DIRS; i++) {
@@ -160,11 +166,12 @@ static bool has_exec_rule(const struct job *j, int file)
 /* The call goes on in any case: the mount view and Landlock judge it, on what the kernel reads
  * itself. Here it is only foretold, for the result, whether they will refuse. A path that starts
  * elsewhere than at the root is left to them alone. */
-static void foretell_exec(struct job *j, const struct seccomp_data *d, const char *path)
+static void foretell_exec(struct job *j, const struct seccomp_data *d, const char *path,
+			  bool is_whole)
 {
 	if (!path[0]) /* the memory of a session that was forked from a template cannot be read */
 		count(j, d, EXEC_UNSEEN, "");
-	if (path[0] != '/')
+	if (path[0] != '/' || !is_whole)
 		return;
 	const char *name = command_name(path);
 	int file = open(path, O_PATH | O_CLOEXEC);
@@ -181,16 +188,17 @@ void notify_answer(struct job *j, int listener)
 {
 	struct seccomp_notif req = { 0 };
 	struct seccomp_notif_resp resp = { 0 };
-	char target[STATUS_TARGET] = "";
+	char target[PATH_MAX] = "";
+	bool is_whole = false;
 	int arg;
 
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &req) != 0)
 		return;
 	if (has_path(req.data.nr, &arg))
-		read_path((pid_t)req.pid, req.data.args[arg], target, sizeof(target));
+		is_whole = read_path((pid_t)req.pid, req.data.args[arg], target, sizeof(target));
 	resp.id = req.id;
 	if (req.data.nr == SYS_execve) {
-		foretell_exec(j, &req.data, target);
+		foretell_exec(j, &req.data, target, is_whole);
 		resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 	} else {
 		count(j, &req.data, telling_arg(&req.data), target);
