@@ -345,16 +345,13 @@ DOOR_FN(sysinfo)
 
 DOOR_FN(prctl)
 {
-	const char *name;
-	char copy[16];
+	char name[PATH_MAX];
 
 	if (guest_int(a[0]) != PR_SET_NAME)
 		return -EINVAL;
-	name = guest_at(p, a[1], 1);
-	if (!name || guest_path(p, a[1], &name))
+	if (guest_path(p, a[1], name))
 		return -EFAULT;
-	snprintf(copy, sizeof copy, "%s", name);
-	return DOOR_RET(prctl(PR_SET_NAME, copy));
+	return DOOR_RET(prctl(PR_SET_NAME, name)); /* the kernel takes 15 bytes */
 }
 
 DOOR_FN(sched_getaffinity)

@@ -166,8 +166,8 @@ DOOR_FN(unlinkat)
 static int64_t do_symlink(struct w2c_sys *p, uint64_t text, uint64_t dirfd, uint64_t at)
 {
 	struct place place;
-	const char *target;
-	int64_t r = guest_path(p, text, &target);
+	char target[PATH_MAX];
+	int64_t r = guest_path(p, text, target);
 
 	if (!r)
 		r = path_place(p, dirfd, at, PATH_NOFOLLOW, &place);

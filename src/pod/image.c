@@ -227,10 +227,10 @@ static int fill(const struct w2c_sys *p, uint64_t list, size_t skip, char *const
 			word = before[extra++];
 		else if (!word_at(p, list, i - extra + skip, &word) || !word)
 			return -EFAULT;
-		if (strnlen(word, (size_t)(end - to)) == (size_t)(end - to))
-			return -EFAULT;
 		v->at[i] = to;
-		to = stpcpy(to, word) + 1;
+		to = memccpy(to, word, 0, (size_t)(end - to));
+		if (!to)
+			return -EFAULT;
 	}
 	return 0;
 }
@@ -307,14 +307,12 @@ int64_t image_exec(struct w2c_sys *p, uint64_t path, uint64_t argv, uint64_t env
 	char *before[2 * MAX_SCRIPTS + 4] = { 0 }, name[PATH_MAX];
 	struct vector args = { 0 }, env = { 0 };
 	const struct command *command = NULL;
-	const char *word;
-	int64_t r = guest_path(p, path, &word);
+	int64_t r = guest_path(p, path, name);
 
 	if (r)
 		return r;
-	if (!*word)
+	if (!*name)
 		return -ENOENT;
-	snprintf(name, sizeof name, "%s", word);
 	r = find_allowed(p, name, &command, before);
 	if (!r)
 		r = vector_copy(p, argv, before, before[0] ? 1 : 0, &args);

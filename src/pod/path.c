@@ -172,12 +172,12 @@ int path_place(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, enum path_l
 	       struct place *ret)
 {
 	char full[PATH_MAX], link[32] = "";
-	int named, r = guest_path(p, at, &ret->path);
+	int named, r = guest_path(p, at, ret->buf);
 
 	if (r)
 		return r;
 	ret->owned = -1;
-	ret->path = toolbox_place(p, ret->path, link, &ret->followed);
+	ret->path = toolbox_place(p, ret->buf, link, &ret->followed);
 	if (ret->followed) {
 		ret->dirfd = AT_FDCWD;
 		memcpy(ret->buf, link, sizeof link);
@@ -305,14 +305,14 @@ static int open_packages(const char *link, int flags)
 
 int64_t path_open(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int mode)
 {
-	char full[PATH_MAX], link[32];
+	char given[PATH_MAX], full[PATH_MAX], link[32];
 	const char *path;
 	bool is_link;
-	int base, fd, r = guest_path(p, at, &path);
+	int base, fd, r = guest_path(p, at, given);
 
 	if (r)
 		return r;
-	path = toolbox_place(p, path, link, &is_link);
+	path = toolbox_place(p, given, link, &is_link);
 	if (flags & ~OPEN_FLAGS)
 		return -EINVAL;
 	/* O_PATH descriptors skip read permission but lead nowhere new; O_DIRECT and O_ASYNC are

@@ -78,16 +78,16 @@ static inline bool guest_opt(const struct w2c_sys *p, uint64_t at, uint64_t len,
 	return !at || *ret;
 }
 
-/* A string of at most PATH_MAX bytes with its end; 0 or a negative errno. */
-static inline int guest_path(const struct w2c_sys *p, uint64_t at, const char **ret)
+/* Copies a string of at most PATH_MAX bytes with its end; 0 or a negative errno. What is checked is
+ * the copy: memory that the guest shares with another of its processes may change at any time. */
+static inline int guest_path(const struct w2c_sys *p, uint64_t at, char ret[PATH_MAX])
 {
 	uint64_t size = p->memory->size, room;
 
 	if (!at || at >= size)
 		return -EFAULT;
 	room = size - at < PATH_MAX ? size - at : PATH_MAX;
-	*ret = (const char *)p->memory->data + at;
-	if (memchr(*ret, 0, room))
+	if (memccpy(ret, p->memory->data + at, 0, room))
 		return 0;
 	return room == PATH_MAX ? -ENAMETOOLONG : -EFAULT;
 }

@@ -149,6 +149,23 @@ void fixture_open(void)
 		fail("image");
 }
 
+void fixture_new_root(void)
+{
+	int fd;
+
+	remove_root();
+	if (mkdir(root, 0755))
+		fail(root);
+	make_root();
+	close(fixture.fds[PRIVATE_ROOT]);
+	fd = open(root, O_PATH | O_DIRECTORY);
+	fixture.fds[PRIVATE_ROOT] = fcntl(fd, F_DUPFD, 64);
+	close(fd);
+	free(fixture.image_ino);
+	if (chdir(root) || image_open(&fixture))
+		fail("image");
+}
+
 void fixture_again(void)
 {
 	static unsigned runs;
@@ -162,17 +179,8 @@ void fixture_again(void)
 	fixture.next = NULL;
 	memset(fixture_memory.data, 0, FIXTURE_BYTES);
 	chmod(root, 0755);
-	if (++runs % 2048 == 0) {
-		remove_root();
-		if (mkdir(root, 0755))
-			fail(root);
-		make_root();
-		close(fixture.fds[PRIVATE_ROOT]);
-		fixture.fds[PRIVATE_ROOT] = fcntl(open(root, O_PATH | O_DIRECTORY), F_DUPFD, 64);
-		free(fixture.image_ino);
-		if (image_open(&fixture))
-			fail("image");
-	}
+	if (++runs % 2048 == 0)
+		fixture_new_root();
 	if (chdir(root))
 		fail(root);
 }

@@ -31,6 +31,8 @@ extern wasm_rt_memory_t fixture_memory;
 
 /* A root in a new temporary directory with one command, "true"; paths are beneath it. */
 void fixture_open(void);
+/* Its files as they were when it was opened. */
+void fixture_new_root(void);
 /* As it was when it was opened, but for what the last 2,048 have done to the files. */
 void fixture_again(void);
 /* Standard streams become a private file: hostile calls must never meet a device of the host. */
