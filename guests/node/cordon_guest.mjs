@@ -213,19 +213,56 @@ function movedField() {
   return `,"cwd":${quote(now)}`;
 }
 
-/** This execution's own stdin: waits until the host has opened its end. */
-async function takeStdin(file) {
-  const old = process.stdin;
-  if (!old.closed) await new Promise((resolve) => old.once('close', resolve).destroy());
-  try {
-    fs.closeSync(0);
-  } catch { /* the code closed the last */ }
-  if (fs.openSync(file) !== 0) throw new Error('descriptor 0 is not free'); // the lowest that is free
+// ---- streams
+
+const native = { exports: {} }; // descriptors, which JavaScript cannot duplicate
+process.dlopen(native, process.env.CORDON_NODE_LIB || path.join(HERE, 'cordon_node.node'));
+const { mendInput, mendOutput, takeInput } = native.exports;
+
+/** process.stdout and process.stderr as they are before each execution: the first use makes the stream, and what
+ *  code ended, replaced or hooked comes back. */
+function standing(name, fd) {
+  const make = Object.getOwnPropertyDescriptor(process, name).get;
+  let stream;
+  const whole = (s) => Object.assign(s, { _final: (done) => done() }); // end() shuts nothing down, so that it ends one execution
+  const get = () => stream ??= whole(make.call(process));
+  const property = { configurable: true, enumerable: true, get };
+  Object.defineProperty(process, name, property);
+  return () => {
+    if (Object.getOwnPropertyDescriptor(process, name)?.get !== get) Object.defineProperty(process, name, property);
+    if (!stream) return;
+    for (const key of ['write', 'end']) if (Object.hasOwn(stream, key)) delete stream[key];
+    if (!stream.destroyed && !stream.writableEnded) return;
+    stream = whole(new net.Socket({ fd, readable: false, writable: true }));
+    stream._destroy = (e, done) => done(e); // the descriptor is not its own
+    stream.destroySoon = stream.destroy;
+    console['_' + name] = stream;
+  };
+}
+const mendStreams = [standing('stdout', 1), standing('stderr', 2)];
+
+/** Descriptors and streams for an execution; a session that has lost those that were put aside ends. */
+function mendAll() {
+  if (!mendOutput()) reallyExit(0);
+  for (const f of mendStreams) f();
+  if (mendInput() || !Object.getOwnPropertyDescriptor(process, 'stdin')?.get) freshStdin();
+}
+
+/** What descriptor 0 is now, as process.stdin. */
+function freshStdin() {
   let stream;
   Object.defineProperty(process, 'stdin', { configurable: true, enumerable: true,
     get: () => stream ??= fs.fstatSync(0).isFIFO() ?
       new net.Socket({ fd: 0, readable: true, writable: false, manualStart: true }) :
       new fs.ReadStream(null, { fd: 0, autoClose: false }) });
+}
+
+/** This execution's own stdin: waits until the host has opened its end. */
+async function takeStdin(file) {
+  const old = process.stdin;
+  if (!old.closed) await new Promise((resolve) => old.once('close', resolve).destroy());
+  takeInput(fs.openSync(file));
+  freshStdin();
 }
 
 async function run(m) {
@@ -258,6 +295,7 @@ function start(m) {
   const mine = current = { id: JSON.stringify(m.id ?? 0), calls: 0, fields: null, before: pending(),
     lines: (m.code ?? '').split('\n').length };
   process.exitCode = undefined;
+  mendAll();
   run(m).catch((e) => failure(e)).then((fields) => {
     if (current !== mine || mine.fields) return;
     mine.fields = fields;
@@ -295,6 +333,7 @@ function finish() {
   if (Buffer.byteLength(line) >= rpcBytes)
     line = `{"type":"result","id":${id},"ok":false,` + errorFields('value', 'ValueError',
       `The result is too large (${Buffer.byteLength(line)} bytes, max ${rpcBytes})`) + '}';
+  if (!mendOutput()) reallyExit(0);
   send(line);
   idle();
 }

@@ -49,8 +49,8 @@ def _main(argv):
     _compiled = _bundle()
     if "--validate" in argv:
         return _load("cordon_check").main()
-    names = ("cordon_site", "cordon_rich", "cordon_tools", "cordon_values", "cordon_wire",
-             "cordon_session")
+    names = ("cordon_site", "cordon_rich", "cordon_streams", "cordon_tools", "cordon_values",
+             "cordon_wire", "cordon_session")
     session = [_load(name) for name in names][-1]
     for name in names:
         del sys.modules[name]

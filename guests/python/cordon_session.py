@@ -3,11 +3,12 @@ import _ast
 import builtins
 import os
 import sys
-from _signal import SIGINT, signal  # the module of that name would load enum
+from _signal import SIG_UNBLOCK, SIGINT, pthread_sigmask, signal  # `signal` would load enum
 from _thread import get_ident
 
 import cordon_rich as rich
 import cordon_site as site
+import cordon_streams as streams
 import cordon_tools as tools
 import cordon_values as values
 from cordon_wire import WIRE, Wire, dumps, to_bytes
@@ -36,7 +37,7 @@ class Session:
         self.module = type(sys)("__main__")
         self.globals = self.module.__dict__
         self.globals["__builtins__"] = builtins
-        self.stdout, self.stderr = sys.stdout, sys.stderr
+        self.streams = streams.Streams()
         self.runtime_files = _FILES
         self.tools, self.tool_bytes = {}, {}
         self.validating, self.warnings = False, []
@@ -111,7 +112,7 @@ class Session:
             atexit._run_exitfuncs()
         except BaseException:
             pass
-        self.flush()
+        self.streams.flush()
         os._exit(0)
 
     # -- one execution
@@ -124,11 +125,13 @@ class Session:
         result = None
         try:
             try:
-                wire.pending, wire.active = False, True
                 signal(SIGINT, wire.on_sigint)
+                pthread_sigmask(SIG_UNBLOCK, (SIGINT,))
+                wire.pending, wire.active = False, True
                 if "stdin" in m:
-                    self._take_stdin(m["stdin"])
-                self._mend_streams()
+                    self.streams.take_input(m["stdin"])
+                if not self.streams.mend():
+                    os._exit(0)  # the host has another in its place
                 wire.armed = True
                 result = self.evaluate(m)
             except BaseException as e:
@@ -140,9 +143,10 @@ class Session:
             result = result or self.interrupted()
         wire.active = False
         if os.getpid() != wire.pid:  # the code forked and its child came back here
-            self.flush()
+            self.streams.flush()
             os._exit(int(result.get("exit_code") or 0) & 255 if result["ok"] else 1)
-        self.flush()
+        if not self.streams.flush():
+            os._exit(0)  # the host has another in its place
         self.reply(result)
 
     def reply(self, result):
@@ -305,7 +309,7 @@ class Session:
             raise
         except BaseException as e:
             try:
-                self.stderr.write("cordon: no rich output: %s: %s\n" % (_name(e), e))
+                self.streams.err.write("cordon: no rich output: %s: %s\n" % (_name(e), e))
             except Exception:
                 pass
         return None
@@ -387,7 +391,7 @@ class Session:
         if code is None:
             code = 0
         elif not isinstance(code, int):
-            self.safely(lambda: print(code, file=self.stderr))
+            self.safely(lambda: print(code, file=self.streams.err))
             code = 1
         code = int(code)
         r = {"ok": code == 0, "exit_code": code & 255}
@@ -459,40 +463,10 @@ class Session:
         message.update(rich.encode(mime, data, name))
         line = to_bytes(dumps(message)) + b"\n"
         if len(line) > self.rpc_bytes:
-            self.stderr.write("cordon: an output of type %s was left out: %d bytes, max %d\n"
+            self.streams.err.write("cordon: an output of type %s was left out: %d bytes, max %d\n"
                               % (mime, len(line), self.rpc_bytes))
             return
         self.wire.send_bytes(line)
-
-    # -- streams
-
-    def flush(self):
-        for s in (sys.stdout, sys.stderr, self.stdout, self.stderr):
-            try:
-                s.flush()
-            except BaseException:
-                pass
-
-    def _take_stdin(self, path):
-        """This execution's own. Waits until the host has opened its end."""
-        fd = os.open(path, os.O_RDONLY)
-        if fd != 0:  # as it is where the code closed the last
-            os.dup2(fd, 0)
-            os.close(fd)
-        sys.stdin = sys.__stdin__ = open(0, "r", encoding="utf-8", errors="replace", closefd=False)
-
-    def _mend_streams(self):
-        """exit() closes stdin, and code may close the rest: the next execution has them again."""
-        if sys.stdin is None or sys.stdin.closed:
-            sys.stdin = sys.__stdin__ = open(0, "r", closefd=False)
-        if self.stdout.closed:
-            self.stdout = sys.stdout = sys.__stdout__ = _open_stream(1, "strict")
-        if self.stderr.closed:
-            self.stderr = sys.stderr = sys.__stderr__ = _open_stream(2, "backslashreplace")
-
-
-def _open_stream(fd, errors):
-    return open(fd, "w", encoding="utf-8", errors=errors, buffering=1, closefd=False)
 
 
 def _where(getcwd=os.getcwd):
@@ -597,7 +571,7 @@ def _ready_streams():
 
 
 # The runtime's own frames, which no traceback shows.
-_FILES = frozenset((rich.__file__, site.__file__, tools.__file__, values.__file__, __file__,
+_FILES = frozenset((rich.__file__, site.__file__, streams.__file__, tools.__file__, values.__file__, __file__,
                     sys.modules["cordon_wire"].__file__, sys.modules["__main__"].__file__,
                     __file__.rpartition("/")[0] + "/cordon_check.py"))
 

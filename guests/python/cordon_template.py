@@ -41,6 +41,7 @@ def serve(session, session_type, wire_type):
     gc.freeze()
     renewed = lib.serve()
     made.wire.pid = os.getpid()
+    made.streams.keep()
     renew(renewed)
     line = made.wire.line()
     # Most are greeted as the template was, which then is what the template has done already.
@@ -79,15 +80,17 @@ def rehearse(session, *codes):
     import _socket
     null = open(os.devnull, "w")
     ours, theirs = _socket.socketpair()
-    wire, names, keep = session.wire, list(session.globals), sys.stdout
-    wire.fd, sys.stdout = ours.fileno(), null
+    wire, names, streams = session.wire, list(session.globals), session.streams
+    keep = streams.out
+    wire.fd, streams.out = ours.fileno(), null
     try:
         for code in codes:
             theirs.send(b'{"type":"execute","id":1,"validate":true,"code":"%s"}\n'
                         % code.replace("\n", "\\n").encode())
             session.execute(wire.next())
     finally:
-        wire.fd, sys.stdout = 3, keep
+        wire.fd, streams.out = 3, keep
+        sys.stdout = keep
         for f in (null, ours, theirs):
             f.close()
     for name in [n for n in session.globals if n not in names]:

@@ -398,6 +398,9 @@ change_env <- function(env) for (name in names(env))
 	if (is.null(env[[name]])) Sys.unsetenv(name) else
 		do.call(Sys.setenv, stats::setNames(list(as.character(env[[name]])), name))
 
+end_sinks <- function(is_output) tryCatch(if (is_output) while (sink.number() > 0L) sink() else sink(type = "message"),
+	error = function(e) NULL)
+
 parsed <- function(code) parse(text = code, keep.source = TRUE)
 
 # A grob's own print() only tells its name.

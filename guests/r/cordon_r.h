@@ -39,6 +39,8 @@ void wire_interruptible(
 	bool is_allowed);   /* whether SIGINT may stop R code now; forgets an old one */
 void wire_mute(bool is_on); /* what would be sent goes nowhere */
 bool wire_idle(int ms);     /* whether nothing comes for so long */
+void wire_flush_all(void);  /* what was printed; 1 and 2 are whole again */
+void wire_mend(void);       /* 0, 1 and 2 are whole for an execution */
 void wire_renew(void); /* in the session that was forked: nothing of the template's wire is left */
 
 SEXP wire_token(SEXP template);                            /* takes it out of the environment */

@@ -134,7 +134,7 @@ static void reply(void)
 	struct bytes *b = &turn.out;
 	turn.is_running = false;
 	turn.stage = STAGE_IDLE;
-	fflush(NULL);
+	wire_flush_all();
 	put_warnings(b);
 	put_directory(b);
 	bytes_text(b, "}\n");
@@ -268,12 +268,25 @@ static SEXP result_variable(void)
 }
 
 /* .Internal(f(…)): without the closure around it. */
-static void internal(SEXP call)
+static SEXP internal(SEXP call)
 {
 	PROTECT(call);
 	call = PROTECT(Rf_lang2(Rf_install(".Internal"), call));
-	Rf_eval(call, R_BaseEnv);
+	SEXP out = Rf_eval(call, R_BaseEnv);
 	UNPROTECT(2);
+	return out;
+}
+
+/* What sink() diverts, it diverts for its own execution. */
+static void end_sinks(void)
+{
+	for (int is_output = 0; is_output < 2; is_output++) {
+		SEXP which = PROTECT(Rf_ScalarLogical(is_output));
+		SEXP n = internal(Rf_lang2(Rf_install("sink.number"), which));
+		if (Rf_asInteger(n) != (is_output ? 0 : 2)) /* the number of stderr() */
+			ask("end_sinks", which, NULL);
+		UNPROTECT(1);
+	}
 }
 
 /* Warnings that options(warn = 0) put off until R is at its prompt, where it never is here. */
@@ -339,6 +352,8 @@ static void begin(struct json m)
 	turn.calls = 0;
 	turn.at = 0;
 	turn.stage = STAGE_PARSE;
+	wire_mend();
+	end_sinks();
 	check_tempdir();
 	set_text(&turn.error, R_curErrorBuf(), strlen(R_curErrorBuf()));
 	keep(KEPT_EXPRS, R_NilValue);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../lib/streams.h"
 #include "cordon_r.h"
 #include "turn.h"
 
@@ -25,6 +26,7 @@ SEXP wire_token(SEXP template)
 {
 	char token[65] = "", *t = getenv("CORDON_TOKEN");
 	owner = getpid();
+	streams_keep();
 	is_template = Rf_asLogical(template) == TRUE;
 	if (t) {
 		snprintf(token, sizeof(token), "%s", t);
@@ -68,18 +70,34 @@ SEXP wire_stdin(SEXP path)
 	while (fd < 0 && errno == EINTR);
 	if (fd < 0)
 		Rf_error("cannot open stdin: %s", strerror(errno));
-	if (fd != 0) { /* as it is where the code closed the last */
-		dup2(fd, 0);
-		close(fd);
-	}
-	fcntl(0, F_SETFD, 0);
+	streams_take_input(fd);
 	clearerr(stdin);
 	return R_NilValue;
 }
 
+void wire_flush_all(void)
+{
+	/* What could not be written where the code has closed a descriptor is written then. */
+	bool failed = fflush(NULL) != 0;
+	if (!streams_mend_output())
+		_exit(0); /* the host has another in its place */
+	if (failed)
+		fflush(NULL);
+	clearerr(stdout);
+	clearerr(stderr);
+}
+
+void wire_mend(void)
+{
+	if (!streams_mend_output())
+		_exit(0);
+	if (streams_mend_input())
+		clearerr(stdin);
+}
+
 SEXP wire_flush(void)
 {
-	fflush(NULL);
+	wire_flush_all();
 	return R_NilValue;
 }
 
@@ -156,6 +174,7 @@ void wire_renew(void)
 {
 	is_template = false;
 	owner = getpid();
+	streams_keep();
 }
 
 bool wire_line(struct json *ret)

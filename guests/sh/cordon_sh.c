@@ -197,7 +197,7 @@ static bool prelude(struct json m, struct bytes *ret)
 		positional(json_get(m, "args"), ret);
 	/* Waits until the host has opened its end; `builtin exec` would not keep it. */
 	if (json_kind(json_get(m, "stdin")) == '"') {
-		bytes_text(ret, "exec 0< ");
+		bytes_format(ret, "exec %d< ", shell_input_fd());
 		word(json_get(m, "stdin"), ret);
 		bytes_text(ret, " || :\n");
 	}

@@ -18,7 +18,8 @@
 #define DENIED_MAX 8192
 
 /* The shell's own program, on one line so that the code's line numbers are its own. %1 to %3: the
- * descriptors of text, ticket and report.
+ * descriptors of text, ticket and report; %4 to %6: stdin, stdout and stderr as the session has
+ * them.
  *
  * - Reports come in the loop's condition: `continue` in the code ends there too, and `break` only
  *   reaches the outer loop.
@@ -27,7 +28,9 @@
  * - `exit` cannot be undone, but its trap can write down the state: options last, because set -e
  *   or set -u would end the restoring. A trap on EXIT of the code's own is kept aside and runs
  * then.
- * - An interrupt is `exit 130`, so it ends the whole command, not just the program in front. */
+ * - An interrupt is `exit 130`, so it ends the whole command, not just the program in front.
+ * - What `exec` makes of 0, 1 and 2 ends with the command, whose eval is redirected as a whole. A
+ *   shell that has lost what they come from ends, and the next one has them. */
 static const char program[] =
 	"shopt -s expand_aliases; __cordon_st=0 __cordon_exit= __cordon_pre= __cordon_cmd= "
 	"__cordon_t=; "
@@ -56,13 +59,15 @@ static const char program[] =
 	"builtin trap 'builtin exit 130' INT; "
 	"builtin printf 'V%%s\\0' \"$BASH_VERSION\" >&%3$d; "
 	"while :; do while { __cordon_st=$?; if [[ $__cordon_t ]]; then "
+	"{ builtin : <&%4$d >&%5$d 2>&%6$d; } || builtin exit \"$__cordon_st\"; "
 	"builtin printf '\\0S%%d\\0%%s\\0' \"$__cordon_st\" \"$PWD\" >&%3$d || builtin exit; fi; "
 	"TMOUT=0 IFS= builtin read -r -u %2$d __cordon_t || builtin exit 0; "
 	"TMOUT=0 IFS= builtin read -r -d '' -u %1$d __cordon_pre || builtin exit 125; "
 	"builtin eval \"$__cordon_pre\" >/dev/null; "
 	"TMOUT=0 IFS= builtin read -r -d '' -u %1$d __cordon_cmd || builtin exit 125; } "
 	"2>/dev/null; "
-	"do { __cordon_ret \"$__cordon_st\" && :; } 2>/dev/null; builtin eval \"$__cordon_cmd\"; "
+	"do { __cordon_ret \"$__cordon_st\" && :; } 2>/dev/null; "
+	"builtin eval \"$__cordon_cmd\" <&%4$d >&%5$d 2>&%6$d; "
 	"done; done";
 
 const char *shell_path(void)
@@ -73,13 +78,24 @@ const char *shell_path(void)
 	return access("/usr/bin/bash", X_OK) == 0 ? "/usr/bin/bash" : "/bin/bash";
 }
 
+enum kept {
+	KEPT_TEXT,
+	KEPT_TICKET,
+	KEPT_REPORT,
+	KEPT_TOOLS,
+	KEPT_IN,
+	KEPT_OUT,
+	KEPT_ERR,
+	KEPT_COUNT
+};
+
 /* Descriptors that the shell keeps: high, where scripts do not reach by habit. */
-static int high_fd(int i)
+static int high_fd(enum kept i)
 {
 	struct rlimit r = { 256, 256 };
 	getrlimit(RLIMIT_NOFILE, &r);
 	int top = r.rlim_cur < 256 ? (int)r.rlim_cur : 256;
-	return top - 8 + i;
+	return top - 8 + (int)i;
 }
 
 #ifndef MFD_NOEXEC_SEAL
@@ -98,7 +114,7 @@ static int text_file(void)
 
 static void child(const struct shell *s, int ticket, int report)
 {
-	int from[4] = { s->text_fd, ticket, report, s->tools_fd };
+	int from[KEPT_COUNT] = { s->text_fd, ticket, report, s->tools_fd, 0, 1, 2 };
 	sigset_t none;
 	sigemptyset(&none);
 	for (int i = 1; i < 32; i++)
@@ -107,21 +123,27 @@ static void child(const struct shell *s, int ticket, int report)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	setpgid(0, 0);
 	if (s->cwd[0] && chdir(s->cwd) < 0)
-		errno = 0;          /* the directory has gone: stay where the session began */
-	for (int i = 0; i < 4; i++) /* above the targets first: they may overlap */
+		errno = 0; /* the directory has gone: stay where the session began */
+	for (int i = 0; i < KEPT_COUNT; i++) /* above the targets first: they may overlap */
 		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 10);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < KEPT_COUNT; i++)
 		if (from[i] < 0 || dup2(from[i], high_fd(i)) < 0)
 			_exit(126);
 	char text[sizeof(program) + 256], number[16];
-	snprintf(text, sizeof(text), program, high_fd(0), high_fd(1), high_fd(2));
-	snprintf(number, sizeof(number), "%d", high_fd(3));
+	snprintf(text, sizeof(text), program, high_fd(KEPT_TEXT), high_fd(KEPT_TICKET),
+		 high_fd(KEPT_REPORT), high_fd(KEPT_IN), high_fd(KEPT_OUT), high_fd(KEPT_ERR));
+	snprintf(number, sizeof(number), "%d", high_fd(KEPT_TOOLS));
 	setenv("CORDON_TOOLS_FD", number, 1);
-	snprintf(number, sizeof(number), "%d", high_fd(2));
+	snprintf(number, sizeof(number), "%d", high_fd(KEPT_REPORT));
 	setenv("CORDON_TOLD_FD", number, 1);
 	execl(shell_path(), "bash", "--norc", "--noprofile", "-c", text, "bash", (char *)NULL);
 	fprintf(stderr, "cordon-sh: cannot start %s: %s\n", shell_path(), strerror(errno));
 	_exit(127);
+}
+
+int shell_input_fd(void)
+{
+	return high_fd(KEPT_IN);
 }
 
 static int spawn(struct shell *s)

@@ -46,3 +46,5 @@ void shell_interrupt(struct shell *s, int signo);
 /* Whether the text is no shell syntax, by bash -n, and what that says about it. */
 bool shell_is_broken(const char *code, size_t len, struct bytes *ret);
 const char *shell_path(void);
+/* Where the shell has the stdin of its commands. */
+int shell_input_fd(void);

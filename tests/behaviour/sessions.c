@@ -305,7 +305,12 @@ TEST(a_forked_session_has_only_its_own_descriptors)
 		"import os\n"
 		"fd = '/proc/self/fd/'\n"
 		"[f for f in sorted(os.listdir(fd)) if os.path.lexists(fd + f)]",
-		"[\"0\",\"1\",\"2\",\"3\"]");
+		"[\"0\",\"1\",\"2\",\"254\",\"255\",\"3\"]");
+	/* From which 1 and 2 are mended. */
+	must_be(b, &dialects[0],
+		"[os.path.samestat(os.fstat(254), os.fstat(1)), os.path.samestat(os.fstat(255), "
+		"os.fstat(2))]",
+		"[true,true]");
 	cordon_session_close(a);
 	cordon_session_close(b);
 }

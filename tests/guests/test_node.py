@@ -5,13 +5,14 @@ import shutil
 import struct
 import time
 
-from driver import adder, Gone, Guest, Stock, TOP, validate
+from driver import adder, BUILD, Gone, Stock, TOP, validate
 
 NODE = os.environ.get("CORDON_TEST_NODE") or ("/usr/bin/node" if os.path.exists("/usr/bin/node")
                                               else os.path.realpath(shutil.which("node") or "/usr/bin/node"))
 ARGV = [NODE, os.path.join(TOP, "guests/node/cordon_guest.mjs")]
 ADD = adder()
-stock = Stock(ARGV)
+os.environ["CORDON_NODE_LIB"] = LIB = os.path.join(BUILD, "src/guest/cordon_node.node")  # validate() passes it on
+stock = Stock(ARGV, {"CORDON_NODE_LIB": LIB})
 guest, shared, reset = stock.guest, stock.shared, stock.reset
 
 
@@ -33,6 +34,29 @@ def test_values_and_state():
     r = g.run("null")
     assert r["value"] is None and "text" not in r
     assert g.value("({a: 1}).a") == 1
+
+
+def test_streams_are_whole_in_every_execution():
+    with guest() as g:
+        g.run("const fs = require('fs')")
+        for code in ("fs.closeSync(1); fs.closeSync(2)", "fs.closeSync(1); fs.openSync('/dev/null', 'w')", "fs.closeSync(0)",
+                     "console.log('first'); fs.closeSync(1); fs.closeSync(0); fs.openSync('/dev/null')",
+                     "process.stdout.end('x'); process.stderr.end()", "process.stdout.destroy()", "process.stdin.destroy()",
+                     "process.stdout.write = () => true", "Object.defineProperty(process, 'stdout', {value: null, configurable: true})",
+                     "Object.defineProperty(process, 'stdin', {value: null, configurable: true})", "fs.closeSync(1); throw 1",
+                     "fs.closeSync(1); process.exit(3)", "delete process.stdout; delete process.stderr"):
+            g.run(code)
+            for _ in range(2):
+                r = g.run("console.log('back'); console.error('too'); process.stdout.write('more\\n'); fs.writeSync(1, 'fd'); process.stdin.readable")
+                assert r["ok"] and r.stdout == "back\nmore\nfd" and r.stderr == "too\n", (code, r, r.stdout, r.stderr)
+
+
+def test_what_persists():
+    with guest() as g:
+        g.run("const fs = require('fs'); fs.mkdirSync('d'); process.chdir('d'); process.umask(0o27); process.env.A = 'b'; "
+              "process.on('SIGUSR2', () => {}); console.log = console.warn")
+        assert g.value("[require('path').basename(process.cwd()), process.umask(), process.env.A, process.listenerCount('SIGUSR2')]") == [
+            "d", 0o27, "b", 1]
 
 
 def test_result_variable():
@@ -288,7 +312,7 @@ def test_validation():
 
 
 def test_warnings_of_an_execution():
-    with Guest(ARGV) as g:
+    with guest() as g:
         g.advised([("eval('1')", ["eval"]), ("let x = 1; const f = () => process.exit(0); x", ["process.exit"])],
                   ["1+1", "'eval(1)' // eval()", "let evaluated = 2", "eval( = 1"])
 

@@ -222,10 +222,52 @@ def test_fork_in_the_code_does_not_speak_twice():
     assert g.value("1+1") == 2
 
 
-def test_closed_streams_come_back():
+BREAKS = ("os.close(1); os.close(2)", "os.close(0)", "os.dup2(os.open('/dev/null', os.O_RDWR), 1)",
+          "f = open('/dev/null', 'w'); os.dup2(f.fileno(), 1); os.dup2(f.fileno(), 2); os.dup2(f.fileno(), 0)",
+          "sys.stdout.close(); sys.stderr.close(); sys.stdin.close()", "sys.stdout = sys.stderr = sys.stdin = None",
+          "del sys.stdout, sys.stderr, sys.stdin", "sys.stdout = io.StringIO()", "sys.stdout.detach(); sys.stdin.detach()",
+          "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='latin-1')", "sys.__stdout__ = None",
+          "os.close(1); open('/tmp/cordon-not-there')", "os.close(1); os.close(2); sys.exit(3)",
+          "os.dup2 = os.fstat = None", "os.closerange(0, 3)")
+
+
+def test_streams_are_whole_in_every_execution():
+    for code in BREAKS:
+        with guest() as g:
+            r = g.run("import io, os, sys\n" + code)
+            assert r["ok"] or code[-3:] in ("e')", "(3)"), (code, r)
+            r = g.run("import os, sys\nprint('back')\nprint('too', file=sys.stderr)\nprint(end=sys.stdin.read(0))\nos.write(1, b'fd')")
+            assert r["ok"] and r.stdout == "back\nfd" and r.stderr == "too\n", (code, r, r.stdout, r.stderr)
+
+
+def test_what_was_printed_before_a_descriptor_was_lost_is_kept():
     with guest() as g:
-        g.run("import sys\nsys.stdout.close()")
-        assert g.run("print('back')").stdout == "back\n"
+        r = g.run("import os, sys\nsys.stdout.write('before')\nos.close(1)")
+        assert r["ok"] and r.stdout == "before", (r, r.stdout)
+
+
+def test_a_session_that_lost_every_descriptor_ends():
+    with guest() as g:
+        try:
+            g.run("import os\nos.closerange(4, 256)\nos.close(1)")
+        except Gone:
+            return
+    raise AssertionError("it goes on without stdout")
+
+
+def test_what_persists_and_what_is_put_back():
+    with guest() as g:
+        g.run("import os, sys, signal, locale, resource\nos.mkdir('d'); os.chdir('d'); os.umask(0o27)\n"
+              "signal.signal(signal.SIGUSR1, signal.SIG_IGN)\nlocale.setlocale(locale.LC_ALL, 'C')\n"
+              "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\nsys.setrecursionlimit(500)\nos.environ['A'] = 'b'")
+        assert g.value("os.path.basename(os.getcwd()), os.umask(0o27), signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN, "
+                       "locale.setlocale(locale.LC_ALL), resource.getrlimit(resource.RLIMIT_NOFILE)[0], sys.getrecursionlimit(), "
+                       "os.environ['A']")["v"] == ["d", 0o27, True, "C", 64, 500, "b"]
+        assert g.run("print('ä')").stdout == "ä\n"
+        # The host's way to interrupt is not the code's to keep.
+        g.run("signal.signal(signal.SIGINT, signal.SIG_IGN)\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])")
+        r = g.interrupt("print('on', flush=True)\nwhile True: pass")
+        assert r.error.get("kind") == "interrupted", r
 
 
 def test_values_exact():

@@ -57,6 +57,45 @@ def test_state_persists():
     assert len(g.value("v")["v"]) == 3
 
 
+CLOSE = "invisible(parallel:::closeFD(c(%s)))"
+
+
+def test_streams_are_whole_in_every_execution():
+    with guest() as g:
+        for code in (CLOSE % "1, 2", CLOSE % "0", "parallel:::closeStdout(TRUE)", "parallel:::closeStdin(TRUE)", "sink('f')",
+                     "sink('f'); sink('g'); sink(file('h', 'w'), type = 'message')", "closeAllConnections()",
+                     "sink('f'); stop('x')", "con <- file('stdin'); open(con); close(con)", "sink('f'); quit(status = 3)",
+                     "con <- file('f', 'w'); sink(con); closeAllConnections()", CLOSE % "1" + "; cat('x'); stop('y')",
+                     "sink(textConnection('x', 'w')); rm(list = ls())"):
+            g.run(code)
+            for _ in range(2):
+                r = g.run("cat('back\\n'); message('too'); print(1)")
+                assert r["ok"] and r.stdout.endswith("back\n[1] 1\n") and r.stderr == "too\n", (code, r, r.stdout, r.stderr)
+                assert g.value("length(readLines(file('/dev/null')))") == 0
+
+
+def test_what_was_printed_before_a_descriptor_was_lost_is_kept():
+    with guest() as g:
+        assert g.run("cat('before'); " + CLOSE % "1").stdout == "before"
+
+
+def test_a_session_that_lost_every_descriptor_ends():
+    with guest() as g:
+        try:
+            g.run(CLOSE % "1, 4:255")
+        except Gone:
+            return
+    raise AssertionError("it goes on without stdout")
+
+
+def test_what_persists():
+    with guest() as g:
+        g.run("dir.create('d'); setwd('d'); Sys.umask('27'); Sys.setlocale('LC_ALL', 'C'); Sys.setenv(A = 'b'); options(digits = 3)")
+        assert g.value("c(basename(getwd()), format(Sys.umask()), Sys.getlocale('LC_CTYPE'), Sys.getenv('A'), getOption('digits'))") == vec(
+            "string", ["d", "27", "C", "b", "3"])
+        assert g.value("0.5") == 0.5 and g.value("intToUtf8(228)") == "ä"
+
+
 def test_result_variable():
     with guest() as g:
         assert g.value("result <- 5; 6") == 5

@@ -164,6 +164,27 @@ def test_background_jobs():
         assert out(g, "kill %1; echo $?") == "0\n"
 
 
+def test_streams_are_whole_in_every_execution():
+    for code in ("exec 1>&-", "exec 2>&- 1>&-", "exec 0<&-", "exec > /dev/null 2>&1 < /dev/zero", "exec 1>&- 2>&-; exit 3",
+                 "exec 252>&- 253>&- 254>&-", "exec 249>&- 250>&- 251>&- 252>&- 253>&- 254>&- 1>&-", "exec 253>&-; kill -9 $$",
+                 "exec() { :; }; exec 1>&-; builtin exec 1>&-", "exec 1>&-; for i in 1 2; do break; done; set -u"):
+        with guest() as g:
+            g.run("x=kept")
+            g.feed(b"line\n")
+            g.run(code)
+            r = g.run("set +u; echo back; echo too >&2; echo $x")
+            kept = "" if "kill" in code or "249" in code else "kept"
+            assert r.stdout == "back\n%s\n" % kept and r.stderr == "too\n", (code, r, r.stdout, r.stderr)
+
+
+def test_what_persists():
+    with guest() as g:
+        g.run("mkdir d; cd d; umask 027; trap '' USR1; ulimit -n 200; export LC_ALL=C; exec 7> f; echo x >&7")
+        r = g.run("basename $PWD; umask; trap -p USR1; ulimit -n; echo $LC_ALL; echo y >&7; cat f")
+        assert r.stdout == "d\n0027\ntrap -- '' SIGUSR1\n200\nC\nx\ny\n", r.stdout
+        assert g.run("set -x; : a").stderr.endswith("+ : a\n")
+
+
 def test_stdin():
     with guest() as g:
         g.feed(b"one\ntwo\n")
