@@ -75,6 +75,27 @@ int buf_printf(struct buf *b, const char *fmt, ...)
 	return text ? buf_add_str(b, text) : -CORDON_NOMEM;
 }
 
+int buf_add_printable(struct buf *b, const char *text)
+{
+	const char *end = text + strlen(text);
+	int r = 0;
+
+	for (const char *s = text; s < end && r == 0;) {
+		int n = str_utf8_next(s, (size_t)(end - s));
+		unsigned char c = (unsigned char)*s;
+		bool c1 = n == 2 && c == 0xc2 && (unsigned char)s[1] < 0xa0;
+		if (n < 0 || c < 0x20 || c == 0x7f || c1) {
+			n = n < 0 ? -n : n;
+			for (int i = 0; i < n && r == 0; i++)
+				r = buf_printf(b, "\\x%02x", (unsigned char)s[i]);
+		} else {
+			r = buf_add(b, s, (size_t)n);
+		}
+		s += n;
+	}
+	return r;
+}
+
 char *buf_reserve(struct buf *b, size_t len)
 {
 	return make_room(b, len) < 0 ? NULL : b->data + b->len;

@@ -23,28 +23,6 @@ void log_setup(enum log_level max, bool json)
 	as_json = json;
 }
 
-/* Foreign text must not forge lines or speak to the terminal: control characters are spelled out.
- */
-static int add_printable(struct buf *b, const char *text)
-{
-	int r = 0;
-
-	for (const char *s = text; *s && r == 0;) {
-		int n = str_utf8_next(s, strlen(s));
-		unsigned char c = (unsigned char)*s;
-		bool c1 = n == 2 && c == 0xc2 && (unsigned char)s[1] < 0xa0;
-		if (n < 0 || c < 0x20 || c == 0x7f || c1) {
-			n = n < 0 ? -n : n;
-			for (int i = 0; i < n && r == 0; i++)
-				r = buf_printf(b, "\\x%02x", (unsigned char)s[i]);
-		} else {
-			r = buf_add(b, s, (size_t)n);
-		}
-		s += n;
-	}
-	return r;
-}
-
 static void write_json(enum log_level level, const char *message)
 {
 	char now[CLOCK_UTC_SIZE];
@@ -67,7 +45,7 @@ static void write_text(enum log_level level, const char *message)
 	(void)buf_printf(&b, "%s: %s%s", program_invocation_short_name,
 			 level == LOG_ERROR ? "" : level_names[level],
 			 level == LOG_ERROR ? "" : ": ");
-	(void)add_printable(&b, message);
+	(void)buf_add_printable(&b, message);
 	if (b.len == b.max)
 		b.len--;
 	(void)buf_add_char(&b, '\n');

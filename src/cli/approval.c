@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/str.h"
 
@@ -24,15 +25,21 @@ bool approval_mode(const char *text, struct approval_desk *d)
 	return true;
 }
 
-/* Control characters could draw a false question. */
+enum { SHOWN_BYTES = 16384 };
+
+/* Control characters could draw a false question, and what is not shown must not look as if it were
+ * not there. */
 static void print_safe(int fd, const char *text)
 {
-	char out[1024];
-	size_t n = 0;
+	cleanup_buf struct buf out = { 0 };
+	size_t len = strlen(text), shown = len < SHOWN_BYTES ? len : SHOWN_BYTES;
+	cleanup_free char *head = str_ndup(text, shown);
 
-	for (; *text && n < sizeof(out); text++)
-		out[n++] = (unsigned char)*text < 32 || *text == 127 ? '?' : *text;
-	(void)file_write_all(fd, out, n);
+	buf_init(&out, SIZE_MAX);
+	(void)buf_add_printable(&out, head ? head : "?");
+	if (shown < len)
+		(void)buf_printf(&out, "\n(%zu bytes more are not shown)", len - shown);
+	(void)file_write_all(fd, buf_text(&out), out.len);
 }
 
 static bool ask(const struct cordon_approval *a)

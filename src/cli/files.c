@@ -28,11 +28,16 @@ static int open_saved(const struct cli *c, const char *name, int *ret_fd)
 static void put_name(const char *s)
 {
 	for (; *s; s++) {
-		unsigned char ch = (unsigned char)*s;
-		if (ch < 0x20 || ch == 0x7f || ch == '\\')
+		unsigned char ch = (unsigned char)*s, next = (unsigned char)s[1];
+		bool is_c1 = ch == 0xc2 && next >= 0x80 && next < 0xa0;
+
+		if (is_c1)
+			printf("\\x%02x\\x%02x", ch, next);
+		else if (ch < 0x20 || ch == 0x7f || ch == '\\')
 			printf("\\x%02x", ch);
 		else
 			putchar(*s);
+		s += is_c1;
 	}
 }
 

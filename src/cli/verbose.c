@@ -25,7 +25,9 @@ static int render(const json_t *event, struct buf *b)
 		cleanup_free char *text = json_text(value, NULL);
 		const char *word = json_string_value(value);
 		if (r >= 0)
-			r = buf_printf(b, " %s=%s", key, word ? word : text ? text : "?");
+			r = buf_printf(b, " %s=", key);
+		if (r >= 0) /* a name could steer the terminal */
+			r = buf_add_printable(b, word ? word : text ? text : "?");
 	}
 	return r;
 }
@@ -41,9 +43,6 @@ void verbose_print(const char *line, size_t len, void *arg)
 		(void)buf_add(&b, line, len);
 	else if (json_parse(line, len, 0, &event, NULL) < 0 || render(event, &b) < 0)
 		return;
-	for (size_t i = 0; i < b.len; i++) /* a name could steer the terminal */
-		if ((unsigned char)b.data[i] < 0x20 || b.data[i] == 0x7f)
-			b.data[i] = '?';
 	if (buf_add_char(&b, '\n') >= 0)
 		(void)file_write_all(STDERR_FILENO, buf_text(&b), b.len);
 }

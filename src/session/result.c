@@ -210,15 +210,22 @@ const char *cordon_result_traceback(const struct cordon_result *r)
 	return r->traceback;
 }
 
+/* Texts for people, and so for terminals: what the code chose, a path or a name, is spelled out. */
+enum { TEXT_BYTES = 65536 };
+
 char *cordon_result_warnings_text(const struct cordon_result *r)
 {
 	struct buf b;
 	size_t i;
 	json_t *w;
 
-	buf_init(&b, 65536);
-	json_array_foreach(r->warnings, i, w)(void)
-		buf_printf(&b, "warning: %s\n", json_string_value(w));
+	buf_init(&b, TEXT_BYTES);
+	json_array_foreach(r->warnings, i, w)
+	{
+		(void)buf_add_str(&b, "warning: ");
+		(void)buf_add_printable(&b, json_string_value(w));
+		(void)buf_add_str(&b, "\n");
+	}
 	return b.len ? buf_take(&b) : str_dup("");
 }
 
@@ -228,7 +235,7 @@ char *cordon_result_denials_text(const struct cordon_result *r)
 	size_t i;
 	json_t *d;
 
-	buf_init(&b, 65536);
+	buf_init(&b, TEXT_BYTES);
 	json_array_foreach(r->denials, i, d)
 	{
 		const char *op = json_string_value(json_object_get(d, "operation"));
@@ -236,8 +243,9 @@ char *cordon_result_denials_text(const struct cordon_result *r)
 		const char *layer = json_string_value(json_object_get(d, "layer"));
 		const char *remedy = json_string_value(json_object_get(d, "remedy"));
 
-		(void)buf_printf(&b, "denied: %s%s%s (%s); to allow it: %s\n", op ? op : "?",
-				 target ? " " : "", target ? target : "", layer ? layer : "?",
+		(void)buf_printf(&b, "denied: %s%s", op ? op : "?", target ? " " : "");
+		(void)buf_add_printable(&b, target ? target : "");
+		(void)buf_printf(&b, " (%s); to allow it: %s\n", layer ? layer : "?",
 				 remedy ? remedy : "none");
 	}
 	return b.len ? buf_take(&b) : str_dup("");

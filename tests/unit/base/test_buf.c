@@ -1,5 +1,9 @@
 /* unit/base/test_buf.c - a buffer never exceeds the limit it was born with. */
 #include "base/buf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
 #include "harness/test.h"
 
 TEST(grows_up_to_its_limit_and_not_a_byte_more)
@@ -93,4 +97,29 @@ TEST(the_largest_limit_does_not_wrap)
 	ASSERT_EQ(buf_add(&b, "", SIZE_MAX - 1), -CORDON_LIMIT);
 	ASSERT_STREQ(buf_text(&b), "a");
 	buf_done(&b);
+}
+
+TEST(foreign_text_does_not_steer_a_terminal)
+{
+	struct buf b;
+
+	buf_init(&b, 1000);
+	ASSERT_EQ(buf_add_printable(&b, "a\x1b[31m\n\x7f\xc2\x9b\xff\xc3\xa4"), 0);
+	ASSERT_STREQ(buf_text(&b), "a\\x1b[31m\\x0a\\x7f\\xc2\\x9b\\xff\xc3\xa4");
+	buf_done(&b);
+}
+
+TEST(a_long_foreign_text_costs_no_more_than_fits)
+{
+	enum { LEN = 64 << 20 };
+	char *text = malloc(LEN + 1);
+	struct buf b;
+
+	memset(text, 'x', LEN);
+	text[LEN] = '\0';
+	buf_init(&b, 65536);
+	ASSERT_EQ(buf_add_printable(&b, text), -CORDON_LIMIT);
+	ASSERT_EQ(b.len, 65536);
+	buf_done(&b);
+	free(text);
 }
