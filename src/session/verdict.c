@@ -21,8 +21,7 @@ void evidence_begin(struct evidence *v, struct engine *e)
 {
 	*v = (struct evidence){ 0 };
 	v->before = e->counted;
-	for (uint32_t i = 0; i < STATUS_DENIALS; i++)
-		v->denials_before[i] = box_status(e->box)->denials[i].count;
+	box_count_denials(e->box, v->denials_before);
 }
 
 void evidence_done(struct evidence *v)

@@ -23,7 +23,8 @@ struct evidence {
 	const char *err_text;        /* stderr as far as it was kept; borrowed */
 	/* Counters before the execution. */
 	struct cgroup_counts before;
-	uint32_t denials_before[STATUS_DENIALS];
+	uint64_t cpu_before_us;
+	uint32_t denials_before[BOX_DENIAL_COUNTS];
 };
 
 void evidence_begin(struct evidence *v, struct engine *e);

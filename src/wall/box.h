@@ -80,7 +80,10 @@ void box_usage(struct box *b, uint64_t *ret_cpu_us, uint64_t *ret_peak_bytes);
 json_t *box_assurance(const struct box *b, const struct policy *p);
 /* What the rung without namespaces cannot keep, in words; a new array. */
 json_t *box_lacks(const struct machine *m);
-/* Refusals since the counts in before (STATUS_DENIALS of them; NULL: all). A new array. */
+/* How often each refusal was seen, and those that are not told apart. */
+enum { BOX_DENIAL_COUNTS = STATUS_DENIALS + 1 };
+void box_count_denials(const struct box *b, uint32_t ret[static BOX_DENIAL_COUNTS]);
+/* Refusals since the counts in before (NULL: all). A new array. */
 json_t *box_denials(const struct box *b, const uint32_t *before);
 /* Whether a program was to be started since then that pid 1 could not tell. */
 bool box_saw_exec(const struct box *b, const uint32_t *before);

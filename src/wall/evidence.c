@@ -219,13 +219,14 @@ static json_t *exec_denial_json(const struct status_denial *d, uint32_t times)
 {
 	bool is_absent = d->arg == EXEC_ABSENT;
 
-	return json_pack("{s:s, s:o, s:s, s:s, s:s, s:I}", "operation", "execute", "target",
-			 json_string_lossy(d->target, strnlen(d->target, STATUS_TARGET)), "layer",
-			 is_absent ? "mount" : "landlock", "rule",
-			 is_absent ? "only the commands of the policy are there"
-				   : "no right to execute this file was given",
-			 "remedy", "commands: name the program in the policy", "count",
-			 (json_int_t)times);
+	return json_pack(
+		"{s:s, s:o, s:s, s:s, s:s, s:I}", "operation", "execute", "target",
+		d->is_rest ? json_null()
+			   : json_string_lossy(d->target, strnlen(d->target, STATUS_TARGET)),
+		"layer", is_absent ? "mount" : "landlock", "rule",
+		is_absent ? "only the commands of the policy are there"
+			  : "no right to execute this file was given",
+		"remedy", "commands: name the program in the policy", "count", (json_int_t)times);
 }
 
 static json_t *denial_json(const struct status_denial *d, uint32_t times)
@@ -241,7 +242,8 @@ static json_t *denial_json(const struct status_denial *d, uint32_t times)
 	snprintf(text, sizeof(text), "system call %u", d->syscall_nr);
 	json_t *o = json_object();
 	json_object_set_new(o, "operation", json_string(e ? e->operation : text));
-	const char *family = d->syscall_nr == SYS_socket ? family_name(d->arg) : NULL;
+	const char *family =
+		d->syscall_nr == SYS_socket && !d->is_rest ? family_name(d->arg) : NULL;
 	if (family)
 		json_object_set_new(o, "target", json_string(family));
 	else if (d->target[0])
@@ -261,6 +263,26 @@ static json_t *denial_json(const struct status_denial *d, uint32_t times)
 static bool is_unseen_exec(const struct status_denial *d)
 {
 	return d->syscall_nr == SYS_execve && d->arg == EXEC_UNSEEN;
+}
+
+void box_count_denials(const struct box *b, uint32_t ret[static BOX_DENIAL_COUNTS])
+{
+	const struct status *s = box_status(b);
+
+	for (uint32_t i = 0; i < STATUS_DENIALS; i++)
+		ret[i] = s->denials[i].count;
+	ret[STATUS_DENIALS] = s->denials_lost;
+}
+
+/* What was refused when there was no room left to tell it apart. */
+static void add_lost(json_t *a, uint32_t times)
+{
+	if (times > 0)
+		json_array_append_new(
+			a, json_pack("{s:s, s:n, s:s, s:s, s:s, s:I}", "operation",
+				     "other system calls", "target", "layer", "seccomp", "rule",
+				     "system calls that are not allowed, more than are told apart",
+				     "remedy", "none", "count", (json_int_t)times));
 }
 
 bool box_saw_exec(const struct box *b, const uint32_t *before)
@@ -285,5 +307,6 @@ json_t *box_denials(const struct box *b, const uint32_t *before)
 		if (times > 0 && !is_unseen_exec(&s->denials[i]))
 			json_array_append_new(a, denial_json(&s->denials[i], times));
 	}
+	add_lost(a, s->denials_lost - (before ? before[STATUS_DENIALS] : 0));
 	return a;
 }

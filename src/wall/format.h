@@ -154,7 +154,7 @@ enum mark {
 	MARK_COUNT,
 };
 
-enum { STATUS_VICTIMS = 16, STATUS_DENIALS = 24, STATUS_TARGET = 120 };
+enum { STATUS_VICTIMS = 16, STATUS_DENIALS = 40, STATUS_TARGET = 116 };
 
 /* Why an exec will not work: nothing of that name is in the view; there is no right to it. Or that
  * there was one, of what cannot be told. */
@@ -165,6 +165,7 @@ struct status_denial {
 	uint32_t syscall_nr, count;
 	uint64_t arg; /* what the rule looked at: address family, clone flags, ...; EXEC_* */
 	char target[STATUS_TARGET]; /* a path where there is one */
+	uint32_t is_rest;           /* of this call's, with other arguments than those told */
 };
 
 enum { STATE_BUILDING, STATE_RUNNING, STATE_EXITED, STATE_FAILED };
@@ -193,8 +194,8 @@ struct status {
 	uint32_t is_deaf; /* refused calls are not told to us: the filter has no listener */
 	uint32_t rlimit_count;
 	struct plan_rlimit rlimits[PLAN_RLIMITS];
-	uint64_t marks[MARK_COUNT]; /* nanoseconds; 0: not reached */
-	uint32_t denial_count, denials_lost;
+	uint64_t marks[MARK_COUNT];          /* nanoseconds; 0: not reached */
+	uint32_t denial_count, denials_lost; /* lost: for which there was no room */
 	struct status_denial denials[STATUS_DENIALS];
 };
 

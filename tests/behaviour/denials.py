@@ -101,6 +101,13 @@ CASES = [
     case("namespaces of a process, as descriptors", "import fcntl, os\nfd, out = os.pidfd_open(os.getpid()), []\nfor n in range(16):\n"
          "  try: out.append(fcntl.ioctl(fd, 0xff00 + n))\n  except OSError as e: out.append(e.errno)\nset(out) <= {1, 13, 25}", result=True,
          success=True),
+    case("many refusals hide none", CALL.replace("r = libc.{}", "for i in range(300): libc.mount(b'x', b'/tmp/%d' % i, b't', 0, 0)\n"
+         "import socket\ntry: socket.socket()\nexcept OSError: pass\nr = 0"), success=True,
+         denials=lambda d: sum(x["count"] for x in d if x["operation"] == "mount") == 300 and len(d) < 10 and
+         [x["count"] for x in d if x["operation"] == "socket"] == [1]),
+    case("nor do refusals of many kinds", CALL.replace("r = libc.{}", "for i in range(130, 335):\n"
+         "  if i not in (131, 135, 231): libc.syscall(i, -1, -1, -1, -1, -1)\nfor i in range(200): libc.socket(2, 1, 0)\nr = 0"), success=True,
+         denials=lambda d: len(d) <= 41 and sum(x["count"] for x in d if x["operation"] in ("socket", "other system calls")) >= 200),
     case("a missing file is no denial", "open('/nope')", status=1, error_kind="exception", denials=[]),
     case("a program, from Node", "require('child_process').execSync('ls')", "node", status=126, error_kind="denied",
          denials=entry(operation="execute", target="sh")),

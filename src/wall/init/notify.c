@@ -35,15 +35,27 @@ static bool read_path(pid_t pid, uint64_t address, char *ret, size_t size)
 	return is_whole;
 }
 
+/* Of one call, by what it was aimed at; the rest of them is counted without that. Else a guest
+ * could fill the page with one call's targets, and what is refused next would be told nowhere. */
+static uint32_t targets_of(uint32_t nr)
+{
+	return nr == SYS_execve ? STATUS_DENIALS / 2 : 4;
+}
+
 static struct status_denial *find(struct status *s, uint32_t nr, uint64_t arg, const char *name)
 {
 	char target[STATUS_TARGET] = "";
+	uint32_t same = 0, most = targets_of(nr);
 
 	memcpy(target, name, strnlen(name, sizeof(target) - 1));
 	for (uint32_t i = 0; i < s->denial_count; i++) {
 		struct status_denial *d = &s->denials[i];
 
-		if (d->syscall_nr == nr && d->arg == arg && strcmp(d->target, target) == 0)
+		if (d->syscall_nr != nr)
+			continue;
+		if (d->arg == arg && strcmp(d->target, target) == 0)
+			return d;
+		if (++same == most) /* the rest */
 			return d;
 	}
 	if (s->denial_count == STATUS_DENIALS) {
@@ -52,8 +64,11 @@ static struct status_denial *find(struct status *s, uint32_t nr, uint64_t arg, c
 	}
 	struct status_denial *d = &s->denials[s->denial_count];
 	d->syscall_nr = nr;
-	d->arg = arg;
-	memcpy(d->target, target, sizeof(target));
+	d->is_rest = same + 1 == most;
+	if (!d->is_rest) {
+		d->arg = arg;
+		memcpy(d->target, target, sizeof(target));
+	}
 	s->denial_count++;
 	return d;
 }
