@@ -1,20 +1,21 @@
 /* session/cputime.c - see cputime.h. The guest is the first child of the sandbox's pid 1; its
- * process clock counts all its threads, and pid 1 counts what it has reaped. Where the guest is an
- * agent, its children do the work: they are looked up in /proc, generation by generation. */
+ * process clock counts all its threads. Where a control group counts, it counts everything; else
+ * all processes below pid 1 are looked up in /proc, and what they have waited for counts as well.
+ * (There, the time of a process is lost whose parent does not want to hear of its end.) */
 #include "session/cputime.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <fcntl.h>
-
 #include "base/cleanup.h"
 
 /* More than that is not looked at: the limit of each process holds without us. */
-enum { GENERATIONS = 3, CHILDREN = 64, COUNTED = 4096 };
+enum { COUNTED = 4096 };
 
 /* The kernel's number for "CPU clock of that process". */
 static clockid_t clock_of(pid_t pid)
@@ -34,7 +35,7 @@ static uint64_t own_time(pid_t pid)
 /* A small file of /proc as text; empty when the process is gone. */
 static void read_proc(pid_t pid, const char *name, char *text, size_t size)
 {
-	char path[64];
+	char path[320];
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
 	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -62,53 +63,33 @@ static uint64_t reaped_time(pid_t pid)
 	return (user + system) * 1000000 / (unsigned long long)sysconf(_SC_CLK_TCK);
 }
 
-static uint64_t tree_time(pid_t pid, int generations)
-{
-	char name[64], text[1024];
-	uint64_t us = own_time(pid) + reaped_time(pid);
-
-	if (generations == 0)
-		return us;
-	(void)snprintf(name, sizeof(name), "task/%d/children", (int)pid);
-	read_proc(pid, name, text, sizeof(text));
-	const char *p = text;
-	for (int i = 0; i < CHILDREN && *p; i++) {
-		char *end = NULL;
-		pid_t child = (pid_t)strtol(p, &end, 10);
-
-		if (end == p || child <= 0)
-			break;
-		us += tree_time(child, generations - 1);
-		p = *end ? end + 1 : end;
-	}
-	return us;
-}
-
-/* Its children, as far as there is room in the list. */
+/* Children of all its threads, as far as there is room in the list. */
 static unsigned add_children(pid_t pid, pid_t *list, unsigned count, unsigned size)
 {
-	char name[64], text[1024];
+	char name[300], text[4096];
 
-	(void)snprintf(name, sizeof(name), "task/%d/children", (int)pid);
-	read_proc(pid, name, text, sizeof(text));
-	for (const char *p = text; count < size && *p;) {
-		char *end = NULL;
-		pid_t child = (pid_t)strtol(p, &end, 10);
-
-		if (end == p || child <= 0)
-			break;
-		list[count++] = child;
-		p = *end ? end + 1 : end;
+	(void)snprintf(name, sizeof(name), "/proc/%d/task", (int)pid);
+	DIR *d = opendir(name);
+	for (struct dirent *e; d && count < size && (e = readdir(d));) {
+		if (e->d_name[0] == '.')
+			continue;
+		(void)snprintf(name, sizeof(name), "task/%s/children", e->d_name);
+		read_proc(pid, name, text, sizeof(text));
+		char *end = text;
+		for (long child; count < size && (child = strtol(end, &end, 10)) > 0;)
+			list[count++] = (pid_t)child;
 	}
+	if (d)
+		closedir(d);
 	return count;
 }
 
 /* One after the other: how deep the tree is, is the guest's to say. */
-static unsigned tree_count(pid_t pid, unsigned enough)
+static unsigned tree_list(pid_t pid, pid_t *list, unsigned size)
 {
-	pid_t list[COUNTED] = { pid };
-	unsigned count = 1, size = enough < COUNTED ? enough : COUNTED;
+	unsigned count = 1;
 
+	list[0] = pid;
 	for (unsigned i = 0; i < count && count < size; i++)
 		count = add_children(list[i], list, count, size);
 	return count;
@@ -116,24 +97,29 @@ static unsigned tree_count(pid_t pid, unsigned enough)
 
 unsigned cputime_processes(struct box *b, unsigned enough)
 {
-	pid_t pid = box_guest_pid(b), init;
-	char text[1024];
+	pid_t list[COUNTED], init = box_pid(b);
 
-	if (pid <= 0)
-		return 0;
-	/* What has lost its parent is a child of pid 1: its own parent is the fourth field. */
-	read_proc(pid, "stat", text, sizeof(text));
-	const char *p = strrchr(text, ')');
-	init = p && strlen(p) > 4 ? (pid_t)strtol(p + 4, NULL, 10) : 0;
-	return tree_count(init > 1 ? init : pid, enough);
+	return init <= 0 ? 0 : tree_list(init, list, enough < COUNTED ? enough : COUNTED);
 }
 
-uint64_t cputime_of(struct box *b, bool is_agent)
+uint64_t cputime_of_guest(struct box *b)
 {
-	pid_t pid = box_guest_pid(b);
-	uint64_t us = box_status(b)->cpu_us;
+	return own_time(box_guest_pid(b));
+}
 
-	if (pid <= 0)
+uint64_t cputime_of_all(struct box *b)
+{
+	uint64_t us = cgroup_read_cpu(box_cgroup(b)), counted = box_status(b)->cpu_us, reaped;
+	pid_t list[COUNTED], init = box_pid(b);
+
+	if (us > 0)
 		return us;
-	return us + (is_agent ? tree_time(pid, GENERATIONS) : own_time(pid));
+	if (box_guest_pid(b) <= 0)
+		return counted;
+	unsigned count = tree_list(init, list, COUNTED);
+	reaped = reaped_time(init);
+	us = reaped > counted ? reaped : counted;
+	for (unsigned i = 1; i < count; i++)
+		us += own_time(list[i]) + reaped_time(list[i]);
+	return us;
 }

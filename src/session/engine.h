@@ -22,7 +22,8 @@ struct engine {
 	struct wire *wire;      /* NULL: a script that speaks no wire */
 	int stdin_fd;           /* write end, non-blocking, for its first execution; -1: taken */
 	uint64_t stdin_written; /* a pod's, whose one pipe serves all its executions */
-	uint64_t cpu_us;        /* what it had used when its last execution ended */
+	uint64_t cpu_us;        /* what it had used when its last execution ended, all of it */
+	uint64_t cpu_guest_us;  /* and the guest's process alone */
 	bool had_stdin;         /* its last execution was given some */
 	int stdout_fd, stderr_fd;
 	bool is_ready;

@@ -2,12 +2,14 @@
  * supervisor, the caller's cancel and the clock. */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "session/cputime.h"
 #include "session/feed.h"
 #include "session/network.h"
@@ -16,7 +18,9 @@
 #include "session/stream.h"
 #include "session/verdict.h"
 
-enum { CPU_CHECK_MS = 200, MAX_OUTPUTS = 64 };
+enum { CPU_CHECK_MS = 200, BRIEF_MS = 10 };
+/* Outputs are copied into the result, and once more into its text. */
+enum { MAX_OUTPUTS = 64, OUTPUTS_BYTES = 16 << 20 };
 /* Of what a guest may say about the code. */
 enum { MAX_WARNINGS = 64, WARNING_BYTES = 300, WARNINGS_BYTES = 65536 };
 
@@ -33,10 +37,12 @@ struct execution {
 	struct stream out, err;
 	uint64_t id, started_ns;
 	deadline_ns deadline;
-	deadline_ns stop_by; /* it was asked to stop, and is made to then; 0: not */
-	int stops;           /* how often it was asked */
-	bool is_over;        /* a result came, or none will */
-	bool is_dead;        /* the engine cannot go on */
+	deadline_ns stop_by;  /* it was asked to stop, and is made to then; 0: not */
+	int stops;            /* how often it was asked */
+	bool is_over;         /* a result came, or none will */
+	bool is_dead;         /* the engine cannot go on */
+	size_t outputs_bytes; /* of what was kept */
+	uint64_t outputs_lost;
 	struct feed in;
 };
 
@@ -91,12 +97,24 @@ static void take_result(struct execution *x, const struct wire_message *m)
 	x->is_over = true;
 }
 
+/* One of the longest legal lines fits always. */
+static size_t outputs_max(const struct execution *x)
+{
+	uint64_t longest = x->session->policy.rpc_bytes;
+
+	return longest > OUTPUTS_BYTES ? longest : OUTPUTS_BYTES;
+}
+
 static void take_output(struct execution *x, const struct wire_message *m)
 {
 	json_t *a = result_array(&x->result->outputs);
+	size_t len = m->data.len + m->name.len;
 
-	if (!a || json_array_size(a) >= MAX_OUTPUTS)
+	if (!a || json_array_size(a) >= MAX_OUTPUTS || x->outputs_bytes + len > outputs_max(x)) {
+		x->outputs_lost++;
 		return;
+	}
+	x->outputs_bytes += len;
 	json_t *o = json_object();
 	json_object_set_new(o, "mime", json_string_lossy(m->mime.data, m->mime.len));
 	json_object_set_new(o, "encoding", json_string(m->is_base64 ? "base64" : "text"));
@@ -105,6 +123,19 @@ static void take_output(struct execution *x, const struct wire_message *m)
 			    m->name.data ? json_string_lossy(m->name.data, m->name.len)
 					 : json_null());
 	json_array_append_new(a, o);
+}
+
+static void tell_lost_outputs(const struct execution *x)
+{
+	char text[160];
+
+	if (x->outputs_lost == 0)
+		return;
+	(void)snprintf(text, sizeof(text),
+		       "%llu rich outputs were not kept: an execution may have %d, and %zu bytes "
+		       "together",
+		       (unsigned long long)x->outputs_lost, MAX_OUTPUTS, outputs_max(x));
+	(void)result_warn(x->result, text);
 }
 
 /* The guest broke the protocol, or the host cannot do its part. */
@@ -200,9 +231,31 @@ static deadline_ns deadline_of(const struct execution *x)
 	       network_waited_ns(x->session->network);
 }
 
-static uint64_t cpu_of(struct engine *e)
+/* Before any code has run there is only the guest. */
+static void look_at_cpu_first(struct engine *e)
 {
-	return cputime_of(e->box, e->kind == GUEST_KIND_POD || e->kind == GUEST_KIND_SH);
+	e->cpu_guest_us = cputime_of_guest(e->box);
+	e->cpu_us = cgroup_read_cpu(box_cgroup(e->box));
+	if (e->cpu_us == 0)
+		e->cpu_us = e->cpu_guest_us;
+}
+
+/* All of it, unless that would cost more than it can find: where the guest itself does the work and
+ * was quick, what it may have started was quicker. That is counted with the next one. */
+static void look_at_cpu(const struct execution *x)
+{
+	struct engine *e = x->engine;
+	bool is_agent = e->kind == GUEST_KIND_POD || e->kind == GUEST_KIND_SH;
+	bool is_brief = clock_now_ns() - x->started_ns < BRIEF_MS * 1000000ULL;
+	uint64_t guest = cputime_of_guest(e->box), was = e->cpu_us;
+
+	if (is_brief && !is_agent && !x->is_dead && guest >= e->cpu_guest_us)
+		e->cpu_us += guest - e->cpu_guest_us;
+	else
+		e->cpu_us = cputime_of_all(e->box);
+	if (e->cpu_us < was) /* of what is gone there may be no trace */
+		e->cpu_us = was;
+	e->cpu_guest_us = guest;
 }
 
 static bool is_closing(struct cordon_session *s)
@@ -241,7 +294,7 @@ static void check_clocks(struct execution *x)
 		x->evidence.timed_out = true;
 		stop(x);
 	} else if ((clock_now_ns() - x->started_ns) / 1000 > limit_us / 4 &&
-		   cpu_of(x->engine) > x->evidence.before.cpu_us + limit_us) {
+		   cputime_of_all(x->engine->box) > x->evidence.cpu_before_us + limit_us) {
 		x->evidence.over_cpu = true;
 		x->is_over = x->is_dead = true;
 	}
@@ -335,8 +388,8 @@ static void begin(struct execution *x)
 	evidence_begin(&x->evidence, x->engine);
 	/* Looking costs more than most commands do, so the last look counts. */
 	if (x->engine->cpu_us == 0)
-		x->engine->cpu_us = cpu_of(x->engine);
-	x->evidence.before.cpu_us = x->engine->cpu_us;
+		look_at_cpu_first(x->engine);
+	x->evidence.cpu_before_us = x->engine->cpu_us;
 	x->evidence.timeout_ms = timeout;
 	x->started_ns = clock_now_ns();
 	x->deadline = timeout == UINT64_MAX ? 0 : deadline_after_ms(timeout);
@@ -406,8 +459,7 @@ static void finish(struct execution *x)
 	    !x->evidence.over_cpu)
 		(void)box_wait_gone(x->engine->box,
 				    deadline_after_ms(5000)); /* it died by itself */
-	uint64_t cpu_now = cpu_of(x->engine);
-	x->engine->cpu_us = cpu_now;
+	look_at_cpu(x);
 	if (x->is_dead)
 		box_kill(x->engine->box);
 	else if (x->session->is_once)
@@ -417,12 +469,13 @@ static void finish(struct execution *x)
 	const char *assurance = engine_assurance(x->engine, &x->session->policy);
 	r->assurance = str_dup(assurance);
 	box_usage(x->engine->box, &cpu_us, &peak);
-	if (cpu_now > cpu_us)
-		cpu_us = cpu_now;
-	if (cpu_us > x->evidence.before.cpu_us)
-		r->cpu_ms = (double)(cpu_us - x->evidence.before.cpu_us) / 1e3;
+	if (x->engine->cpu_us > cpu_us)
+		cpu_us = x->engine->cpu_us;
+	if (cpu_us > x->evidence.cpu_before_us)
+		r->cpu_ms = (double)(cpu_us - x->evidence.cpu_before_us) / 1e3;
 	r->memory_mb = (double)peak / (1024 * 1024);
 	network_end(x->session->network, r);
+	tell_lost_outputs(x);
 	x->evidence.err_text = buf_text(&x->err.kept);
 	x->evidence.workspace = x->session->workspace;
 	x->evidence.cwd = x->session->cwd ? x->session->cwd : x->session->directory;
@@ -433,6 +486,17 @@ static void finish(struct execution *x)
 	r->err = x->err.kept;
 	r->out_truncated = x->out.is_truncated;
 	r->err_truncated = x->err.is_truncated;
+}
+
+/* Not to be guessed: else what an earlier execution has sent ahead, or a process that it left
+ * behind sends blindly, is taken for the answer of this one. Exact also where numbers are doubles.
+ */
+static uint64_t fresh_id(void)
+{
+	uint64_t id = 0;
+
+	random_bytes(&id, 6);
+	return id + 1;
 }
 
 int execution_run(struct cordon_session *s, const struct cordon_execute_options *o,
@@ -447,12 +511,12 @@ int execution_run(struct cordon_session *s, const struct cordon_execute_options 
 	x->engine = s->engine;
 	x->options = o;
 	x->result = result;
-	x->id = ++s->next_id;
+	x->id = fresh_id();
 	int r = feed_begin(&x->in, s->engine, s->workspace, o, reterr);
 	if (r < 0)
 		return r;
 	begin(x);
-	network_begin(s->network, x->id);
+	network_begin(s->network, ++s->next_id);
 	r = x->engine->wire ? send_code(x, reterr) : 0;
 	if (r < 0) {
 		feed_end(&x->in);

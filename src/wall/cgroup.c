@@ -319,8 +319,18 @@ void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret)
 		number_in(memory, c->is_v2 ? "memory.events" : "memory.oom_control", "oom_kill "));
 	ret->pids_refused = or_zero(number_in(pids, "pids.events", "max "));
 	ret->memory_peak_bytes = cgroup_read_peak(c);
+}
+
+uint64_t cgroup_read_cpu(const struct cgroup *c)
+{
+	if (c->count == 0)
+		return 0;
 	if (c->is_v2)
-		ret->cpu_us = or_zero(number_in(c->dir_fds[0], "cpu.stat", "usage_usec "));
+		return or_zero(number_in(c->dir_fds[0], "cpu.stat", "usage_usec "));
+	/* v1: where the two controllers are mounted together, as systemd does. */
+	return c->has_cpu ? or_zero(number_in(c->dir_fds[CONTROLLER_CPU], "cpuacct.usage", NULL)) /
+				    1000
+			  : 0;
 }
 
 /* Memory of a former life that may stay charged: per-CPU stock and kernel objects. */

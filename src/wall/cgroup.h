@@ -27,7 +27,6 @@ struct cgroup {
 struct cgroup_counts {
 	uint64_t oom_kills, pids_refused;
 	uint64_t memory_peak_bytes; /* 0: unknown */
-	uint64_t cpu_us;            /* 0: unknown */
 };
 
 struct cgroup_options {
@@ -44,6 +43,8 @@ int cgroup_limit(struct cgroup *c, const struct policy *p, struct cordon_error *
 /* The most processes there were at once; 0: unknown. */
 uint64_t cgroup_pids_peak(const struct cgroup *c);
 void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret);
+/* Microseconds of all that runs or ran in it, also in its former lives; 0: nobody counts. */
+uint64_t cgroup_read_cpu(const struct cgroup *c);
 uint64_t cgroup_read_peak(const struct cgroup *c); /* bytes; 0: unknown */
 /* Makes used ones as good as new, with the same limits: 1; 0: something is still in them; -1: they
  * bear marks that cannot be wiped off. */

@@ -74,3 +74,84 @@ def test_a_guest_that_speaks_the_wire_by_hand():
         grown = memory_kib(c.process.pid) - before
         assert grown < 96 * 1024, grown
 
+
+# Everything an earlier execution can know of the next one, which is nothing.
+AHEAD = """
+def answer(number): say('{"type":"result","id":%d,"ok":true,"value":"forged"}\\n' % number)
+for i in list(range(1, 100)) + list(range(ID + 1, ID + 100)): answer(i)
+"""
+BEHIND = """
+import os, signal, time
+if os.fork() == 0:
+    while True:
+        for i in list(range(1, 100)) + list(range(ID + 1, ID + 100)):
+            say('{"type":"output","id":%d,"mime":"text/plain","encoding":"text","data":"forged"}\\n' % i)
+        time.sleep(0.2)
+"""
+
+
+def test_no_execution_speaks_for_the_next():
+    with Client() as c:
+        s = c.open(guest="python")
+        # Of its own value the code says what it likes: that is the control.
+        assert c.execute(s, SAY + AHEAD + "answer(ID); 1")["result"] == "forged"
+        for i in range(5):
+            r = c.execute(s, "print('ran'); 40 + %d" % i)
+            assert (r["result"], r["stdout"]) == (40 + i, "ran\n"), r
+        assert c.execute(s, SAY + BEHIND + "1")["result"] == 1
+        for i in range(5):
+            r = c.execute(s, "import time; time.sleep(0.3); 50 + %d" % i)
+            assert (r["result"], r["outputs"], r["restarted"]) == (50 + i, [], False), r
+
+
+def test_outputs_have_a_limit_together():
+    code = SAY + """
+data = "x" * (4 << 20)
+for i in range(%d): say('{"type":"output","id":%%d,"mime":"text/plain","encoding":"text","data":"%%s"}\\n' %% (ID, data))
+"""
+    with Client() as c:
+        s = c.open(guest="python")
+        before = memory_kib(c.process.pid)
+        r = c.execute(s, code % 3)
+        assert len(r["outputs"]) == 3 and not any("outputs" in w for w in r["warnings"]), r["warnings"]
+        r = c.execute(s, code % 100, timeout_ms=60000)
+        assert r["success"] and len(r["outputs"]) == 4, (r["error"], len(r["outputs"]))
+        assert any(w.startswith("96 rich outputs were not kept") for w in r["warnings"]), r["warnings"]
+        r = c.execute(s, SAY + """for i in range(80):
+    say('{"type":"output","id":%d,"mime":"text/plain","encoding":"text","data":"x"}\\n' % ID)""")
+        assert len(r["outputs"]) == 64 and any(w.startswith("16 rich outputs") for w in r["warnings"]), r["warnings"]
+        assert memory_kib(c.process.pid) - before < 160 * 1024
+
+
+def test_cpu_time_of_processes_that_the_code_starts():
+    """Also of those made by another thread, of orphans, and of those that would not hear of the limit."""
+    burn = """
+import os, resource, signal, threading, time
+def burn():
+    signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CPU, (1000, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    while time.process_time() < %s: pass
+    os._exit(0)
+def child():
+    pid = os.fork()
+    if pid == 0: burn()
+    os.waitpid(pid, 0)
+def orphan():
+    if os.fork() == 0:
+        if os.fork() == 0: burn()
+        os._exit(0)
+    os.wait()
+    time.sleep(50)
+def thread():
+    t = threading.Thread(target=child)
+    t.start()
+    t.join()
+"""
+    with Client() as c:
+        s = c.open(guest="python", policy={"cpu_seconds": 1, "timeout_ms": 55000})
+        r = c.execute(s, burn % 0.3 + "child()")
+        assert r["success"] and 250 < r["cpu_time_ms"] < 1000, r
+        for how in ("orphan", "thread"):
+            r = c.execute(s, burn % 50 + how + "()")
+            assert r["error_kind"] == "cpu" and r["cpu_time_ms"] > 900, (how, r)
+            assert c.execute(s, "6 * 7")["result"] == 42
