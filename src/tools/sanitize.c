@@ -201,10 +201,10 @@ static bool is_after_host_word(struct text t, const char *p)
 static size_t match_host(struct text t, const char *p)
 {
 	char before = p > t.start ? p[-1] : 'x';
-	size_t n = run_of(p, t.end, is_host_char);
 
-	if (!strchr(" '\"`:=", before) || n == 0 || !isalnum((unsigned char)*p))
-		return 0;
+	if (!strchr(" '\"`:=", before) || !isalnum((unsigned char)*p))
+		return 0; /* before the run is measured: once for each word, not for each letter */
+	size_t n = run_of(p, t.end, is_host_char);
 	while (n > 1 && strchr(".-", p[n - 1]))
 		n--;
 	size_t port = port_at(p + n, t.end);
@@ -275,7 +275,8 @@ static struct text without_trace(const char *message, size_t len)
 	return (struct text){ newline ? newline + 1 : t.start, t.end };
 }
 
-static int mask(struct text t, struct buf *out)
+/* Goes on until out has enough bytes: what would be cut off is not looked at. */
+static int mask(struct text t, size_t enough, struct buf *out)
 {
 	static const struct {
 		size_t (*match)(struct text t, const char *p);
@@ -287,7 +288,7 @@ static int mask(struct text t, struct buf *out)
 	};
 	int r = 0;
 
-	for (const char *p = t.start; r >= 0 && p < t.end;) {
+	for (const char *p = t.start; r >= 0 && p < t.end && out->len < enough;) {
 		size_t n = 0, i = 0;
 		for (; n == 0 && i < sizeof(rules) / sizeof(*rules); i++)
 			n = rules[i].match(t, p);
@@ -333,7 +334,10 @@ char *cordon_sanitize(const char *message, size_t max)
 	if (!valid)
 		return NULL;
 	struct text t = without_trace(json_string_value(valid), json_string_length(valid));
-	if (mask(t, &out) < 0)
+	if (max == 0)
+		max = DEFAULT_CHARS;
+	/* A character has at most four bytes; one more than fits says that there is more. */
+	if (mask(t, max < SIZE_MAX / 8 ? 4 * (max + 1) : SIZE_MAX, &out) < 0)
 		return NULL;
-	return shorten(&out, max ? max : DEFAULT_CHARS);
+	return shorten(&out, max);
 }

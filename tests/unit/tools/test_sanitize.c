@@ -95,6 +95,31 @@ TEST(length)
 	free(got);
 }
 
+/* A guest may choose what a tool's error repeats: each must be read once, not once for each letter.
+ */
+TEST(much)
+{
+	static const char *const units[] = {
+		"x", "a.b ", "/a", "1.", "~", "host a", "pid(", "::["
+	};
+	enum { MUCH = 1 << 20 };
+	char *text = malloc(MUCH + 1);
+
+	ASSERT(text);
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		for (size_t at = 0; at < MUCH; at++)
+			text[at] = units[i][at % strlen(units[i])];
+		text[MUCH] = '\0';
+		char *got = cordon_sanitize(text, MUCH);
+		ASSERT(got && strlen(got) <= MUCH);
+		free(got);
+		got = cordon_sanitize(text, 0);
+		ASSERT(got && strlen(got) <= 500);
+		free(got);
+	}
+	free(text);
+}
+
 TEST(odd_input)
 {
 	check(NULL, "Unknown error");
