@@ -91,6 +91,8 @@ char *cordon_session_describe(const struct cordon_session *s);
 /* Session environment for later executions. */
 int cordon_session_setenv(struct cordon_session *s, const char *name, const char *value,
 			  struct cordon_error **reterr);
+/* What was set, also by opening, a restored snapshot or an import; to be freed. NULL: nothing. */
+char *cordon_session_getenv(struct cordon_session *s, const char *name);
 
 /* Resolves a pending approval of this session. value_json: only for replace (allow == true and
  * not NULL): the guest gets this value and the tool does not run. */

@@ -32,22 +32,17 @@ static int check_movable(const struct request *q, struct cordon_error **reterr)
 	return 0;
 }
 
-/* A new session as the seat's was opened, with the environment of now. */
+/* A new session as the seat's was opened; the environment of now comes with its files. */
 static int open_again(struct request *q, json_t *params, struct cordon_session **ret,
 		      struct cordon_error **reterr)
 {
 	cleanup_opening struct opening o = { 0 };
 	json_t *given = q->params;
 
-	int r = params ? 0 : -1; /* without them it would be another session, with another policy */
-	pthread_mutex_lock(&q->rpc->seats.lock);
-	if (q->seat->env)
-		r |= json_object_set_new(params, "env", json_deep_copy(q->seat->env));
-	pthread_mutex_unlock(&q->rpc->seats.lock);
-	if (r != 0)
+	if (!params) /* without them it would be another session, with another policy */
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	q->params = params;
-	r = opening_read(q, "sh", &o, reterr);
+	int r = opening_read(q, "sh", &o, reterr);
 	if (r == 0)
 		r = cordon_session_open(&o.options, ret, reterr);
 	q->params = given;

@@ -290,14 +290,11 @@ int opening_read(struct request *q, const char *guest, struct opening *ret,
 void opening_remember(struct seat *seat, const json_t *params, const char *guest)
 {
 	cleanup_json json_t *opening = params ? json_deep_copy(params) : json_object();
-	const json_t *env = json_object_get(opening, "env");
 
 	if (!opening)
 		return;
 	if (!json_object_get(opening, "guest") && guest &&
 	    json_object_set_new(opening, "guest", json_string(guest)) != 0)
-		return;
-	if (env && !(seat->env = json_deep_copy(env)))
 		return;
 	seat->has_storage = json_is_true(json_object_get(opening, "storage"));
 	seat->opening = TAKE_PTR(opening);

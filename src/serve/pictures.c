@@ -83,7 +83,6 @@ static int fork_session(struct request *q, struct buf *ret, struct cordon_error 
 		return r;
 	}
 	pthread_mutex_lock(&q->rpc->seats.lock);
-	seat->env = q->seat->env ? json_deep_copy(q->seat->env) : NULL;
 	seat->opening = q->seat->opening ? json_deep_copy(q->seat->opening) : NULL;
 	seat->has_storage = q->seat->has_storage;
 	pthread_mutex_unlock(&q->rpc->seats.lock);

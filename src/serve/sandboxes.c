@@ -284,10 +284,7 @@ static int set_env(struct request *q, struct buf *ret, struct cordon_error **ret
 		r = target_need(q, "value", &value, reterr);
 	if (r == 0)
 		r = cordon_session_setenv(q->seat->session, name, value, reterr);
-	if (r < 0)
-		return r;
-	target_note_env(q, name);
-	return buf_add_str(ret, "{\"ok\":true}");
+	return r < 0 ? r : buf_add_str(ret, "{\"ok\":true}");
 }
 
 static int get_env(struct request *q, struct buf *ret, struct cordon_error **reterr)
@@ -297,10 +294,9 @@ static int get_env(struct request *q, struct buf *ret, struct cordon_error **ret
 
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&q->rpc->seats.lock);
-	const json_t *value = q->seat->env ? json_object_get(q->seat->env, name) : NULL;
-	cleanup_free char *text = value ? json_text(value, NULL) : str_dup("null");
-	pthread_mutex_unlock(&q->rpc->seats.lock);
+	cleanup_free char *value = cordon_session_getenv(q->seat->session, name);
+	cleanup_json json_t *j = value ? json_string(value) : json_null();
+	cleanup_free char *text = json_text(j, NULL);
 	return text ? buf_printf(ret, "{\"value\":%s}", text)
 		    : err_set(reterr, CORDON_NOMEM, "out of memory");
 }

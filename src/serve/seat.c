@@ -217,7 +217,6 @@ void seat_put(struct seats *t, struct seat *s)
 	pthread_mutex_unlock(&t->lock);
 	if (!is_last)
 		return;
-	json_decref(s->env);
 	json_decref(s->opening);
 	json_decref(s->history);
 	free(s->state);

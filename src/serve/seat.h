@@ -42,7 +42,6 @@ struct seat {
 	struct cordon_pool *pool;
 	struct seat *lender;            /* the pool that lent the session; NULL: it is its own */
 	struct cordon_project *project; /* opened in the session; NULL: none */
-	json_t *env;                    /* set by the client; NULL: nothing */
 	json_t *opening; /* the parameters that it was opened with; NULL: it cannot be again */
 	json_t *history; /* commands that ran; NULL: none */
 	char *state;     /* its files while it is offloaded and the client keeps none; base64 */

@@ -121,10 +121,7 @@ static int set_env(struct request *q, struct buf *ret, struct cordon_error **ret
 		r = target_need(q, "value", &value, reterr);
 	if (r == 0)
 		r = cordon_session_setenv(q->seat->session, name, value, reterr);
-	if (r < 0)
-		return r;
-	target_note_env(q, name);
-	return buf_add_str(ret, "{}");
+	return r < 0 ? r : buf_add_str(ret, "{}");
 }
 
 static int resolve(struct request *q, struct buf *ret, struct cordon_error **reterr)

@@ -179,20 +179,6 @@ int target_add_mount(json_t *mounts, const json_t *mount, struct cordon_error **
 	return 0;
 }
 
-void target_note_env(struct request *q, const char *name)
-{
-	json_t *value = json_object_get(q->params, "value");
-
-	pthread_mutex_lock(&q->rpc->seats.lock);
-	if (!q->seat->env)
-		q->seat->env = json_object();
-	if (json_is_string(value))
-		json_object_set(q->seat->env, name, value);
-	else
-		json_object_del(q->seat->env, name);
-	pthread_mutex_unlock(&q->rpc->seats.lock);
-}
-
 void target_close(struct request *q)
 {
 	struct rpc *c = q->rpc;

@@ -22,5 +22,3 @@ int target_uint(const struct request *q, const char *key, uint64_t *ret,
 int target_bool(const struct request *q, const char *key, bool *ret, struct cordon_error **reterr);
 /* {path, files: {name: base64}} as the policy's mounts, one for every file, by value. */
 int target_add_mount(json_t *mounts, const json_t *mount, struct cordon_error **reterr);
-/* A variable was set to params/value, or removed: what env.get and a reopened session know. */
-void target_note_env(struct request *q, const char *name);

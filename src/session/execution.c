@@ -416,7 +416,8 @@ static const char *where_to(const struct cordon_session *s)
 static int send_code(struct execution *x, struct cordon_error **reterr)
 {
 	const struct cordon_execute_options *o = x->options;
-	cleanup_free char *env = x->session->env ? json_text(x->session->env, NULL) : NULL;
+	cleanup_json json_t *changes = session_env(x->session);
+	cleanup_free char *env = changes ? json_text(changes, NULL) : NULL;
 	struct wire_execute message = { .id = x->id,
 					.code = o->code,
 					.code_len = o->code_len ? o->code_len : strlen(o->code),

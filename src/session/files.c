@@ -134,11 +134,62 @@ int cordon_file_remove(struct cordon_session *s, const char *path, bool recursiv
 	return r < 0 ? r : touched(s, workspace_remove(ws, path, recursive, reterr));
 }
 
-char *session_state_text(const struct cordon_session *s)
+json_t *session_env(struct cordon_session *s)
 {
-	cleanup_json json_t *o = json_object();
+	pthread_mutex_lock(&s->lock);
+	json_t *env = json_incref(s->env);
+	pthread_mutex_unlock(&s->lock);
+	return env;
+}
 
-	json_object_set_new(o, "env", s->env ? json_incref(s->env) : json_object());
+/* Takes next. */
+static void exchange_env(struct cordon_session *s, json_t *next)
+{
+	pthread_mutex_lock(&s->lock);
+	cleanup_json json_t *old = s->env;
+	s->env = next;
+	pthread_mutex_unlock(&s->lock);
+}
+
+static bool is_variable_name(const char *name)
+{
+	bool good = name[0] && !(name[0] >= '0' && name[0] <= '9');
+
+	for (const char *p = name; *p; p++)
+		good = good && ((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_' ||
+				(*p >= '0' && *p <= '9'));
+	return good;
+}
+
+int cordon_session_setenv(struct cordon_session *s, const char *name, const char *value,
+			  struct cordon_error **reterr)
+{
+	if (!is_variable_name(name))
+		return err_set(reterr, CORDON_INVALID, "Invalid environment variable name: '%s'",
+			       name);
+	json_t *set = value ? json_string_lossy(value, strlen(value)) : json_null();
+	pthread_mutex_lock(&s->lock); /* all of it: two that set must not lose one */
+	json_t *next = s->env ? json_copy(s->env) : json_object();
+	int r = json_object_set_new(next, name, set);
+	cleanup_json json_t *old = r == 0 ? s->env : next;
+	if (r == 0)
+		s->env = next;
+	pthread_mutex_unlock(&s->lock);
+	return r == 0 ? 0 : err_errno(reterr, ENOMEM, "set an environment variable");
+}
+
+char *cordon_session_getenv(struct cordon_session *s, const char *name)
+{
+	cleanup_json json_t *env = session_env(s);
+
+	return str_dup(json_string_value(json_object_get(env, name)));
+}
+
+char *session_state_text(struct cordon_session *s)
+{
+	cleanup_json json_t *o = json_object(), *env = session_env(s);
+
+	json_object_set_new(o, "env", env ? json_incref(env) : json_object());
 	if (s->cwd)
 		json_object_set_new(o, "cwd", json_string(s->cwd));
 	return json_text(o, NULL);
@@ -177,12 +228,12 @@ void session_take_state(struct cordon_session *s, const char *text)
 	json_t *env = json_object_get(o, "env");
 	if (!json_is_object(env))
 		return;
+	cleanup_json json_t *now = session_env(s);
 	json_t *next = json_deep_copy(env);
-	json_object_foreach(s->env, name, value) if (!json_object_get(next, name))
+	json_object_foreach(now, name, value) if (!json_object_get(next, name))
 		json_object_set_new(next, name, json_null());
+	exchange_env(s, next);
 	persist_lock(s->persist);
-	json_decref(s->env);
-	s->env = next;
 	const char *cwd = json_string_value(json_object_get(o, "cwd"));
 	move_to(s, cwd && cwd[0] == '/' && strlen(cwd) < PATH_MAX ? cwd : NULL);
 	persist_unlock(s->persist);
@@ -264,14 +315,18 @@ int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,
 						    .pre_execute_arg = s->pre_execute_arg,
 						    .approval = s->approval,
 						    .approval_arg = s->approval_arg,
+						    .audit = s->on_audit,
+						    .audit_arg = s->audit_arg,
+						    .log = s->log,
+						    .log_arg = s->log_arg,
 						    .cold = s->is_cold };
 		r = cordon_session_open(&o, &child, reterr);
 		policy_done(&policy.p);
 	}
 	if (r == 0)
 		r = snapshot_fork(ws, child->workspace, reterr);
-	if (r == 0 && s->env)
-		child->env = json_deep_copy(s->env);
+	if (r == 0)
+		exchange_env(child, session_env(s));
 	if (r == 0)
 		move_to(child, s->cwd);
 	session_let_go(s);

@@ -96,8 +96,9 @@ static int session_open_network(struct cordon_session *s, struct cordon_error **
 static int greet(struct cordon_session *s, struct engine *e, struct cordon_error **reterr)
 {
 	cleanup_free char *tools = desk_describe(s->desk);
+	cleanup_json json_t *env = session_env(s);
 	struct welcome_options w = {
-		.policy = &s->policy, .tools = tools, .env = s->env, .ahead = s->is_ahead
+		.policy = &s->policy, .tools = tools, .env = env, .ahead = s->is_ahead
 	};
 	size_t len = 0;
 	cleanup_free char *welcome = tools ? welcome_line(&w, &len) : NULL;
@@ -195,6 +196,10 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 	s->pre_execute_arg = o->pre_execute_arg;
 	s->approval = o->approval;
 	s->approval_arg = o->approval_arg;
+	s->on_audit = o->audit;
+	s->audit_arg = o->audit_arg;
+	s->log = o->log;
+	s->log_arg = o->log_arg;
 	s->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->cancel_fd < 0)
 		return err_errno(reterr, errno, "make the cancel event");
@@ -537,28 +542,6 @@ bool cordon_session_is_alive(const struct cordon_session *s)
 const char *cordon_session_id(const struct cordon_session *s)
 {
 	return s->id;
-}
-
-int cordon_session_setenv(struct cordon_session *s, const char *name, const char *value,
-			  struct cordon_error **reterr)
-{
-	bool good = name[0] && !(name[0] >= '0' && name[0] <= '9');
-
-	for (const char *p = name; *p; p++)
-		good = good && ((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_' ||
-				(*p >= '0' && *p <= '9'));
-	if (!good)
-		return err_set(reterr, CORDON_INVALID, "Invalid environment variable name: '%s'",
-			       name);
-	persist_lock(s->persist); /* a save may be reading it */
-	if (!s->env)
-		s->env = json_object();
-	int r = json_object_set_new(s->env, name,
-				    value ? json_string_lossy(value, strlen(value)) : json_null());
-	persist_unlock(s->persist);
-	if (r != 0)
-		return err_errno(reterr, ENOMEM, "set an environment variable");
-	return 0;
 }
 
 char *cordon_session_describe(const struct cordon_session *s)

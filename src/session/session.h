@@ -22,11 +22,14 @@ struct cordon_session {
 	enum guest_kind kind;
 	struct policy policy; /* its own copy */
 	struct cordon_tools *tools;
-	json_t *env; /* changes for later executions; NAME: value or null */
 	cordon_pre_execute_fn pre_execute;
 	void *pre_execute_arg;
 	cordon_approval_fn approval;
 	void *approval_arg;
+	cordon_audit_fn on_audit; /* for its forks, as the next */
+	void *audit_arg;
+	cordon_log_fn log;
+	void *log_arg;
 	struct audit *audit;
 	struct desk *desk;       /* where its tool calls are handled */
 	struct network *network; /* its gateway; NULL: the policy opens nothing */
@@ -39,6 +42,7 @@ struct cordon_session {
 	pthread_mutex_t lock; /* of the fields below */
 	pthread_cond_t idle;  /* signalled when an execution has ended */
 	bool is_busy, is_closed;
+	json_t *env;   /* session_env() */
 	int cancel_fd; /* eventfd: readable when the running execution must end */
 	struct engine *engine;
 	struct workspace *workspace;
@@ -56,8 +60,11 @@ int session_open(const struct cordon_session_options *opts, bool ahead, struct c
 int session_start_engine(struct cordon_session *s, struct cordon_error **reterr);
 void session_drop_engine(struct cordon_session *s);
 
+/* Changes for later executions, NAME: value or null; a reference, or NULL. What it holds is never
+ * changed, only exchanged: it may be read while another thread sets a variable. */
+json_t *session_env(struct cordon_session *s);
 /* What goes along with the files besides them: {"env": {...}, "cwd": "..."}; to be freed. */
-char *session_state_text(const struct cordon_session *s);
+char *session_state_text(struct cordon_session *s);
 void session_take_state(struct cordon_session *s, const char *text);
 /* The guest says where it is. What is no directory's name is not taken. */
 void session_note_cwd(struct cordon_session *s, const char *path, size_t len);

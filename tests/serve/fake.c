@@ -156,6 +156,11 @@ OK1(cordon_session_cancel)
 OK1(cordon_session_interrupt)
 OK1(cordon_session_restart)
 OK3(cordon_session_setenv, const char *, const char *)
+char *cordon_session_getenv(struct cordon_session *s, const char *name)
+{
+	(void)s;
+	return str_dup(name);
+}
 OK2(cordon_snapshot_create, const char *)
 OK2(cordon_snapshot_restore, const char *)
 OK2(cordon_snapshot_remove, const char *)

@@ -50,6 +50,7 @@ TABLE = {
     "cordon_session_is_alive": "session.describe", "cordon_session_offload": "offload", "cordon_session_open": "session.open",
     "cordon_session_rehydrate": "rehydrate", "cordon_session_resolve": "approval.resolve",
     "cordon_session_restart": "session.restart", "cordon_session_setenv": "session.setenv",
+    "cordon_session_getenv": "env.get",
     "cordon_snapshot_create": "snapshot.create", "cordon_snapshot_list": "snapshot.list",
     "cordon_snapshot_remove": "snapshot.remove", "cordon_snapshot_restore": "snapshot.restore",
     "cordon_tools_add": "session.open", "cordon_tools_add_file": "- the client reads its files and sends `host_tools`",
