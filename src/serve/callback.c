@@ -236,10 +236,13 @@ void callback_ask(const struct cordon_approval *a, void *table)
 	cleanup_free char *what_text = what ? json_text(what, NULL) : NULL;
 	const char *detail = a->detail ? a->detail : "null";
 	seat_name(t->seats, a->session, session);
+	cleanup_free char *request = seat_request(t->seats, a->session);
 	cleanup_free char *head =
 		str_printf("{\"jsonrpc\":\"2.0\",\"method\":\"approval\",\"params\":{\"id\":\"%s\","
-			   "\"session\":\"%s\",\"kind\":\"%s\",\"what\":%s,\"detail\":",
-			   a->id, session, a->kind, what_text ? what_text : "null");
+			   "\"session\":\"%s\",\"request_id\":%s,\"kind\":\"%s\",\"what\":%s,"
+			   "\"detail\":",
+			   a->id, session, request ? request : "null", a->kind,
+			   what_text ? what_text : "null");
 	const struct line_part parts[] = { { head ? head : "", head ? strlen(head) : 0 },
 					   { detail, strlen(detail) },
 					   { "}}", 2 } };

@@ -43,6 +43,17 @@ void reply_error(struct lineout *out, const json_t *id, int code, const char *me
 	send_error(out, id, error);
 }
 
+void reply_unread(struct lineout *out, uint64_t line, int code, const char *message)
+{
+	json_t *error = json_object(), *data = json_object();
+
+	json_object_set_new(error, "code", json_integer(code));
+	json_object_set_new(error, "message", json_string_lossy(message, strlen(message)));
+	json_object_set_new(data, "line", json_integer((json_int_t)line));
+	json_object_set_new(error, "data", data);
+	send_error(out, NULL, error);
+}
+
 const char *reply_errno_name(int os_errno)
 {
 	return os_errno > 0 ? strerrorname_np(os_errno) : NULL;

@@ -8,8 +8,9 @@
 
 /* result is JSON text. */
 void reply_result(struct lineout *out, const json_t *id, const char *result, size_t len);
-/* id NULL: null, for what could not be read. */
 void reply_error(struct lineout *out, const json_t *id, int code, const char *message);
+/* What could not be read has no id: the client knows it by its line, counted from 1. */
+void reply_unread(struct lineout *out, uint64_t line, int code, const char *message);
 /* The library's error with its whole chain and, as data, its code's name and errno. is_pod_style:
  * a failed system call is code 1 and its message begins with the errno's name. */
 void reply_failure(struct lineout *out, const json_t *id, const struct cordon_error *e,

@@ -98,7 +98,10 @@ static const struct rpc_method *check_request(struct rpc *c, const json_t *messa
 	bool has_id = json_is_string(id) || json_is_number(id);
 
 	if (!name || !str_eq(version, "2.0") || (id && !has_id)) {
-		reply_error(&c->out, has_id ? id : NULL, -32600, "not a request of JSON-RPC 2.0");
+		if (has_id)
+			reply_error(&c->out, id, -32600, "not a request of JSON-RPC 2.0");
+		else
+			reply_unread(&c->out, c->lines, -32600, "not a request of JSON-RPC 2.0");
 		return NULL;
 	}
 	const struct rpc_method *m = find_method(name);
@@ -208,7 +211,7 @@ static bool handle(struct rpc *c, json_t *message, bool *ret_reading)
 static bool take_message(struct rpc *c, json_t *message, bool *ret_reading)
 {
 	if (!json_is_object(message)) {
-		reply_error(&c->out, NULL, -32600, "a message is one JSON object");
+		reply_unread(&c->out, c->lines, -32600, "a message is one JSON object");
 		return true;
 	}
 	if (json_object_get(message, "method"))
@@ -228,7 +231,7 @@ static bool take_line(struct rpc *c, const char *line, size_t len, bool *ret_rea
 	if (strspn(line, " \t\r") >= len)
 		return true;
 	if (json_parse(line, len, 0, &message, &e) < 0) {
-		reply_error(&c->out, NULL, -32700, cordon_error_message(e));
+		reply_unread(&c->out, c->lines, -32700, cordon_error_message(e));
 		return true;
 	}
 	return take_message(c, message, ret_reading);
@@ -244,10 +247,11 @@ static bool read_lines(struct rpc *c)
 	while (is_reading && goes_on) {
 		switch (linein_next(&c->in, &line, &len)) {
 		case LINE_OK:
+			c->lines++;
 			goes_on = take_line(c, line, len, &is_reading);
 			break;
 		case LINE_TOO_LONG:
-			reply_error(&c->out, NULL, -32700, "Request too large");
+			reply_unread(&c->out, ++c->lines, -32700, "Request too large");
 			break;
 		case LINE_END:
 			goes_on = false;
@@ -381,9 +385,10 @@ bool rpc_take_line(struct rpc *c, const char *line, size_t len)
 {
 	bool is_reading = true;
 
+	c->lines++;
 	if (len <= RPC_LINE_MAX)
 		return take_line(c, line, len, &is_reading);
-	reply_error(&c->out, NULL, -32700, "Request too large");
+	reply_unread(&c->out, c->lines, -32700, "Request too large");
 	return true;
 }
 

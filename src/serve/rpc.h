@@ -38,6 +38,7 @@ void rpc_free(struct rpc *c);                                    /* ends all the
 struct rpc {
 	struct linein in;
 	struct lineout out;
+	uint64_t lines; /* read so far, also those that were too long; the reader's */
 	struct seats seats;
 	struct callbacks callbacks;
 	const struct cordon_policy *policy;

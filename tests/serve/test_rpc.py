@@ -196,7 +196,7 @@ def test_approval():
                                              ({"allow": False, "reason": "too much"}, None))):
             n = c.send("session.execute", {"session": s, "code": "pay(amount=5)"})
             a = c.wait_note("approval", i + 1)
-            assert a["kind"] == "tool" and a["what"] == "pay" and a["session"] == s
+            assert a["kind"] == "tool" and a["what"] == "pay" and a["session"] == s and a["request_id"] == n
             c.call("approval.resolve", session=s, id=a["id"], **decision)
             r = c.wait(n)
             assert r["result"] == want if want else "too much" in r["error"], r
@@ -371,7 +371,8 @@ def test_junk_and_limits():  # RPC-02..04
             except Failure as f:
                 assert f.code == code
         with c.changed:
-            assert c.answers.pop(None)["error"]["code"] in (-32700, -32600)
+            e = c.answers.pop(None)["error"]
+            assert (e["code"], e["data"]["line"]) in ((-32700, 1), (-32600, 2)), e
         c.raw(b'{"a":"' + b"x" * (9 << 20) + b'"}\n')
         try:
             c.wait(None)
@@ -421,6 +422,11 @@ def test_pods_words():  # RPC-01, 02, 03, 05, 06, 08
         assert c.call("run", command="cat /home/user/t")["stdout"] == "home"
         c.call("env.set", name="MY_VAR", value="hello")
         assert c.call("env.get", name="MY_VAR")["value"] == "hello"
+        first = c.call("snapshot.create")["id"]
+        c.call("env.set", name="MY_VAR", value="changed")
+        c.call("env.set", name="LATER", value="x")
+        c.call("snapshot.restore", id=first)  # SNP-01
+        assert (c.call("env.get", name="MY_VAR")["value"], c.call("env.get", name="LATER")["value"]) == ("hello", None)
         assert c.call("run", command="printenv MY_VAR")["stdout"] == "hello\n"
         c.fails(-32602, "1x", "env.set", name="1x", value="")
         r = c.call("run", command="while true; do :; done", timeoutMs=300)
