@@ -101,7 +101,23 @@ def test_options_of_the_sandbox():
         fails(cordon.SandboxError, "no such snapshot: 99", sb.restore, "99")
         assert (sb.snapshot(), sb.snapshot()) == ("1", "2")
         fails(cordon.RpcError, "1x", sb.set_env, "1x", "")
-        fails(cordon.RpcError, "", sb.commands.run, "x" * (2 << 20))
+        r = sb.commands.run("x" * (2 << 20))  # LIM-11
+        assert (r.exit_code, r.stderr, r.error_class, r.execution_time_ms) == (1, "command too large\n", "LIMIT_EXCEEDED", 0.0), r
+        fails(ValueError, "positive", sb.commands.run, "true", timeout_ms=0)
+    with cordon.Sandbox(env={"A": "given"}) as sb:
+        assert (sb.get_env("A"), sb.get_env("B")) == ("given", None)
+        sb.set_env("B", "original")
+        first = sb.snapshot()
+        sb.set_env("B", "changed")
+        sb.set_env("C", "new")
+        sb.restore(first)  # SNP-01
+        assert (sb.get_env("A"), sb.get_env("B"), sb.get_env("C")) == ("given", "original", None)
+        sb.offload()
+        sb.rehydrate()
+        assert (sb.get_env("B"), sb.get_env("C")) == ("original", None)
+        fails(cordon.CordonError, "", sb.mount, "relative", {"a": "1"})
+        sb.mount("/mnt/x", {"a": "1"})  # the one that failed is not tried again
+        assert sb.commands.run("cat /mnt/x/a; printenv B").stdout == "1original\n"
 
 
 def test_extensions_say_what_they_are():

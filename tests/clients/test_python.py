@@ -210,6 +210,145 @@ def test_approval():
         assert not s.execute("pay(5)").success, "nobody decides: denied"
 
 
+def test_only_true_approves():
+    @cordon.tool(approval=True)
+    def pay(amount: int) -> str:
+        return "paid"
+
+    async def later(a):
+        return a.detail["amount"] == 1
+
+    for verdict in (1, [1], {"allow": False}, {}, object(), None, "", False):
+        with cordon.Session("python", tools=[pay], on_approval=lambda a, v=verdict: v) as s:
+            assert "Tool 'pay' was denied" in s.execute("pay(1)").error, verdict
+    with cordon.Session("python", tools=[pay], on_approval=lambda a: 1 / 0) as s:
+        assert "Tool 'pay' was denied" in s.execute("pay(1)").error
+    with cordon.Session("python", tools=[pay], on_approval=later) as s:
+        assert s.run("pay(1)") == "paid" and not s.execute("pay(2)").success
+    for options, good in (({}, False), ({"on_approval": lambda a: True}, True)):
+        with cordon.Pool(size=1, tools=[pay], **options) as p:
+            assert p.execute("pay(1)").success == good
+            with p.acquire(wait=30) as s:
+                assert s.guest == "python" and s.execute("pay(1)").success == good
+
+
+def test_tools_of_every_kind():
+    class Broken(Exception):
+        def __str__(self):
+            raise ValueError("no text")
+
+    async def later(a: int) -> int:
+        return a + 1
+
+    def broken():
+        raise Broken()
+
+    def leave():
+        raise SystemExit(3)
+
+    def chatty():
+        raise ValueError("x" * 1000000)
+
+    with cordon.Session("python", tools=[later, broken, leave, chatty]) as s:
+        assert s.run("later(1)") == 2
+        assert "Broken" in s.execute("broken()").error
+        assert s.execute("chatty()").error.endswith("...")
+        raises(SystemExit, "3", s.run, "leave()")
+        assert s.run("1 + 1") == 2, "the execution that was left has ended"
+
+    async def in_a_loop():
+        with cordon.Session("python", tools=[later]) as s:
+            return s.run("later(2)")
+    assert asyncio.run(in_a_loop()) == 3
+
+
+def test_what_the_server_cannot_read_is_told():
+    raises(cordon.RpcError, "too big integer", cordon.Session, policy={"memory_bytes": 1 << 70})
+    with cordon.Session("python") as s:
+        raises(cordon.RpcError, "too big integer", s.execute, "1", tool_calls=1 << 70)
+        for bad in (0, -1, float("nan"), "5", True, [1]):
+            raises(ValueError, "timeout must be a positive number", s.execute, "1", timeout=bad)
+        assert s.run("1", timeout=1e300) == 1
+
+    async def same():
+        async with cordon.aio.Session("python") as s:
+            try:
+                await s.execute("1", tool_calls=1 << 70)
+            except cordon.RpcError as e:
+                assert "too big integer" in str(e)
+            return await s.run("1")
+    assert asyncio.run(same()) == 1
+
+
+def test_states_of_any_size():
+    data = os.urandom(40 << 20)  # more than fits into an answer, let alone a request
+    with cordon.Session("sh", policy={"file_bytes": 64 << 20}) as s:
+        s.files.write("big", data)
+        blob = s.export()
+
+        async def same():
+            async with cordon.aio.Session("sh", policy={"file_bytes": 64 << 20}) as t:
+                await t.import_(blob)
+                assert await t.files.read("big") == data
+                return len(await t.export())
+        assert asyncio.run(same()) > len(data)
+    with cordon.Sandbox(policy={"file_bytes": 64 << 20}) as sb:
+        sb.import_state(blob)
+        sb.mount("/mnt/x", {"a": "1"})
+        sb.offload()
+        sb.rehydrate()
+        assert sb.files.read("/home/user/big") == data
+
+
+def test_audit_events_of_forks():
+    events = []
+    with cordon.Session("python", on_audit=events.append) as s:
+        with s.fork() as f:
+            f.run("1")
+    assert [e["event"] for e in events if e["session_id"] == f.id] == ["session_start", "execute_start", "execute_complete",
+                                                                      "session_close"], events
+
+
+def test_cancelled_coroutines():
+    async def work():
+        async with cordon.aio.Session("python") as s:
+            await s.run("x = 5")
+            for seconds in (0, 0.001, 0.2):
+                try:
+                    await asyncio.wait_for(s.execute("import time; time.sleep(60)"), seconds)
+                    raise AssertionError("it was not cancelled")
+                except asyncio.TimeoutError:
+                    pass
+                assert await s.run("1 + 1") == 2, "the one that was cancelled has ended"
+            return True
+    assert asyncio.run(work())
+
+
+def test_asyncio_approval():
+    @cordon.tool(approval=True)
+    async def pay(amount: int) -> int:
+        return amount
+
+    async def yes(a):
+        return True
+
+    async def fail(a):
+        raise ValueError("no way")
+
+    async def work():
+        for decide, good in ((yes, True), (fail, False), (None, False), (lambda a: {"allow": False}, False), (lambda a: True, True)):
+            async with cordon.aio.Session("python", tools=[pay], on_approval=decide) as s:
+                assert (await s.execute("pay(3)")).success == good, decide
+        async with cordon.aio.Pool("python", 1, tools=[pay]) as p:
+            assert "was denied" in (await p.execute("pay(3)")).error
+        async with cordon.aio.Pool("python", 1, tools=[pay], on_approval=yes) as p:
+            assert await p.run("pay(3)") == 3
+            s = await p.acquire(wait=30)
+            assert await s.run("pay(4)") == 4
+            await s.close()
+    asyncio.run(work())
+
+
 def test_audit_events():
     events = []
     with cordon.Session("python", on_audit=events.append) as s:

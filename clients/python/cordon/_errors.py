@@ -61,6 +61,14 @@ class ExecutionTimeout(ExecutionError, TimeoutError):
     """It took longer than allowed."""
 
 
+def error_text(e: BaseException) -> str:
+    """What an exception says, even one that cannot say it."""
+    try:
+        return str(e) or type(e).__name__
+    except Exception:
+        return type(e).__name__
+
+
 KINDS = {"denied": Denied, "limit": LimitExceeded, "not_found": NotFound, "state": StateError}
 
 

@@ -14,7 +14,7 @@ import threading
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
-from ._errors import ConnectionLost, CordonError, ProgramMissing, rpc_error
+from ._errors import ConnectionLost, CordonError, ProgramMissing, error_text, rpc_error
 
 LINE_MAX = 8 << 20
 SESSIONS_MAX = 64
@@ -44,12 +44,14 @@ def to_line(message: Any) -> bytes:
 
 class Pending:
     """One request on its way."""
-    __slots__ = ("answer", "done", "session", "on_note", "tools", "inbox")
+    __slots__ = ("answer", "done", "session", "on_note", "inbox", "line", "is_given_up")
 
     def __init__(self, session: Optional[str], on_note: Optional[Callable[[str, Dict[str, Any]], None]]) -> None:
         self.answer: Dict[str, Any] = {}
         self.done = False
         self.session, self.on_note = session, on_note
+        self.line = 0
+        self.is_given_up = False
         self.inbox: "collections.deque[Dict[str, Any]]" = collections.deque()
 
 
@@ -76,6 +78,7 @@ class Connection:
         self.watchers: Dict[str, Callable[[str, Dict[str, Any]], None]] = {}  # notes by session
         self.early: List[Any] = []  # events of sessions whose id is not known yet
         self._last = 0
+        self._sent = 0  # lines
         self._pending: Dict[Any, Pending] = {}
         self._send_lock = threading.Lock()
         self._state = threading.Condition()
@@ -87,10 +90,13 @@ class Connection:
         self._lost: Optional[str] = None
 
     # Sending.
-    def _write(self, line: bytes) -> None:
+    def _write(self, line: bytes, pending: Optional[Pending] = None) -> None:
         with self._send_lock:
             if self._closed:
                 raise ConnectionLost("the connection is closed")
+            self._sent += 1
+            if pending:
+                pending.line = self._sent
             try:
                 view = memoryview(line)
                 while view:
@@ -102,6 +108,7 @@ class Connection:
     def _flush_dropped(self) -> None:
         while self._dropped:
             line = to_line({"jsonrpc": "2.0", "method": "session.close", "params": {"session": self._dropped.popleft()}})
+            self._sent += 1
             os.write(self._out, line)
 
     def drop(self, session: str) -> None:
@@ -132,12 +139,12 @@ class Connection:
         with self._state:
             self._pending[number] = pending
         try:
-            self._write(line)
+            self._write(line, pending)
             try:
                 self._wait(pending)
             except BaseException:
                 if not pending.done and not self._lost and method.endswith((".execute", ".run")):
-                    self.notify("cancel", {"request_id": number})
+                    self._give_up(number, pending)
                 raise
         finally:
             with self._state:
@@ -145,6 +152,15 @@ class Connection:
         if "error" in pending.answer:
             raise rpc_error(pending.answer["error"])
         return pending.answer.get("result")
+
+    def _give_up(self, number: int, pending: Pending) -> None:
+        """Cancels the execution and waits for its end, so that the next one may begin at once."""
+        pending.is_given_up = True
+        try:
+            self.notify("cancel", {"request_id": number})
+            self._wait(pending)
+        except CordonError:
+            pass
 
     # Receiving.
     def _wait(self, pending: Pending) -> None:
@@ -208,7 +224,7 @@ class Connection:
     def _take(self, message: Dict[str, Any], reader: Pending) -> None:
         with self._state:
             if "method" not in message:
-                pending = self._pending.get(message.get("id"))
+                pending = self._pending.get(message.get("id")) or self._find_unread(message)
                 if pending:
                     pending.answer, pending.done = message, True
                     self._state.notify_all()
@@ -219,6 +235,11 @@ class Connection:
                 self._state.notify_all()
                 return
         threading.Thread(target=self._serve, args=(None, message), daemon=True).start()
+
+    def _find_unread(self, message: Dict[str, Any]) -> Optional[Pending]:
+        """The request that the server could not read (a number beyond 64 bits, say): its answer has no id, but the line."""
+        line = ((message.get("error") or {}).get("data") or {}).get("line")
+        return next((p for p in self._pending.values() if p.line == line), None) if line else None
 
     def _find(self, message: Dict[str, Any]) -> Optional[Pending]:
         """Whose message it is: by request, then by session."""
@@ -234,13 +255,17 @@ class Connection:
 
     def _serve(self, pending: Optional[Pending], message: Dict[str, Any]) -> None:
         method, params = message["method"], message["params"]
+        if pending and pending.is_given_up and method not in EVENTS:
+            return
         if method == "tool.call":
             self._call_tool(pending, message)
             return
         watch = pending.on_note if pending and pending.on_note else None
         if method != "output":
             session = params.get("session") or params.get("session_id") or ""
-            watch = self.watchers.get(session)
+            watch = self.watchers.get(session) or (self.watchers.get(pending.session or "") if pending else None)
+            if watch is None and method == "approval":  # nobody decides: a no
+                self.notify("approval.resolve", {"session": session, "id": params["id"], "allow": False})
             if watch is None and method in EVENTS and len(self.early) < EARLY_MAX:
                 self.early.append((session, method, params))  # it is being opened
         if watch:
@@ -259,7 +284,7 @@ class Connection:
             line = to_line(reply)
         except Exception as e:
             reply.pop("result", None)
-            reply["error"] = {"code": 1, "message": str(e) or type(e).__name__}
+            reply["error"] = {"code": 1, "message": error_text(e)}
             line = to_line(reply)
         self._write(line)
 

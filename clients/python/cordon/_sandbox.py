@@ -6,10 +6,10 @@ import posixpath
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
-from ._errors import RpcError, SandboxError
+from ._errors import LimitExceeded, RpcError, SandboxError
 from ._rpc import Connection
 from ._session import Bytes, Session
-from ._tools import Tool
+from ._tools import Tool, awaited
 
 _CLASSES = {"timeout": "TIMEOUT", "cancelled": "CANCELLED", "denied": "CAPABILITY_DENIED", "memory": "LIMIT_EXCEEDED",
             "cpu": "LIMIT_EXCEEDED", "processes": "LIMIT_EXCEEDED", "file_size": "LIMIT_EXCEEDED", "disk": "LIMIT_EXCEEDED",
@@ -114,13 +114,7 @@ class Extension:
         names = inspect.signature(fn).parameters
         if not any(p.kind is p.VAR_KEYWORD for p in names.values()):
             given = {k: v for k, v in given.items() if k in names}
-        r = fn(**given)
-        if inspect.isawaitable(r):
-            import asyncio
-
-            async def wait(x: Any = r) -> Any:
-                return await x
-            r = asyncio.run(wait())
+        r = awaited(fn(**given))
         if isinstance(r, str):
             r = {"stdout": r}
         r = r or {}
@@ -135,8 +129,13 @@ class _Commands:
             on_stderr: Optional[Callable[[str], Any]] = None, timeout_ms: Optional[int] = None,
             stdin: Optional[Bytes] = None) -> CommandResult:
         s = self._owner._session()
-        r = s.execute(command, on_stdout=on_stdout, on_stderr=on_stderr, stdin=stdin,
-                      timeout=timeout_ms / 1000 if timeout_ms else None)
+        try:
+            r = s.execute(command, on_stdout=on_stdout, on_stderr=on_stderr, stdin=stdin,
+                          timeout=None if timeout_ms is None else timeout_ms / 1000)
+        except LimitExceeded as e:
+            if not str(e).startswith("Command too large"):
+                raise
+            return CommandResult("", "command too large\n", 1, 0.0, {"stdout": False, "stderr": False}, "LIMIT_EXCEEDED")
         kind = r.error_kind or ""
         stderr = r.stderr
         if kind == "timeout":
@@ -292,11 +291,23 @@ class Sandbox(_Shell):
         """Files and environment stay; what runs in it is started afresh, for mounts belong to the wall."""
         old = self._session()
         blob = old.export()
-        self._add_mount(path, files)
-        new = self._open()
-        new.import_(blob)
-        self._s = new
+        mounts, writable = list(self._mounts), list(self._writable)
+        try:
+            self._add_mount(path, files)
+            self._s = self._reopen(blob)
+        except BaseException:  # what cannot be mounted now must not be tried again later
+            self._mounts, self._writable = mounts, writable
+            raise
         old.close()
+
+    def _reopen(self, blob: bytes) -> Session:
+        new = self._open()
+        try:
+            new.import_(blob)
+        except BaseException:
+            new.close()
+            raise
+        return new
 
     def snapshot(self) -> str:
         return self._session().snapshot()
@@ -328,16 +339,17 @@ class Sandbox(_Shell):
         if self._blob is None:
             return
         blob = self._storage["load"](self._offloaded_id) if self._storage else self._blob
-        new = self._open()
-        new.import_(blob)
-        self._blob, self._s = None, new
+        self._s = self._reopen(blob)
+        self._blob = None
 
     def set_env(self, name: str, value: str) -> None:
         self._session().setenv(name, value)
         self._env[name] = value
 
     def get_env(self, name: str) -> Optional[str]:
-        return self._env.get(name)
+        """A variable that was set, as it is now: restore() brings back those of the snapshot."""
+        value: Optional[str] = self._session()._call("env.get", name=name)["value"]
+        return value
 
     def fork(self) -> "Sandbox":
         child = object.__new__(Sandbox)

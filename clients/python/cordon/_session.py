@@ -1,20 +1,23 @@
 """Sessions, their files, and pools."""
 import base64
 import json
+import numbers
 import os
 import sys
+import tempfile
 import weakref
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
 
-from ._errors import CordonError, RpcError, StateError
+from ._errors import CordonError, LimitExceeded, RpcError, StateError, error_text
 from ._result import Result
 from ._rpc import Connection, finalizer, hub
-from ._tools import Table, Tools, to_tools
+from ._tools import Table, Tools, awaited, to_tools
 from ._values import encode
 
 PIECE = 4 << 20
 CONTEXT_MAX = 64 << 20
+MS_MAX = 1 << 40
 Bytes = Union[bytes, bytearray, memoryview, str]
 
 
@@ -29,7 +32,8 @@ class FileInfo:
 
 @dataclass(frozen=True)
 class Approval:
-    """A call that waits: decide with what `on_approval` returns (True, False, or a Replace-ment value in a dict)."""
+    """A call that waits for what `on_approval` says: True allows it, a text denies it and says why, {"value": x} answers in its
+    place; everything else is a no."""
     id: str
     session: str
     kind: str
@@ -68,6 +72,24 @@ def tell(verbose: Verbose, event: Dict[str, Any]) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
+def milliseconds(name: str, seconds: Any, least: int) -> int:
+    value = float(seconds) if isinstance(seconds, numbers.Real) and not isinstance(seconds, bool) else -1.0
+    if not (value > 0 or least == value == 0):
+        raise ValueError("%s must be a %snumber of seconds, not %r" % (name, "positive " if least else "", seconds))
+    return int(min(max(least, value * 1000), MS_MAX))
+
+
+def approval_reply(a: Approval, verdict: Any) -> Dict[str, Any]:
+    reply: Dict[str, Any] = {"session": a.session, "id": a.id, "allow": verdict is True}
+    if isinstance(verdict, dict) and "value" in verdict:
+        reply.update(allow=True, value=encode(verdict["value"], CONTEXT_MAX))
+    elif isinstance(verdict, str) and verdict:
+        reply["reason"] = verdict
+    elif verdict is not None and not isinstance(verdict, (bool, str)):
+        reply["reason"] = "what on_approval returned is no verdict (%s)" % type(verdict).__name__
+    return reply
+
+
 def execute_params(code: str, context: Optional[Mapping[str, Any]], stdin: Optional[Bytes], timeout: Optional[float],
                    options: Mapping[str, Any], streams: bool) -> Dict[str, Any]:
     """timeout: seconds; None: the policy's; float("inf"): none."""
@@ -80,7 +102,7 @@ def execute_params(code: str, context: Optional[Mapping[str, Any]], stdin: Optio
     elif stdin is not None:
         params["stdin_base64"] = base64.b64encode(stdin).decode()
     if timeout is not None:
-        params["timeout_ms"] = None if timeout == float("inf") else max(1, int(timeout * 1000))
+        params["timeout_ms"] = None if timeout == float("inf") else milliseconds("timeout", timeout, 1)
     if streams:
         params["stream"] = True
     return params
@@ -98,6 +120,18 @@ def output_watch(on_stdout: Optional[Callable[[str], Any]], on_stderr: Optional[
             except Exception:
                 pass  # what a handler does is no concern of the code that runs
     return watch
+
+
+def decide(connection: Connection, on_approval: Optional[Callable[[Approval], Any]], a: Approval) -> None:
+    """Asks the host's function and tells the server; whatever goes wrong is a no."""
+    try:
+        reply = approval_reply(a, awaited(on_approval(a)) if on_approval else False)
+    except Exception as e:
+        reply = approval_reply(a, error_text(e))
+    try:
+        connection.request("approval.resolve", reply)
+    except RpcError:
+        pass  # it is no longer waited for
 
 
 def weak_note(session: "Session") -> Callable[[str, Dict[str, Any]], None]:
@@ -196,7 +230,7 @@ class Session:
     """One isolated place with state.
 
     guest: "python", "r", "node", "sh" or "pod". level: "permissive", "standard" or "strict". policy: a dict as in
-    docs/policy.md. tools: functions. on_approval(Approval): True, False, or {"value": x} to answer in the tool's place.
+    docs/policy.md. tools: functions. on_approval(Approval): True, False, a text (why not), or {"value": x} to answer in the tool's place.
     on_audit(event): every audit event. verbose: True tells on standard error what happens, a line each; a function gets the lines
     instead. Further options: set=["key=value"], workspace="name", cold=True."""
 
@@ -246,16 +280,7 @@ class Session:
     def _approve(self, params: Dict[str, Any]) -> None:
         params.pop("request_id", None)
         a = Approval(**params)
-        try:
-            verdict = self._on_approval(a) if self._on_approval else False
-        except Exception as e:
-            verdict, a = False, Approval(a.id, a.session, a.kind, a.what, str(e))
-        reply: Dict[str, Any] = {"session": a.session, "id": a.id, "allow": bool(verdict)}
-        if isinstance(verdict, dict) and "value" in verdict:
-            reply["value"] = encode(verdict["value"], CONTEXT_MAX)
-        elif isinstance(verdict, str):
-            reply.update(allow=False, reason=verdict)
-        self._c.request("approval.resolve", reply)
+        decide(self._c, self._on_approval, a)
 
     def _call(self, method: str, /, **params: Any) -> Any:
         if not self._finalizer.alive:
@@ -328,14 +353,25 @@ class Session:
         return child
 
     def export(self) -> bytes:
-        """The workspace as one blob."""
-        return base64.b64decode(self._call("files.export")["data"])
+        """The workspace as one blob, whatever its size."""
+        try:
+            return base64.b64decode(self._call("files.export")["data"])
+        except LimitExceeded:  # more than fits into an answer
+            with tempfile.TemporaryDirectory(prefix="cordon-") as folder:
+                self.export_to(os.path.join(folder, "state"))
+                with open(os.path.join(folder, "state"), "rb") as f:
+                    return f.read()
 
     def export_to(self, path: str) -> None:
         self._call("files.export", to=os.path.abspath(path))
 
     def import_(self, blob: bytes) -> Any:
         """Merges an exported blob; returns what was skipped and why."""
+        if len(blob) > PIECE:  # more than fits into a request
+            with tempfile.NamedTemporaryFile(prefix="cordon-") as f:
+                f.write(blob)
+                f.flush()
+                return self.import_from(f.name)
         return self._call("files.import", data=base64.b64encode(blob).decode())["report"]
 
     def import_from(self, path: str) -> Any:
@@ -382,20 +418,28 @@ class Pool:
 
     def __init__(self, guest: str = "python", size: int = 4, *, max_size: Optional[int] = None, reuse: bool = False, level: Any = None,
                  policy: Optional[Mapping[str, Any]] = None, tools: Tools = None, env: Optional[Mapping[str, str]] = None,
-                 connection: Optional[Connection] = None, **options: Any) -> None:
+                 on_approval: Optional[Callable[[Approval], Any]] = None, connection: Optional[Connection] = None,
+                 **options: Any) -> None:
         listed = to_tools(tools)
         self._c = connection or hub.get()
+        self._guest, self._on_approval = guest, on_approval
         options.update(size=size, max_size=max_size, reuse=reuse)
         self.id: str = self._c.request("pool.open", open_params(guest, level, policy, listed, env, options))["pool"]
         self._c.tools[self.id] = self._table = Table(listed)
+        self._c.watchers[self.id] = self._note
         self._closed = False
+
+    def _note(self, method: str, params: Dict[str, Any]) -> None:
+        if method == "approval":
+            params.pop("request_id", None)
+            decide(self._c, self._on_approval, Approval(**params))
 
     def execute(self, code: str, context: Optional[Mapping[str, Any]] = None, *, stdin: Optional[Bytes] = None,
                 timeout: Optional[float] = None, wait: float = 0, on_stdout: Optional[Callable[[str], Any]] = None,
                 on_stderr: Optional[Callable[[str], Any]] = None, check: bool = False) -> Result:
         """wait: seconds to wait for an idle session; 0: LimitExceeded "All sessions are busy." at once."""
         watch = output_watch(on_stdout, on_stderr)
-        params = execute_params(code, context, stdin, timeout, {"wait_ms": int(wait * 1000)}, bool(watch))
+        params = execute_params(code, context, stdin, timeout, {"wait_ms": milliseconds("wait", wait, 0)}, bool(watch))
         params["pool"] = self.id
         result = Result.from_json(self._c.request("pool.execute", params, session=self.id, on_note=watch))
         return result.check() if check else result
@@ -406,10 +450,11 @@ class Pool:
     def acquire(self, wait: float = 0) -> Session:
         """A session that goes back to the pool when it is closed."""
         s = object.__new__(Session)
-        s._c, s.guest, s._table = self._c, "", self._table
-        s._on_approval, s._on_audit, s._verbose = None, None, False
+        s._c, s.guest, s._table = self._c, self._guest, self._table
+        s._on_approval, s._on_audit, s._verbose = self._on_approval, None, False
+        wait_ms = milliseconds("wait", wait, 0)
         self._c.sessions += 1
-        s._attach("pool.acquire", {"pool": self.id, "wait_ms": int(wait * 1000)})
+        s._attach("pool.acquire", {"pool": self.id, "wait_ms": wait_ms})
         return s
 
     def status(self) -> Dict[str, int]:
@@ -424,6 +469,7 @@ class Pool:
         if self._c.is_alive:
             self._c.request("pool.close", {"pool": self.id})
         self._c.tools.pop(self.id, None)
+        self._c.watchers.pop(self.id, None)
 
     def __enter__(self) -> "Pool":
         return self

@@ -48,9 +48,26 @@ def function_schema(fn: Callable[..., Any]) -> Dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
+def awaited(value: Any) -> Any:
+    """The value itself, or what it comes to where it is a coroutine."""
+    if not inspect.isawaitable(value):
+        return value
+    import asyncio
+    import concurrent.futures
+
+    async def wait() -> Any:
+        return await value
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(wait())
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:  # this thread's loop waits for us: another one's
+        return pool.submit(asyncio.run, wait()).result()
+
+
 @dataclass
 class Tool:
-    """fn: called with the checked arguments by name. approval: every call waits for `Session(on_approval=...)`."""
+    """fn: called with the checked arguments by name; it may be a coroutine function. approval: every call waits for `Session(on_approval=...)`."""
     fn: Callable[..., Any]
     name: str = ""
     description: str = ""
@@ -120,4 +137,4 @@ class Table:
         self.names = {t.name: t for t in tools}
 
     def __call__(self, name: str, args: Dict[str, Any]) -> Any:
-        return encode(self.names[name].fn(**{k: decode(v) for k, v in args.items()}), RESULT_MAX)
+        return encode(awaited(self.names[name].fn(**{k: decode(v) for k, v in args.items()})), RESULT_MAX)

@@ -6,17 +6,19 @@ import base64
 import inspect
 import json
 import os
+import tempfile
 from typing import Any, Callable, Dict, List, Mapping, Optional, Set
 
-from ._errors import ConnectionLost, CordonError, RpcError, StateError, rpc_error
+from ._errors import ConnectionLost, CordonError, LimitExceeded, RpcError, StateError, error_text, rpc_error
 from ._result import Result
 from ._rpc import EARLY_MAX, EVENTS, find_program, to_line
-from ._session import (PIECE, Approval, Bytes, FileInfo, Verbose, absolute, execute_params, open_params, output_watch,
-                       tell)
+from ._session import (PIECE, Approval, Bytes, FileInfo, Verbose, absolute, approval_reply, execute_params, milliseconds,
+                       open_params, output_watch, tell)
 from ._tools import RESULT_MAX, Table, Tools, to_tools
 from ._values import decode, encode
 
 READ_MAX = 1 << 30
+CANCEL_SECONDS = 10
 
 
 class Connection:
@@ -26,9 +28,11 @@ class Connection:
         self._pending: Dict[int, "asyncio.Future[Any]"] = {}
         self._watches: Dict[int, Any] = {}
         self._last = 0
+        self._sent = 0  # lines
+        self._lines: Dict[int, int] = {}  # by the number of the line, the request
         self._tasks: Set["asyncio.Task[Any]"] = set()
         self.tools: Dict[str, Table] = {}
-        self.owners: Dict[str, "Session"] = {}
+        self.owners: Dict[str, Any] = {}  # sessions, and pools by the request that executes
         self.early: List[Any] = []  # events of sessions whose id is not known yet
         self.is_alive = False
 
@@ -50,25 +54,37 @@ class Connection:
         number = self._last
         line = to_line({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         answer: "asyncio.Future[Any]" = asyncio.get_running_loop().create_future()
+        at = 0
         self._pending[number] = answer
         if watch:
             self._watches[number] = watch
         try:
-            self._process.stdin.write(line)  # type: ignore[union-attr]
+            at = self._write(line)
+            self._lines[at] = number
             await self._process.stdin.drain()  # type: ignore[union-attr]
-            return await answer
+            return await asyncio.shield(answer)
         except (BrokenPipeError, ConnectionResetError) as e:
             raise ConnectionLost("the server is gone") from e
         except asyncio.CancelledError:
-            if self.is_alive and method.endswith((".execute", ".run")):
+            if self.is_alive and not answer.done() and method.endswith((".execute", ".run")):
+                # The next one may begin when this one has ended.
                 self._send({"jsonrpc": "2.0", "method": "cancel", "params": {"request_id": number}})
+                await asyncio.wait({answer}, timeout=CANCEL_SECONDS)
             raise
         finally:
             self._pending.pop(number, None)
             self._watches.pop(number, None)
+            self._lines.pop(at, None)
+            if answer.done() and not answer.cancelled():
+                answer.exception()  # it is known of
+
+    def _write(self, line: bytes) -> int:
+        self._sent += 1
+        self._process.stdin.write(line)  # type: ignore[union-attr]
+        return self._sent
 
     def _send(self, message: Dict[str, Any]) -> None:
-        self._process.stdin.write(to_line(message))  # type: ignore[union-attr]
+        self._write(to_line(message))
 
     async def _read(self) -> None:
         assert self._process.stdout
@@ -85,7 +101,10 @@ class Connection:
     def _take(self, message: Dict[str, Any]) -> None:
         method = message.get("method")
         if method is None:
-            answer = self._pending.get(message.get("id"))  # type: ignore[arg-type]
+            number = message.get("id")
+            if number is None:  # the server could not read it: a number beyond 64 bits, say
+                number = self._lines.get(((message.get("error") or {}).get("data") or {}).get("line", 0))
+            answer = self._pending.get(number)  # type: ignore[arg-type]
             if answer and not answer.done():
                 if "error" in message:
                     answer.set_exception(rpc_error(message["error"]))
@@ -99,9 +118,13 @@ class Connection:
                 watch(method, message["params"])
         else:
             params = message["params"]
-            owner = self.owners.get(params.get("session") or params.get("session_id") or "")
+            session = params.get("session") or params.get("session_id") or ""
+            owner = self.owners.get(session) or self.owners.get("request %s" % params.get("request_id"))
             if owner:
                 self._start(owner._note(method, params))
+            elif method == "approval":  # nobody decides: a no
+                self._send({"jsonrpc": "2.0", "method": "approval.resolve",
+                            "params": {"session": session, "id": params["id"], "allow": False}})
             elif method in EVENTS and len(self.early) < EARLY_MAX:
                 self.early.append((method, params))
 
@@ -123,11 +146,13 @@ class Connection:
                 value = await fn(**args)
             else:
                 value = await asyncio.get_running_loop().run_in_executor(None, lambda: fn(**args))
+            if inspect.isawaitable(value):  # of a partial, or an object that is called
+                value = await value
             reply["result"] = {"value": encode(value, RESULT_MAX)}
             to_line(reply)
         except Exception as e:
             reply.pop("result", None)
-            reply["error"] = {"code": 1, "message": str(e) or type(e).__name__}
+            reply["error"] = {"code": 1, "message": error_text(e)}
         if self.is_alive:
             self._send(reply)
 
@@ -167,13 +192,25 @@ class Files:
             if r["eof"]:
                 return b"".join(parts)
 
+    async def read_text(self, path: str, encoding: str = "utf-8") -> str:
+        return (await self.read(path)).decode(encoding)
+
     async def write(self, path: str, data: Bytes) -> None:
+        """Replaces the file as a whole, whatever its size; parents are made."""
         raw = memoryview(data.encode() if isinstance(data, str) else data).cast("B")
         target = absolute(path) if len(raw) <= PIECE else absolute(path) + ".part-" + os.urandom(4).hex()
-        for i in range(0, max(1, len(raw)), PIECE):
-            await self._call("append" if i else "write", target, data=base64.b64encode(raw[i:i + PIECE]).decode())
-        if target != absolute(path):
-            await self.move(target, path)
+        try:
+            for i in range(0, max(1, len(raw)), PIECE):
+                await self._call("append" if i else "write", target, data=base64.b64encode(raw[i:i + PIECE]).decode())
+            if target != absolute(path):
+                await self.move(target, path)
+        except CordonError:
+            if target != absolute(path):
+                try:
+                    await self.remove(target)
+                except CordonError:
+                    pass
+            raise
 
     async def append(self, path: str, data: Bytes) -> None:
         raw = memoryview(data.encode() if isinstance(data, str) else data).cast("B")
@@ -186,6 +223,15 @@ class Files:
     async def stat(self, path: str) -> FileInfo:
         return FileInfo(name=path.rstrip("/").rsplit("/", 1)[-1], **await self._call("stat", path))
 
+    async def exists(self, path: str) -> bool:
+        try:
+            await self.stat(path)
+            return True
+        except RpcError as e:
+            if e.kind == "not_found":
+                return False
+            raise
+
     async def mkdir(self, path: str, parents: bool = False) -> None:
         await self._call("mkdir", path, parents=parents)
 
@@ -194,6 +240,23 @@ class Files:
 
     async def remove(self, path: str, recursive: bool = False) -> None:
         await self._call("remove", path, recursive=recursive)
+
+    rm = remove
+
+
+async def decide(connection: Connection, on_approval: Optional[Callable[[Approval], Any]], params: Dict[str, Any]) -> None:
+    """Asks the host's function, which may be a coroutine function, and tells the server; whatever goes wrong is a no."""
+    params.pop("request_id", None)
+    a = Approval(**params)
+    try:
+        verdict = on_approval(a) if on_approval else False
+        reply = approval_reply(a, await verdict if inspect.isawaitable(verdict) else verdict)
+    except Exception as e:
+        reply = approval_reply(a, error_text(e))
+    try:
+        await connection.request("approval.resolve", reply)
+    except CordonError:
+        pass  # it is no longer waited for
 
 
 class Session:
@@ -240,21 +303,13 @@ class Session:
 
     async def _note(self, method: str, params: Dict[str, Any]) -> None:
         if method == "audit" and self._on_audit:
-            self._on_audit(params)
+            told = self._on_audit(params)
+            if inspect.isawaitable(told):
+                await told
         elif method == "log":
             tell(self._verbose, params)
         elif method == "approval":
-            params.pop("request_id", None)
-            a = Approval(**params)
-            verdict = self._on_approval(a) if self._on_approval else False
-            if inspect.isawaitable(verdict):
-                verdict = await verdict
-            reply: Dict[str, Any] = {"session": a.session, "id": a.id, "allow": bool(verdict) and not isinstance(verdict, str)}
-            if isinstance(verdict, dict) and "value" in verdict:
-                reply["value"] = encode(verdict["value"], RESULT_MAX)
-            elif isinstance(verdict, str):
-                reply["reason"] = verdict
-            await self._c.request("approval.resolve", reply)
+            await decide(self._c, self._on_approval, params)
 
     async def _call(self, method: str, /, **params: Any) -> Any:
         if not self.id:
@@ -276,6 +331,15 @@ class Session:
     async def run(self, code: str, context: Optional[Mapping[str, Any]] = None, **options: Any) -> Any:
         return (await self.execute(code, context, check=True, **options)).value
 
+    async def suspend(self) -> None:
+        await self._call("sandbox.suspend")
+
+    async def resume(self) -> None:
+        await self._call("sandbox.resume")
+
+    async def interrupt(self) -> None:
+        await self._call("session.interrupt")
+
     async def cancel(self) -> bool:
         return bool((await self._call("session.cancel"))["cancelled"])
 
@@ -294,6 +358,12 @@ class Session:
     async def restore(self, name: str) -> None:
         await self._call("snapshot.restore", name=name)
 
+    async def remove_snapshot(self, name: str) -> None:
+        await self._call("snapshot.remove", name=name)
+
+    async def snapshots(self) -> List[Dict[str, Any]]:
+        return (await self._call("snapshot.list"))["snapshots"]  # type: ignore[no-any-return]
+
     async def fork(self) -> "Session":
         child = Session(self.guest, connection=self._c)
         child._table, child._on_approval, child._on_audit = self._table, self._on_approval, self._on_audit
@@ -302,9 +372,26 @@ class Session:
         return child
 
     async def export(self) -> bytes:
-        return base64.b64decode((await self._call("files.export"))["data"])
+        try:
+            return base64.b64decode((await self._call("files.export"))["data"])
+        except LimitExceeded:  # more than fits into an answer
+            with tempfile.TemporaryDirectory(prefix="cordon-") as folder:
+                await self.export_to(os.path.join(folder, "state"))
+                with open(os.path.join(folder, "state"), "rb") as f:
+                    return f.read()
+
+    async def export_to(self, path: str) -> None:
+        await self._call("files.export", to=os.path.abspath(path))
+
+    async def import_from(self, path: str) -> Any:
+        return (await self._call("files.import", **{"from": os.path.abspath(path)}))["report"]
 
     async def import_(self, blob: bytes) -> Any:
+        if len(blob) > PIECE:  # more than fits into a request
+            with tempfile.NamedTemporaryFile(prefix="cordon-") as f:
+                f.write(blob)
+                f.flush()
+                return await self.import_from(f.name)
         return (await self._call("files.import", data=base64.b64encode(blob).decode()))["report"]
 
     async def close(self) -> None:
@@ -331,31 +418,53 @@ class Pool:
 
     def __init__(self, guest: str = "python", size: int = 4, *, max_size: Optional[int] = None, reuse: bool = False, level: Any = None,
                  policy: Optional[Mapping[str, Any]] = None, tools: Tools = None, env: Optional[Mapping[str, str]] = None,
-                 connection: Optional[Connection] = None, **options: Any) -> None:
+                 on_approval: Optional[Callable[[Approval], Any]] = None, connection: Optional[Connection] = None,
+                 **options: Any) -> None:
         listed = to_tools(tools)
         options.update(size=size, max_size=max_size, reuse=reuse)
         self._params, self._table = open_params(guest, level, policy, listed, env, options), Table(listed)
         self._own, self._c, self.id = connection is None, connection, ""
+        self._guest, self._on_approval = guest, on_approval
 
     async def __aenter__(self) -> "Pool":
         if self._c is None:
             self._c = await Connection.open()
-        self.id = (await self._c.request("pool.open", self._params))["pool"]
+        try:
+            self.id = (await self._c.request("pool.open", self._params))["pool"]
+        except BaseException:
+            if self._own:
+                await self._c.close()
+            raise
         return self
+
+    async def _note(self, method: str, params: Dict[str, Any]) -> None:
+        if method == "approval":
+            assert self._c
+            await decide(self._c, self._on_approval, params)
+
+    async def acquire(self, wait: float = 0) -> Session:
+        """A session that goes back to the pool when it is closed."""
+        assert self._c
+        s = Session(self._guest, on_approval=self._on_approval, connection=self._c)
+        s._table = self._table
+        s._attach((await self._c.request("pool.acquire", {"pool": self.id, "wait_ms": milliseconds("wait", wait, 0)}))["session"])
+        return s
 
     async def execute(self, code: str, context: Optional[Mapping[str, Any]] = None, *, stdin: Optional[Bytes] = None,
                       timeout: Optional[float] = None, wait: float = 0, on_stdout: Optional[Callable[[str], Any]] = None,
                       on_stderr: Optional[Callable[[str], Any]] = None, check: bool = False) -> Result:
         assert self._c
         watch = output_watch(on_stdout, on_stderr)
-        params = execute_params(code, context, stdin, timeout, {"wait_ms": int(wait * 1000)}, bool(watch))
+        params = execute_params(code, context, stdin, timeout, {"wait_ms": milliseconds("wait", wait, 0)}, bool(watch))
         params["pool"] = self.id
         key = "request %d" % (self._c._last + 1)
         self._c.tools[key] = self._table
+        self._c.owners[key] = self
         try:
             result = Result.from_json(await self._c.request("pool.execute", params, watch))
         finally:
             self._c.tools.pop(key, None)
+            self._c.owners.pop(key, None)
         return result.check() if check else result
 
     async def run(self, code: str, context: Optional[Mapping[str, Any]] = None, **options: Any) -> Any:
