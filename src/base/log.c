@@ -76,7 +76,8 @@ void log_error_chain(const char *prefix, const struct cordon_error *e)
 			(void)buf_add_str(&b, ": ");
 		(void)buf_add_str(&b, cordon_error_message(e));
 		int os_errno = cordon_error_cause(e) ? 0 : cordon_error_errno(e);
-		if (os_errno)
+		/* Messages in a guest's own words have it already. */
+		if (os_errno && !strstr(cordon_error_message(e), strerror(os_errno)))
 			(void)buf_printf(&b, ": %s", strerror(os_errno));
 	}
 	log_at(LOG_ERROR, "%s", buf_text(&b));

@@ -50,6 +50,23 @@ static void say_chain(void)
 	cordon_error_free(e);
 }
 
+static void say_a_guests_words(void)
+{
+	struct cordon_error *e = NULL;
+
+	err_errno(&e, ENOENT, "ENOENT: No such file or directory: '/x'");
+	log_error_chain("run", e);
+	cordon_error_free(e);
+}
+
+TEST(what_the_message_says_is_not_said_twice)
+{
+	char *text = capture(say_a_guests_words);
+
+	ASSERT_HAS(text, ": run: ENOENT: No such file or directory: '/x'\n");
+	free(text);
+}
+
 TEST(a_chain_is_one_line_from_outside_in)
 {
 	char *text = capture(say_chain);
