@@ -211,20 +211,20 @@ static const char *seconds(uint64_t ms, char *text, size_t size)
 	return text;
 }
 
-/* RLIMIT_CPU ends with SIGKILL, and the kernel's rougher clock for it may be ahead of ours. */
+/* RLIMIT_CPU ends with SIGKILL, and the kernel's clock for it, which counts by ticks, is ahead of
+ * ours where others have the processor between them. */
 static bool is_out_of_cpu(const struct evidence *v, const struct status *s, const struct policy *p,
 			  int signo)
 {
 	uint64_t limit_us = p->cpu_seconds * 1000000;
 
-	return signo == SIGXCPU || v->over_cpu ||
-	       (signo == SIGKILL && s->cpu_us >= limit_us - limit_us / 4);
+	return signo == SIGXCPU || v->over_cpu || (signo == SIGKILL && s->cpu_us >= limit_us / 2);
 }
 
 /* A shell tells only that its command was killed; the time is our own figure. */
 static bool was_killed_for_cpu(const struct policy *p, const struct cordon_result *r)
 {
-	return r->exit_code == 128 + SIGKILL && r->cpu_ms >= (double)p->cpu_seconds * 750;
+	return r->exit_code == 128 + SIGKILL && r->cpu_ms >= (double)p->cpu_seconds * 500;
 }
 
 #define CODE_NAME "/run/cordon/code"
@@ -257,10 +257,11 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 		       struct cordon_result *r)
 {
 	const char *kind = "exception";
+	char text[64];
 
 	if (is_shell_syntax(v, e, r->exit_code)) {
-		const char *text = strstr(v->err_text, CODE_NAME ": ") + strlen(CODE_NAME ": ");
-		(void)result_fail(r, "syntax", "%.*s", (int)strcspn(text, "\n"), text);
+		const char *said = strstr(v->err_text, CODE_NAME ": ") + strlen(CODE_NAME ": ");
+		(void)result_fail(r, "syntax", "%.*s", (int)strcspn(said, "\n"), said);
 		return;
 	}
 	/* RLIMIT_DATA comes before the keeper's watch; a shell then ends with 2. */
@@ -278,8 +279,8 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 	else if (is_full(e))
 		kind = "disk";
 	if (str_eq(kind, "cpu"))
-		(void)result_fail(r, kind, "the CPU time limit of %llu seconds was reached",
-				  (unsigned long long)p->cpu_seconds);
+		(void)result_fail(r, kind, "the CPU time limit of %s was reached",
+				  seconds(p->cpu_seconds * 1000, text, sizeof(text)));
 	else
 		(void)result_fail(r, kind, "exited with status %d", r->exit_code);
 }
@@ -301,6 +302,7 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 {
 	const struct status *s = box_status(e->box);
 	int status = s->wait_status;
+	char text[64];
 
 	cgroup_read(box_cgroup(e->box), &e->counted);
 	if (s->state == STATE_FAILED) {
@@ -321,9 +323,8 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 				  "it ended itself (%s) near the memory limit of %llu bytes",
 				  strsignal(signo), (unsigned long long)p->memory_bytes);
 	else if (is_out_of_cpu(v, s, p, signo))
-		(void)result_fail(r, "cpu",
-				  "killed: the CPU time limit of %llu seconds was reached",
-				  (unsigned long long)p->cpu_seconds);
+		(void)result_fail(r, "cpu", "killed: the CPU time limit of %s was reached",
+				  seconds(p->cpu_seconds * 1000, text, sizeof(text)));
 	else if (signo == SIGXFSZ)
 		(void)result_fail(r, "file_size", "killed: a file grew over %llu bytes",
 				  (unsigned long long)p->file_bytes);
@@ -383,9 +384,8 @@ void verdict_reach(const struct evidence *v, struct engine *e, const struct poli
 				  seconds(v->timeout_ms, text, sizeof(text)));
 		r->exit_code = 124;
 	} else if (v->over_cpu) {
-		(void)result_fail(r, "cpu",
-				  "killed: the CPU time limit of %llu seconds was reached",
-				  (unsigned long long)p->cpu_seconds);
+		(void)result_fail(r, "cpu", "killed: the CPU time limit of %s was reached",
+				  seconds(p->cpu_seconds * 1000, text, sizeof(text)));
 		r->exit_code = 137;
 	} else if (!v->has_result) {
 		death(v, e, p, r);

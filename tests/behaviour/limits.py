@@ -54,7 +54,7 @@ CASES = [
          assurance__limits__memory_bytes=100 << 20, assurance__limits__open_files=99),
     # LIM-05: CPU.
     case("LIM-05: CPU time", "while True: pass", options=["--set", "cpu_seconds=1", "--timeout", "60s"], status=137,
-         error_kind="cpu", error=has("CPU time limit of 1"), exit_code=137),
+         error_kind="cpu", error=has("CPU time limit of 1 second was"), exit_code=137),
     case("LIM-05: CPU time in a shell", "while :; do :; done", "sh", ["--set", "cpu_seconds=1", "--timeout", "60s"],
          status=137, error_kind="cpu"),
     # LIM-06: memory.
