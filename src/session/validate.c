@@ -11,7 +11,7 @@
 #include "session/engine.h"
 #include "session/stream.h"
 
-enum { VALIDATE_MS = 10000, ANSWER_MAX = 1 << 20 };
+enum { VALIDATE_MS = 30000, ANSWER_MAX = 1 << 20 };
 
 static int start(enum guest_kind kind, const struct policy *p, struct engine_ends *ends,
 		 struct box **ret, struct cordon_error **reterr)
