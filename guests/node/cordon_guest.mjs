@@ -269,6 +269,7 @@ async function run(m) {
   if (m.stdin) await takeStdin(m.stdin);
   changeEnv(m.env);
   if (typeof m.directory === 'string') goTo(m.directory);
+  if (Array.isArray(m.args)) process.argv.splice(2, Infinity, ...m.args);
   const context = Object.entries(m.context ?? {});
   for (const [k, v] of context) { // an assignment, so that it reaches a let of the code's own, too
     if (!/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(k)) throw new Error(`'${k}' is no name of a variable`);

@@ -175,6 +175,8 @@ class Session:
         _change_env(m.get("env"))
         if m.get("directory"):
             self.cwd = _go_to(m["directory"])
+        if "args" in m:
+            sys.argv[1:] = m["args"]
         context = m.get("context")
         if context:
             for k, v in context.items():

@@ -113,7 +113,7 @@ validate <- function() {
 		said$valid <- FALSE
 		said$error <- "the code contains a NUL"
 	} else {
-		code <- rawToChar(bytes)
+		code <- gsub("\r\n", "\n", sub("^\xef\xbb\xbf", "", rawToChar(bytes), useBytes = TRUE), fixed = TRUE, useBytes = TRUE)
 		Encoding(code) <- "UTF-8"
 		tryCatch({
 			parsed <- parse(text = code, keep.source = TRUE)

@@ -13,6 +13,7 @@
 
 /* After R's own types. */
 #include <R_ext/Parse.h>
+#include <R_ext/RStartup.h>
 #include <Rembedded.h>
 
 /* R's own, which no header declares. */
@@ -215,6 +216,52 @@ static void take_directory(struct json directory)
 	bytes_done(&path);
 }
 
+/* What commandArgs(TRUE) gives. */
+static void take_arguments(struct json list)
+{
+	struct bytes text = { 0 };
+	const char *at = NULL;
+	struct json key, v;
+	int argc = 1;
+
+	bytes_add(&text, "R\0--args", 8);
+	while (json_each(list, &at, &key, &v)) {
+		bytes_char(&text, 0);
+		json_string(v, &text);
+		argc++;
+	}
+	bytes_char(&text, 0);
+	char **argv = calloc((size_t)argc + 1, sizeof(*argv));
+	char *next = text.data;
+	for (int i = 0; argv && i <= argc; i++) {
+		argv[i] = next;
+		next += strlen(next) + 1;
+	}
+	if (argv)
+		R_set_command_line_arguments(argc + 1, argv);
+	free(argv);
+	bytes_done(&text);
+}
+
+/* As R reads a file: without a byte order mark, and its lines may end as those of Windows do. */
+static SEXP take_code(struct json text)
+{
+	SEXP code = json_kind(text) == '"' ? decode_string(text) : R_BlankString;
+	const char *t = CHAR(code);
+	struct bytes plain = { 0 };
+
+	if (strncmp(t, "\xef\xbb\xbf", 3) == 0)
+		t += 3;
+	else if (!strchr(t, '\r'))
+		return code;
+	for (; *t; t++)
+		if (t[0] != '\r' || t[1] != '\n')
+			bytes_char(&plain, *t);
+	code = Rf_mkCharLenCE(plain.len ? plain.data : "", (int)plain.len, CE_UTF8);
+	bytes_done(&plain);
+	return code;
+}
+
 static void take_fields(struct json m)
 {
 	struct json env = json_get(m, "env"), in = json_get(m, "stdin");
@@ -231,6 +278,8 @@ static void take_fields(struct json m)
 	}
 	if (json_kind(directory) == '"')
 		take_directory(directory);
+	if (json_kind(json_get(m, "args")) == '[')
+		take_arguments(json_get(m, "args"));
 	if (json_kind(context) == '{')
 		take_context(context);
 	turn.stage = STAGE_PARSE;
@@ -366,9 +415,7 @@ static void run(struct json m)
 	bool is_visible = false;
 	begin(m);
 	take_fields(m);
-	struct json text = json_get(m, "code");
-	SEXP code = keep(KEPT_CODE, Rf_ScalarString(json_kind(text) == '"' ? decode_string(text)
-									   : R_BlankString));
+	SEXP code = keep(KEPT_CODE, Rf_ScalarString(take_code(json_get(m, "code"))));
 	SEXP exprs = keep(KEPT_EXPRS, parse(code));
 	if (json_kind(json_get(m, "validate")) == 't' &&
 	    text_has_word(CHAR(STRING_ELT(code, 0)), turn.words))

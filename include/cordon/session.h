@@ -66,7 +66,7 @@ struct cordon_execute_options {
 	cordon_output_fn output;
 	void *output_arg;
 	bool discard_output;     /* do not keep a copy in the result, only call output */
-	const char *const *args; /* cordon_run only: arguments of the program; ends with NULL */
+	const char *const *args; /* of the program: sys.argv[1:], $1...; ends with NULL */
 };
 
 /* One shot: a fresh interpreter of its own, executed, and nothing left of it when this returns.

@@ -429,10 +429,8 @@ static int send_code(struct execution *x, struct cordon_error **reterr)
 							!o->skip_validation };
 	cleanup_free char *args = args_text(o->args);
 
-	if (x->engine->kind == GUEST_KIND_SH)
-		message.args_json = args;
+	message.args_json = args;
 	if (x->engine->kind == GUEST_KIND_POD) {
-		message.args_json = args;
 		message.has_stdin = x->in.left > 0 || x->in.source >= 0;
 		message.stdin_from = x->engine->stdin_written;
 		message.stdin_bytes = x->in.source >= 0 ? 0 : x->in.left;
