@@ -1,6 +1,9 @@
 /* cli/choice.c - from options to a policy. */
 #include "cli/choice.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/json.h"
 #include "base/str.h"
 
@@ -26,10 +29,23 @@ static int set_all(const struct cli *c, struct cordon_policy *p, const char *opt
 	return r;
 }
 
+/* A path on a command line may be relative; a policy's may not. NULL: leave it as it is. */
+static char *absolute(const char *mount)
+{
+	const char *colon = strchr(mount, ':');
+
+	if (!colon || colon == mount || mount[0] == '/')
+		return NULL;
+	cleanup_free char *host = str_ndup(mount, (size_t)(colon - mount));
+	cleanup_free char *path = host ? realpath(host, NULL) : NULL;
+	return path ? str_printf("%s%s", path, colon) : NULL;
+}
+
 /* As JSON, for a path may hold a comma. */
 int choice_add_mount(struct cordon_policy *p, const char *mount, struct cordon_error **reterr)
 {
-	cleanup_json json_t *list = json_pack("[s]", mount);
+	cleanup_free char *full = absolute(mount);
+	cleanup_json json_t *list = json_pack("[s]", full ? full : mount);
 	cleanup_free char *text = list ? json_text(list, NULL) : NULL;
 
 	return text ? set(p, "mounts+=", text, reterr)

@@ -1,5 +1,7 @@
 /* cli/main.c - finds the verb, reads its options, runs it. */
 #include <cordon/cordon.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/jsonguard.h"
@@ -52,10 +54,22 @@ static void seed_json(void)
 	json_object_seed(seed);
 }
 
+/* An end that nobody gave us would be the next thing we open, and the code's output would go there.
+ * For reading only: who writes to it is told. */
+static bool fill_ends(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd)
+			return false;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	struct cli c;
 
+	if (!fill_ends())
+		return cordon_code_exit_status(CORDON_OS);
 	jsonguard_install();
 	seed_json();
 	cli_init(&c);

@@ -10,19 +10,13 @@
 #include "base/str.h"
 #include "cli/approval.h"
 #include "cli/choice.h"
+#include "cli/outlet.h"
 #include "cli/project.h"
 #include "cli/transfer.h"
 #include "cli/verb.h"
 #include "cli/verbose.h"
 
 enum { MAX_CODE = 64 << 20 };
-
-static void pass_through(int stream, const char *bytes, size_t len, void *arg)
-{
-	(void)arg;
-	/* A reader that went away is no reason to stop: the result still counts. */
-	(void)file_write_all(stream, bytes, len);
-}
 
 /* The code: -e TEXT, or the file named first. */
 static int load_code(const struct cli *c, int argc, char **argv, struct buf *ret,
@@ -84,23 +78,26 @@ static void print_warnings(const struct cli *c, const struct cordon_result *r)
 			cli_style(c, STYLE_PLAIN));
 }
 
-static int report(const struct cli *c, struct cordon_result *r)
+static int report(const struct cli *c, struct cordon_result *r, struct outlet *out)
 {
-	if (cli_has(c, "json")) {
-		puts(cordon_result_json(r));
-		return cordon_result_exit_status(r);
-	}
-	const char *text = cordon_result_value_text(r);
-	if (text)
-		puts(text);
+	const char *text = cli_has(c, "json") ? cordon_result_json(r) : cordon_result_value_text(r);
+	int status = cordon_result_exit_status(r);
+
 	fflush(stdout);
+	outlet_end(out, text);
+	if (out->failed && status == 0) {
+		cli_error(c, "cannot write to standard output: %s", strerror(out->failed));
+		return cordon_code_exit_status(CORDON_OS);
+	}
+	if (cli_has(c, "json"))
+		return status;
 	if (cli_has(c, "validate"))
 		print_warnings(c, r);
 	if (!cordon_result_success(r)) {
 		print_failure(c, r);
 		print_denials(c, r);
 	}
-	return cordon_result_exit_status(r);
+	return status;
 }
 
 /* Whether requests wait for a decision of the one who started this. */
@@ -192,6 +189,21 @@ static int fail(const struct cli *c, const struct cordon_error *e)
 	return is_callers ? choice_fail(c, e) : cli_fail(c, e);
 }
 
+/* A file that cannot be had afterwards does not undo what the code did. */
+static int conclude(const struct cli *c, struct cordon_result *result, struct outlet *out,
+		    const struct cordon_error *e)
+{
+	int status = 0, failed = 0;
+
+	if (result)
+		status = report(c, result, out);
+	else
+		outlet_end(out, NULL);
+	if (e)
+		failed = fail(c, e);
+	return status ? status : failed;
+}
+
 static void watch(const struct cli *c, struct verbose *v, struct cordon_session_options *o)
 {
 	if (!cli_has(c, "verbose"))
@@ -208,8 +220,10 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 	struct cordon_result *result = NULL;
 	cleanup_free char *context = NULL;
 	bool json = cli_has(c, "json");
+	cleanup_outlet struct outlet out = { 0 };
 	cleanup_close int in = isatty(0) || (argc > 0 && str_eq(argv[0], "-")) ? -1 : dup(0);
 
+	outlet_begin(&out, policy);
 	if (load_context(c, &context, &e) < 0 || load_tools(c, &tools, &e) < 0) {
 		cordon_tools_unref(tools);
 		return choice_fail(c, e);
@@ -227,7 +241,8 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 		.code_len = code->len,
 		.context_json = context,
 		.stdin_fd = in > 0 ? in : 0,
-		.output = json ? NULL : pass_through,
+		.output = json ? NULL : outlet_pass,
+		.output_arg = &out,
 		.discard_output = !json,
 		.args = (const char *const *)(argv + (cli_value(c, "eval") || argc == 0 ? 0 : 1)),
 	};
@@ -235,7 +250,7 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 					 : cordon_run(&session, &options, &result, &e);
 	if (r == 0 && cli_value(c, "out-dir"))
 		r = transfer_outputs(c, result, cli_value(c, "out-dir"), &e);
-	int status = r == 0 ? report(c, result) : fail(c, e);
+	int status = conclude(c, result, &out, r < 0 ? e : NULL);
 	cordon_result_free(result);
 	cordon_tools_unref(tools);
 	return status;

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "cli/choice.h"
 #include "cli/verb.h"
 
 enum { MAX_CODE = 16 << 20 };
@@ -59,7 +60,7 @@ static int run(struct cli *c, int argc, char **argv)
 	buf_init(&code, MAX_CODE);
 	if (text ? buf_add_str(&code, text) < 0
 		 : file_load(argc ? argv[0] : "-", MAX_CODE, &code, &e) < 0)
-		return cli_fail(c, e);
+		return choice_fail(c, e);
 	if (cordon_validate(guest_for(c, argc ? argv[0] : NULL), buf_text(&code), code.len, &json,
 			    &e) < 0)
 		return cli_fail(c, e);
@@ -82,6 +83,6 @@ const struct verb verb_validate = {
 	.about = "Parses the code with the language's own parser, in a sandbox, and names calls "
 		 "that the "
 		 "sandbox may restrict. The warnings are advice: the wall is the boundary.\n\n"
-		 "Exit status: 0 valid, 1 invalid.",
+		 "Exit status: 0 valid, 1 invalid, 2 wrong usage or no such file.",
 	.max_operands = 1,
 };
