@@ -1,9 +1,9 @@
 # cordon_guest.R - the R runtime inside a session: speaks docs/wire.md on descriptor 3 and runs the code
 # in the global environment. JSON, the wire and forking are in cordon_r.so beside this file.
 #
-#   R --vanilla --no-echo -f cordon_guest.R                    one session
-#   R --vanilla --no-echo -f cordon_guest.R --args --template  warms up, then a session per spawn request
-#   R --vanilla --no-echo -f cordon_guest.R --args --validate  checks the code on stdin, runs nothing
+#   R --vanilla --no-echo -f cordon_start.R                    one session
+#   R --vanilla --no-echo -f cordon_start.R --args --template  warms up, then a session per spawn request
+#   R --vanilla --no-echo -f cordon_start.R --args --validate  checks the code on stdin, runs nothing
 #
 # Nothing here is a boundary: the code can reach all of it if it tries.
 local({
@@ -568,13 +568,15 @@ template <- function() {
 				file = stderr()))
 	prepare_language()
 	# Left to itself, R would compile these in the second execution of every session (60 ms).
-	for (name in ls(runtime)) {
+	if (!is_compiled) for (name in ls(runtime)) {
 		f <- get(name, envir = runtime)
 		if (is.function(f)) assign(name, compiler::cmpfun(f), envir = runtime)
 	}
 	rehearse(c("1+1", "x <- c(a=1,b=2); mean(x)", "f <- function() stop('x'); f()", "data.frame(a=1:2)$a",
 		"data.frame(a=1:2)", "list(a='b')", "for (i in 1:2) x <- i"))
-	for (i in 1:6) gc() # pages go back a few at a time
+	# Twice: what is old is then in the oldest generation, which sessions seldom look at. What compiling left behind
+	# goes back a few pages at a time.
+	for (i in seq_len(if (is_compiled) 2L else 6L)) gc()
 	parts <- hello_parts()
 	.Call(fork_serve, library_path("CORDON_LIBGUEST", "libguest.so"), parts[1], paste0(parts[2], "\n"))
 }

@@ -68,7 +68,7 @@ int r_launch(const struct guest_options *o, struct launch *l, struct cordon_erro
 				     "--no-echo",
 				     "--no-readline",
 				     ROOM_BEFORE_COLLECTING,
-				     "--file=/run/cordon/cordon_guest.R",
+				     "--file=/run/cordon/cordon_start.R",
 				     is_plain ? NULL : "--args",
 				     o->mode == GUEST_TEMPLATE ? "--template" : "--validate",
 				     NULL };

@@ -1,15 +1,31 @@
 # test_r.py - guests/r.
+import atexit
 import base64
 import json
 import math
 import os
+import shutil
 import struct
+import subprocess
+import tempfile
 import time
 import zlib
 
 from driver import adder, BUILD, forklib, Gone, Guest, Stock, Template, TOP, validate
 
-RUNTIME = os.path.join(TOP, "guests/r/cordon_guest.R")
+
+def runtime(bundle):
+    """A directory as /run/cordon has it, with this for what the build compiled; None: nothing."""
+    d = tempfile.mkdtemp(prefix="runtime-")
+    atexit.register(shutil.rmtree, d, True)
+    for name in ("cordon_start.R", "cordon_guest.R"):
+        shutil.copy(os.path.join(TOP, "guests/r", name), d)
+    if bundle:
+        shutil.copy(bundle, os.path.join(d, "cordon_r.rds"))
+    return os.path.join(d, "cordon_start.R")
+
+
+RUNTIME = runtime(os.path.join(BUILD, "guests/r/cordon_r.rds"))
 R_HOME = os.environ.get("CORDON_TEST_R_HOME") or "/usr/lib/R"
 ARGV = [R_HOME + "/bin/exec/R", "--vanilla", "--no-echo", "-f", RUNTIME]
 ENV = {"R_HOME": R_HOME, "R_SHARE_DIR": "/usr/share/R/share", "LD_LIBRARY_PATH": R_HOME + "/lib", "TZ": "UTC",
@@ -55,6 +71,30 @@ def test_state_persists():
     assert g.value("f(2)") == 20
     g.run("library(stats); set.seed(1); v <- rnorm(3)")
     assert len(g.value("v")["v"]) == 3
+
+
+IS_COMPILED = "get('is_compiled', parent.env(environment(getOption('device'))))"
+
+
+def test_the_runtime_comes_compiled():
+    assert shared().value(IS_COMPILED) is True
+
+
+def test_a_runtime_compiled_for_another_r_is_not_used():
+    with tempfile.TemporaryDirectory() as d:
+        other, broken = os.path.join(d, "other"), os.path.join(d, "broken")
+        code = "saveRDS(list(version = 'R version 1.0.0', code = quote(stop('of another R'))), '%s')" % other
+        subprocess.run([R_HOME + "/bin/Rscript", "--vanilla", "-e", code], check=True, timeout=60)
+        with open(broken, "wb") as f:
+            f.write(b"X\n\0\0\0\3 and no more")
+        for bundle in (None, other, broken):
+            with Guest(ARGV[:-1] + [runtime(bundle)], env=ENV) as g:
+                assert g.value(IS_COMPILED) is False and g.value("sum(1:4)") == 10, bundle
+                assert g.run("cat('said\\n'); stop('x')").stdout == "said\n"
+        with Template(ARGV[:-1] + [runtime(other), "--args", "--template"], env=dict(ENV, CORDON_LIBGUEST=forklib())) as t:
+            s = t.spawn()
+            assert s.value(IS_COMPILED) is False and s.value("mean(1:3)") == 2
+            s.close()
 
 
 CLOSE = "invisible(parallel:::closeFD(c(%s)))"
