@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-enum { PATTERNS_MAX = SECRET_MAX * 8 };
+enum { PATTERNS_EACH = 11, PATTERNS_MAX = SECRET_MAX * PATTERNS_EACH };
 
 static bool is_name(const char *s)
 {
@@ -157,6 +157,22 @@ static int add_pattern(struct secret_filter *f, char *text, size_t len)
 	return 0;
 }
 
+/* Adds it, and as the alphabet for URLs writes it where that differs. */
+static int add_alphabets(struct secret_filter *f, const char *text, size_t len)
+{
+	cleanup_free char *piece = str_ndup(text, len);
+	bool differs = false;
+
+	for (size_t i = 0; piece && i < len; i++) {
+		if (piece[i] != '+' && piece[i] != '/')
+			continue;
+		piece[i] = piece[i] == '+' ? '-' : '_';
+		differs = true;
+	}
+	int r = add_pattern(f, str_ndup(text, len), len);
+	return r < 0 || !differs ? r : add_pattern(f, TAKE_PTR(piece), len);
+}
+
 /* base64 of the value with 0, 1 or 2 bytes before it: the characters that depend on it alone. */
 static int add_base64(struct secret_filter *f, const char *value)
 {
@@ -176,8 +192,7 @@ static int add_base64(struct secret_filter *f, const char *value)
 		to += rest; /* of the last group only whole six-bit pieces of the value */
 		if (to <= from)
 			continue;
-		char *piece = str_ndup(text + from, to - from);
-		int r = add_pattern(f, piece, to - from);
+		int r = add_alphabets(f, text + from, to - from);
 		if (r < 0)
 			return r;
 	}
@@ -190,15 +205,31 @@ static bool is_unreserved(char c)
 	       strchr("-_.~", c);
 }
 
+static int add_quoted(struct buf *b, char c, const char *special)
+{
+	int r = strchr(special, c) ? buf_add_char(b, '\\') : 0;
+	return r < 0 ? r : buf_add_char(b, c);
+}
+
+/* Some writers of JSON escape the slash, most do not. */
 static int add_json(struct buf *b, char c)
 {
-	int r = strchr("\"\\/", c) ? buf_add_char(b, '\\') : 0;
-	return r < 0 ? r : buf_add_char(b, c);
+	return add_quoted(b, c, "\"\\/");
+}
+
+static int add_json_plain(struct buf *b, char c)
+{
+	return add_quoted(b, c, "\"\\");
 }
 
 static int add_percent(struct buf *b, char c)
 {
 	return is_unreserved(c) ? buf_add_char(b, c) : buf_printf(b, "%%%02X", (unsigned char)c);
+}
+
+static int add_percent_lower(struct buf *b, char c)
+{
+	return is_unreserved(c) ? buf_add_char(b, c) : buf_printf(b, "%%%02x", (unsigned char)c);
 }
 
 static int add_escaped(struct secret_filter *f, const char *value,
@@ -220,11 +251,12 @@ static int add_escaped(struct secret_filter *f, const char *value,
 
 static int add_value(struct secret_filter *f, const char *value)
 {
+	static int (*const escapes[])(struct buf * b, char c) = { add_percent, add_percent_lower,
+								  add_json, add_json_plain };
 	int r = add_pattern(f, str_dup(value), strlen(value));
-	if (r == 0)
-		r = add_escaped(f, value, add_percent);
-	if (r == 0)
-		r = add_escaped(f, value, add_json);
+
+	for (size_t i = 0; r == 0 && i < sizeof(escapes) / sizeof(*escapes); i++)
+		r = add_escaped(f, value, escapes[i]);
 	return r < 0 ? r : add_base64(f, value);
 }
 

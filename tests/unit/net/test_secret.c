@@ -5,6 +5,7 @@
 #include "harness/test.h"
 
 #define VALUE "s3cr3t/\"Value+42"
+#define SIGNS "?>~?>~?>~?>~" /* whose base64 has both signs that URLs write otherwise */
 
 static struct secret_list make(void)
 {
@@ -12,6 +13,7 @@ static struct secret_list make(void)
 
 	ASSERT_EQ(secret_list_add(&l, "TOKEN", VALUE, "a.test", NULL, NULL), 0);
 	ASSERT_EQ(secret_list_add(&l, "TOKEN2", "another one", "a.test", "X-Key", NULL), 0);
+	ASSERT_EQ(secret_list_add(&l, "SIGNS", SIGNS, "a.test", NULL, NULL), 0);
 	ASSERT_EQ(secret_list_add(&l, "B", "that of b.test", "b.test", NULL, NULL), 0);
 	return l;
 }
@@ -111,6 +113,25 @@ TEST(taken_out_however_it_is_written)
 		cleanup_free char *text = base64_encode(plain, strlen(plain), NULL);
 		cleanup_free char *got = filter(text, 5);
 		ASSERT_EQ(strspn(got + 4, "*") >= 16, 1);
+	}
+}
+
+TEST(taken_out_in_other_alphabets)
+{
+	cleanup_free char *percent = filter("?q=s3cr3t%2f%22Value%2b42&", 7);
+	ASSERT_STREQ(percent, "?q=**********************&");
+	cleanup_free char *json = filter("{\"a\":\"s3cr3t/\\\"Value+42\"}", 5);
+	ASSERT_STREQ(json, "{\"a\":\"*****************\"}");
+	for (size_t shift = 0; shift < 3; shift++) {
+		char plain[64] = "ab";
+		strcpy(plain + shift, SIGNS ", and more");
+		cleanup_free char *text = base64_encode(plain, strlen(plain), NULL);
+		cleanup_free char *standard = filter(text, 5);
+		ASSERT(strpbrk(text, "+/") && strspn(standard + 4, "*") >= 10);
+		for (char *c = text; *c; c++)
+			*c = *c == '+' ? '-' : *c == '/' ? '_' : *c;
+		cleanup_free char *of_urls = filter(text, 5);
+		ASSERT_EQ(strspn(of_urls + 4, "*"), strspn(standard + 4, "*"));
 	}
 }
 
