@@ -48,6 +48,15 @@ static bool has_type(const char *list, const char *type)
 	return false;
 }
 
+/* One type, not a list: "text/plain;x=,application/json" is text/plain, which a page of another
+ * origin may send without asking first. */
+static bool is_type(const char *value, const char *type)
+{
+	size_t n = value ? strcspn(value, "; \t") : 0;
+
+	return n == strlen(type) && strncasecmp(value, type, n) == 0;
+}
+
 /* ---- the stateless generation */
 
 static unsigned status_new(const json_t *answer)
@@ -212,7 +221,7 @@ static void serve_post(struct mcphttp *h, struct httpd_exchange *x)
 	size_t len;
 	const char *body = httpd_body(x, &len);
 
-	if (!has_type(httpd_header(x, "Content-Type"), "application/json")) {
+	if (!is_type(httpd_header(x, "Content-Type"), "application/json")) {
 		answer_error(x, 415, NULL, -32600, "the body must be application/json");
 		return;
 	}

@@ -200,7 +200,9 @@ def test_bodies():
         assert h.request("POST", b"junk")[0] == 400
         assert h.request("POST", [{"jsonrpc": "2.0", "id": 1, "method": "ping"}])[0] == 400
         assert h.request("POST", {"jsonrpc": "2.0", "id": [], "method": "ping"})[0] == 400
-        assert h.request("POST", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, Content_Type="text/plain")[0] == 415
+        for kind in ("text/plain", "text/plain;x=,application/json", "text/plain, application/json", "*/*", "application/jsonx"):
+            assert h.request("POST", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, Content_Type=kind)[0] == 415, kind
+        assert h.request("POST", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, Content_Type="application/json;charset=utf-8")[0] != 415
         assert h.request("POST", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, Accept="text/html")[0] == 406
         assert h.request("POST", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, Accept="*/*")[0] == 200
         try:
