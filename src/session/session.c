@@ -17,6 +17,7 @@
 #include "session/network.h"
 #include "session/packages.h"
 #include "session/persist.h"
+#include "session/renewal.h"
 #include "session/result.h"
 #include "session/template.h"
 #include "session/welcome.h"
@@ -140,25 +141,6 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 	wire_allow_calls(s->engine->wire, desk_argument_max(s->desk));
 	r = open_workspace(s, reterr);
 	return r < 0 ? r : copy_mounts(s, reterr);
-}
-
-/* The files stay: the new guest finds what the old one left. */
-static int replace_engine(struct cordon_session *s, struct cordon_error **reterr)
-{
-	persist_lock(s->persist);
-	struct workspace *old = TAKE_PTR(s->workspace);
-
-	session_drop_engine(s);
-	if (!s->is_moved) { /* the new one is where sessions start */
-		free(s->cwd);
-		s->cwd = NULL;
-	}
-	int r = session_start_engine(s, reterr);
-	if (r == 0 && old)
-		r = snapshot_fork(old, s->workspace, reterr);
-	workspace_close(old);
-	persist_unlock(s->persist);
-	return r;
 }
 
 void session_drop_engine(struct cordon_session *s)
@@ -424,10 +406,8 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 		r = run_recorded(s, opts, ret, &alive, reterr);
 	if (r == 0 && !str_eq(cordon_result_error_kind(*ret), "syntax"))
 		s->executions++; /* rejected code is not counted */
-	if (r == 0 && *ret && !alive) {
-		(*ret)->restarted = true;
-		r = s->is_closed ? 0 : replace_engine(s, reterr);
-	}
+	if (r == 0 && *ret && !alive)
+		r = renewal_after(s, ret, reterr);
 	persist_touch(s->persist);
 	timeline_mark(&s->timeline, TIMELINE_CONCLUDED);
 	session_let_go(s);
@@ -519,19 +499,6 @@ int cordon_session_interrupt(struct cordon_session *s, struct cordon_error **ret
 		r = box_interrupt(s->engine->box);
 	pthread_mutex_unlock(&s->lock);
 	return r < 0 ? err_set(reterr, CORDON_STATE, "Session is not running.") : 0;
-}
-
-int cordon_session_restart(struct cordon_session *s, struct cordon_error **reterr)
-{
-	int r = session_hold(s, "Cannot restart while an execution is in progress.", reterr);
-
-	if (r < 0)
-		return r;
-	r = replace_engine(s, reterr);
-	if (r == 0)
-		r = chronicle_session(s, "session_restart", reterr);
-	session_let_go(s);
-	return r;
 }
 
 bool cordon_session_is_alive(const struct cordon_session *s)

@@ -155,3 +155,18 @@ def thread():
             r = c.execute(s, burn % 50 + how + "()")
             assert r["error_kind"] == "cpu" and r["cpu_time_ms"] > 900, (how, r)
             assert c.execute(s, "6 * 7")["result"] == 42
+
+
+def test_a_guest_that_ends_with_files_that_cannot_be_copied():
+    """Its result is told all the same, and there is a new guest."""
+    end = "open('/home/user/kept', 'w').close(); os.kill(os.getpid(), 9)"
+    deep = "os.chdir('/workspace')\nfor _ in range(200): os.mkdir('d' * 50); os.chdir('d' * 50)\n"
+    with Client() as c:
+        s = c.open(guest="python")
+        r = c.execute(s, "import os\n" + end)
+        assert (r["error_kind"], r["restarted"], r["warnings"]) == ("crashed", True, []), r
+        assert c.execute(s, "import os; os.listdir()")["result"] == ["kept"]
+        r = c.execute(s, "import os\n" + deep + end)
+        assert (r["error_kind"], r["restarted"]) == ("crashed", True), r
+        assert any(w.startswith("not all files could be kept: ") for w in r["warnings"]), r
+        assert c.execute(s, "6 * 7")["result"] == 42
