@@ -54,6 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (image_arguments(&fixture, words, words + 1) || wasi_start(&fixture))
 			abort();
 	}
+	fixture_private_stdio();
 	fill();
 	for (; size >= 1 + 9 * 5; data += 1 + 9 * 5, size -= 1 + 9 * 5) {
 		uint32_t call = data[0] % (CALLS + 1), e;
@@ -69,5 +70,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (e > WASI_NOTCAPABLE)
 			abort();
 	}
+	fixture_public_stdio();
 	return 0;
 }

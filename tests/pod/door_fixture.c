@@ -2,6 +2,7 @@
 #include "door_fixture.h"
 
 #include <ftw.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 struct w2c_sys fixture;
@@ -108,19 +109,35 @@ static void drop_root(void)
 	if (setgroups(0, NULL) || setresgid(64321, 64321, 64321) ||
 	    setresuid(64321, 64321, 64321) || !setuid(0))
 		fail("dropping root");
+	prctl(PR_SET_DUMPABLE, 1); /* a sanitizer looks at its own process */
 }
+
+/* Where they lead from outside of calls, above what a guest may name. */
+static int public[3] = { -1, -1, -1 }, private_file = -1;
 
 void fixture_private_stdio(void)
 {
 	char path[256];
-	int fd;
 
-	snprintf(path, sizeof path, "%s/tmp/stdio", root);
-	fd = open(path, O_CREAT | O_RDWR, 0600);
-	if (fd < 0 || dup2(fd, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
-		_exit(98);
-	if (fd > 2)
+	if (private_file < 0) {
+		snprintf(path, sizeof path, "%s/tmp/stdio", root);
+		int fd = open(path, O_CREAT | O_RDWR, 0600);
+
+		private_file = fcntl(fd, F_DUPFD, FIXTURE_ABOVE);
 		close(fd);
+		for (int i = 0; i < 3; i++)
+		public[i] = fcntl(i, F_DUPFD, FIXTURE_ABOVE);
+	}
+	for (int i = 0; i < 3; i++)
+		if (private_file < 0 || dup2(private_file, i) < 0)
+			_exit(98);
+}
+
+void fixture_public_stdio(void)
+{
+	for (int i = 0; i < 3; i++)
+		if (public[i] < 0 || dup2(public[i], i) < 0)
+			close(i);
 }
 
 void fixture_open(void)

@@ -24,6 +24,7 @@
 #include "signals.h"
 
 #define FIXTURE_PAGES 16
+#define FIXTURE_ABOVE 100 /* no guest may name a descriptor from here on */
 #define FIXTURE_BYTES (FIXTURE_PAGES * 65536ull)
 
 extern struct w2c_sys fixture;
@@ -37,6 +38,8 @@ void fixture_new_root(void);
 void fixture_again(void);
 /* Standard streams become a private file: hostile calls must never meet a device of the host. */
 void fixture_private_stdio(void);
+/* And back again, for what the test itself has to say. */
+void fixture_public_stdio(void);
 /* Puts a string into the guest's memory at an address. */
 uint64_t fixture_string(uint64_t at, const char *text);
 int64_t fixture_call(uint64_t n, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
