@@ -13,6 +13,7 @@ import time
 
 from oneshot import CORDON, Tap
 
+POD = os.environ.get("CORDON_POD") or os.path.join(os.path.dirname(CORDON), "pod")
 SECONDS = 120  # a busy machine takes its time; a hang is still found
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
 
@@ -22,7 +23,20 @@ GUESTS = {
     "r": ("/usr/lib/R/bin/exec/R", "x <- 20", "x + 1", "[1] 21", "cat('go\\n'); repeat {}"),
     "node": ("/usr/bin/node", "var x = 20", "x + 1", "21", "console.log('go'); while (true) {}"),
     "sh": ("/bin/bash", "x=20", "echo $((x + 1))", "21", "echo go; while :; do :; done"),
+    "pod": (POD + "/bin/cordon-pod", "x=20", "echo $((x + 1))", "21", "echo go; while :; do :; done"),
 }
+# A shell has more than loops to be stopped in: each says when it is there, and none of them ends by itself.
+WAITS = (
+    ("a program in front", "bash -c 'echo go; exec sleep 100000'; echo never"),
+    ("a function with a pipe", "f() { echo go; sleep 100000 | cat; echo never; }; f"),
+    ("a builtin that waits", "mkfifo /tmp/f; echo go; read line <> /tmp/f; echo never"),
+    ("a substitution", "echo go; y=$(sleep 100000); echo never"),
+)
+PYTHON = (
+    ("Python that computes", "python3 -c 'print(\"go\", flush=True)' && python3 -c 'while True: pass'; echo never"),
+    ("Python that sleeps", "python3 -c 'import time; print(\"go\", flush=True); time.sleep(100000)'; echo never"),
+)
+MORE = {"sh": WAITS, "pod": WAITS + PYTHON}
 
 
 class Terminal:
@@ -32,7 +46,8 @@ class Terminal:
         if self.pid == 0:
             os.chdir("/")
             os.execve(CORDON, [CORDON, "shell", guest], {
-                "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "xterm", "HOME": home, "XDG_STATE_HOME": home})
+                "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "xterm", "HOME": home, "XDG_STATE_HOME": home,
+                "CORDON_POD": POD})
 
     def type(self, text):
         self.text = b""
@@ -97,6 +112,19 @@ def shell(tap, guest, set_x, get_x, value, forever):
     check(t.wait(prompt), "^C ends it")
     t.type(get_x + "\r")
     check(t.wait("\n" + value + "\n" + prompt), "and the session is as it was")
+    for what, code in MORE.get(guest, ()):
+        t.type(code + "\r")
+        check(t.wait("\ngo"), what + " runs")
+        t.type("\x03")
+        check(t.wait(prompt) and b"\nnever" not in t.text.replace(b"\r", b""), "^C ends " + what)
+        t.type(get_x + "\r")
+        check(t.wait("\n" + value + "\n" + prompt), "and the shell is as it was")
+    t.type("echo never\x03")
+    check(t.wait(prompt), "^C drops a line that was not finished")
+    t.type("\x03")
+    check(t.wait(prompt), "and at an empty one only asks again")
+    t.type(get_x + "\r")
+    check(t.wait("\n" + value + "\n" + prompt), "and all is as it was")
     check(t.leave() == 0, "^D leaves")
     t = Terminal(guest, home)
     check(t.wait(prompt), "another one asks")
