@@ -32,6 +32,7 @@ struct engine {
 	char *assurance; /* JSON text, made once the guest is sealed */
 	/* What the kernel had counted when it was last asked: after a failure, not every time. */
 	struct cgroup_counts counted;
+	bool was_crowded;          /* an execution before has had all the processes it may have */
 	struct timeline *timeline; /* its session's, or NULL */
 };
 

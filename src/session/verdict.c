@@ -239,17 +239,38 @@ static bool is_shell_syntax(const struct evidence *v, const struct engine *e, in
 	       v->err_text[0] == '/' && strstr(name, "syntax error");
 }
 
-/* Where nobody counts refusals, how many there are now tells: pid 1, the guest and what it started.
+/* The shell itself said so, or what it ran: bash, Python and node all have the C library's words.
  */
+static bool says_crowded(const struct evidence *v)
+{
+	return v->err_text && strstr(v->err_text, "Resource temporarily unavailable");
+}
+
+static bool has_peaked(struct engine *e, const struct policy *p)
+{
+	return cgroup_pids_peak(box_cgroup(e->box)) >= p->processes ||
+	       box_status(e->box)->processes_peak >= p->processes;
+}
+
+/* A peak stays for the session's life: it tells once, and after that only beside the guest's own
+ * words, or every later failure would be put down to it. Where nobody counts refusals, how many
+ * there are now tells: pid 1, the guest and what it started. */
 static bool has_been_crowded(const struct evidence *v, struct engine *e, const struct policy *p)
 {
-	const struct cgroup *c = box_cgroup(e->box);
+	bool peaked = has_peaked(e, p), is_new = peaked && !e->was_crowded;
 
-	return e->counted.pids_refused > v->before.pids_refused ||
-	       cgroup_pids_peak(c) >= p->processes ||
-	       box_status(e->box)->processes_peak >= p->processes ||
-	       (c->count == 0 &&
+	e->was_crowded = peaked || e->was_crowded;
+	return e->counted.pids_refused > v->before.pids_refused || is_new ||
+	       (peaked && says_crowded(v)) ||
+	       (box_cgroup(e->box)->count == 0 &&
 		cputime_processes(e->box, (unsigned)p->processes) + 1 >= p->processes);
+}
+
+/* What ended otherwise may have peaked too; to ask each time would cost every success. */
+static void note_crowd(const struct evidence *v, struct engine *e, const struct policy *p)
+{
+	if (!e->was_crowded && (v->timed_out || v->cancelled || says_crowded(v)))
+		e->was_crowded = has_peaked(e, p);
 }
 
 /* The guest ended by itself with a status that is no success. */
@@ -396,4 +417,5 @@ void verdict_reach(const struct evidence *v, struct engine *e, const struct poli
 	} else {
 		exception(v, e, p, r);
 	}
+	note_crowd(v, e, p);
 }
