@@ -9,5 +9,7 @@
 void checkpoint_make(struct w2c_sys *p);
 /* Continues the snapshot of p->command's program where there is one that fits; else returns. */
 void checkpoint_resume(struct w2c_sys *p);
+/* At the end of a first run that is ours: what it has written will be there for others at once. */
+__attribute__((noreturn)) void checkpoint_learn(void);
 
 #endif

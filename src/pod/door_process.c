@@ -2,6 +2,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "checkpoint.h"
 #include "door.h"
 
 #include <fcntl.h>
@@ -54,7 +55,8 @@ DOOR_FN(exit)
 
 DOOR_FN(exit_group)
 {
-	(void)p;
+	if (p->learning)
+		checkpoint_learn();
 	_exit(guest_int(a[0]));
 }
 

@@ -69,17 +69,29 @@ static void tell_version(const struct w2c_sys *p, FILE *out)
 	fputs("Linux version (Cordon pod, WebAssembly)\n", out);
 }
 
+/* The program's own words: the runtime's never change, because an exec is none for the kernel. */
+static void tell_cmdline(const struct w2c_sys *p, FILE *out)
+{
+	if (p->argv.strings)
+		fwrite(p->argv.strings, 1, p->argv.bytes, out);
+}
+
 static const struct fact {
 	const char *path;
 	void (*tell)(const struct w2c_sys *p, FILE *out);
 } facts[] = {
 	{ "/proc/uptime", tell_uptime },   { "/proc/meminfo", tell_meminfo },
 	{ "/proc/cpuinfo", tell_cpuinfo }, { "/proc/loadavg", tell_loadavg },
-	{ "/proc/version", tell_version },
+	{ "/proc/version", tell_version }, { "/proc/self/cmdline", tell_cmdline },
 };
 
 static const struct fact *find(const char *path)
 {
+	char own[sizeof "/proc//cmdline" + 3 * sizeof(pid_t)];
+
+	snprintf(own, sizeof own, "/proc/%d/cmdline", (int)getpid());
+	if (!strcmp(path, own))
+		path = "/proc/self/cmdline";
 	for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
 		if (!strcmp(path, facts[i].path))
 			return &facts[i];

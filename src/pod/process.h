@@ -51,14 +51,14 @@ struct w2c_sys {
 	uint64_t *image_ino;
 	struct module *modules; /* commands added to the image's: see module.h */
 	size_t module_count;
-	struct wasi *wasi;          /* of the added command that runs */
-	uint64_t proc_dev;          /* 0: no /proc */
-	const struct command *next; /* what exec chose */
-	jmp_buf exec;               /* leaves the instance for the next one */
-	pid_t session;              /* the process that is a session's shell; 0: none */
-	bool in_command, reported;  /* of that shell: see session.c */
-	bool has_run;               /* a program has: what comes next was execed by it */
-	bool warming, cold;         /* see checkpoint.c */
+	struct wasi *wasi;            /* of the added command that runs */
+	uint64_t proc_dev;            /* 0: no /proc */
+	const struct command *next;   /* what exec chose */
+	jmp_buf exec;                 /* leaves the instance for the next one */
+	pid_t session;                /* the process that is a session's shell; 0: none */
+	bool in_command, reported;    /* of that shell: see session.c */
+	bool has_run;                 /* a program has: what comes next was execed by it */
+	bool warming, learning, cold; /* see checkpoint.c */
 };
 
 /* NULL where [at, at + len) is not all inside the guest's memory, or at is its null pointer. */

@@ -87,6 +87,31 @@ for _ in range(200):
 print("# a builtin takes %.3f ms at best" % (best * 1e3))
 s.close()
 
+s = Session(pod, root)
+gives(s, "cat /proc/self/cmdline | tr '\\0' '|'; echo; exec -a other head -c 99 /proc/self/cmdline | tr '\\0' '|'", "cat|/proc/self/cmdline|\nother|-c|99|/proc/self/cmdline|")
+gives(s, "sh -c 'exec cat /proc/$$/cmdline' | cut -d/ -f1,2,4 | tr '\\0' '|'", "cat|/proc/cmdline|\n")
+s.close()
+
+# Python that goes on from a snapshot is as one that has been started.
+s = Session(pod, root, "--warm")
+cold = Session(pod, root)
+for code in (
+    "print(sorted(k for k in globals() if not k.startswith('__')), __name__)",
+    "import re, sys\nprint(sorted(globals())[-2:], sys.stdin.name, sys.stdout.mode, sys.stdout is sys.__stdout__, sys.argv, sys.path[0])",
+    "class A:\n    def __init__(self): self.me = self\n    def __del__(self): print('gone')\na = A(); del A\nprint('end')",
+    "import atexit, os\natexit.register(print, 'at exit')\nprint(os.environ['HOME'], len(os.environ))",
+    "import sys\nsys.path.insert(0, '/tmp')\nimport ended\nprint(ended.__name__)",
+    "json",
+    "import sys\nsys.stdout = open('/tmp/away', 'w')\nprint(1)",
+):
+    s.run("mkdir -p /tmp; printf 'class B:\\n  def __del__(self): print(\"of a module\")\\nb = B()\\n' > /tmp/ended.py")
+    command = 'python3 -B -c "%s"' % code.replace('"', '\\"')
+    warm, started = s.run(command), cold.run(command)
+    check("warm Python: " + code.split("\n")[-1][:60], warm == started, (warm, started))
+gives(s, "cat /tmp/away; rm /tmp/away /tmp/ended.py", "1\n")
+s.close()
+cold.close()
+
 s = Session(pod, root, "--commands", "bash,echo,cat")
 gives(s, "echo $(grep x /etc/passwd)", "\n")
 check("the host is told of a denial", s.denials == ["exec grep"], s.denials)

@@ -3,6 +3,7 @@
 #include "Python.h"
 #include "pycore_initconfig.h"
 #include "pycore_moduleobject.h"
+#include "pycore_gc.h"
 #include "pycore_interp.h"
 #include "pycore_pystate.h"
 
@@ -28,15 +29,20 @@ static int needs_cold(int argc, char **argv)
 	return 1;
 }
 
-static int refresh_environment(void)
+static PyObject *environment; /* what os.environ keeps its bytes in */
+
+static int find_environment(void)
 {
 	PyObject *os = PyImport_ImportModule("os");
 	PyObject *map = os ? PyObject_GetAttrString(os, "environ") : NULL;
-	PyObject *data = map ? PyObject_GetAttrString(map, "_data") : NULL;
 
-	if (!data)
-		return -1;
-	PyDict_Clear(data);
+	environment = map ? PyObject_GetAttrString(map, "_data") : NULL;
+	return environment ? 0 : -1;
+}
+
+static int refresh_environment(void)
+{
+	PyDict_Clear(environment);
 	for (char **e = environ; *e; e++) {
 		char *equals = strchr(*e, '=');
 		PyObject *name, *value;
@@ -45,7 +51,7 @@ static int refresh_environment(void)
 			continue;
 		name = PyBytes_FromStringAndSize(*e, equals - *e);
 		value = PyBytes_FromString(equals + 1);
-		if (!name || !value || PyDict_SetDefault(data, name, value) == NULL)
+		if (!name || !value || PyDict_SetDefault(environment, name, value) == NULL)
 			return -1;
 		Py_DECREF(name);
 		Py_DECREF(value);
@@ -53,10 +59,12 @@ static int refresh_environment(void)
 	return 0;
 }
 
-/* Streams anew: the warm ones had nothing behind them. */
+/* Streams anew: the warm ones had nothing behind them. The old ones are kept, or their ends would
+ * cost each copy something. */
 static const char streams[] =
-	"def _():\n"
-	"    import sys, io, os\n"
+	"import sys, io, os, re, json, functools, collections, runpy, zlib, time\n"
+	"old = [sys.stdin, sys.stdout, sys.stderr]\n"
+	"def start():\n"
 	"    def make(fd, mode, errors):\n"
 	"        try:\n"
 	"            os.fstat(fd)\n"
@@ -84,8 +92,40 @@ static const char streams[] =
 	"        sys.path[0:0] = [p for p in path.split(':')]\n"
 	"    if os.environ.get('PYTHONDONTWRITEBYTECODE'):\n"
 	"        sys.dont_write_bytecode = True\n"
-	"_()\n"
-	"del _\n";
+	"def try_out():\n"
+	"    for i in range(20):\n"
+	"        start()\n"
+	"        old.extend((sys.stdin, sys.stdout, sys.stderr))\n"
+	"        exec(compile('print(1)\\nimport os', '<string>', 'exec'), {'__name__': '__main__'})\n"
+	"    sys.stdout.flush()\n"
+	"    import gc\n"
+	"    gc.collect()\n"
+	"    gc.freeze()\n";
+
+static PyObject *start;
+
+/* The function that makes them, compiled and run in: a copy only calls it. In a scope of its own: a
+ * program must not find imports in its namespace that it has not made. */
+static int prepare_start(void)
+{
+	PyObject *scope = PyDict_New(), *done = NULL;
+
+	if (scope && !PyDict_SetItemString(scope, "__builtins__", PyEval_GetBuiltins()))
+		done = PyRun_String(streams, Py_file_input, scope, scope);
+	Py_XDECREF(done);
+	start = done ? PyDict_GetItemString(scope, "start") : NULL;
+	done = start ? PyObject_CallNoArgs(PyDict_GetItemString(scope, "try_out")) : NULL;
+	Py_XDECREF(done);
+	return done ? 0 : -1; /* the scope stays */
+}
+
+static int call_start(void)
+{
+	PyObject *done = PyObject_CallNoArgs(start);
+
+	Py_XDECREF(done);
+	return done ? 0 : -1;
+}
 
 static int set_string(PyConfig *config, wchar_t **field, const char *value)
 {
@@ -134,8 +174,26 @@ static int apply_arguments(int argc, char **argv)
 }
 
 static int is_warm;
+static Py_ssize_t warm_modules; /* how many the copy began with */
 
-/* Called where finalization would clear every module: only the program's own namespace is, so that
+/* The program's own namespace first, then what it has imported, the last one first. */
+static void clear_modules(PyObject *main)
+{
+	PyObject *all = PyDict_Values(PyImport_GetModuleDict());
+
+	_PyModule_Clear(main);
+	_PyGC_CollectNoFail(_PyThreadState_GET());
+	for (Py_ssize_t i = all ? PyList_GET_SIZE(all) : 0; i-- > warm_modules;) {
+		PyObject *module = PyList_GET_ITEM(all, i);
+
+		if (PyModule_Check(module) && module != main)
+			_PyModule_Clear(module);
+	}
+	Py_XDECREF(all);
+	PyErr_Clear();
+}
+
+/* Called where finalization would clear every module: only what came with the program is, so that
  * its objects end as they should; the rest goes with the process. */
 int pod_finalize(void)
 {
@@ -144,7 +202,7 @@ int pod_finalize(void)
 
 	if (!module)
 		return 0;
-	_PyModule_Clear(module);
+	clear_modules(module);
 	for (int i = 0; i < 2; i++) {
 		PyObject *stream = PySys_GetObject(streams[i]);
 		PyObject *r = stream && stream != Py_None ?
@@ -171,15 +229,16 @@ static int warm(char **argv)
 	if (PyStatus_Exception(status))
 		return 1;
 	PyConfig_Clear(&config);
-	PyRun_SimpleString("import os, io, re, json, functools, collections, runpy, zlib, time, gc\n"
-			   "gc.collect(); gc.freeze()\n");
+	if (find_environment() || prepare_start())
+		return 1;
+	warm_modules = PyDict_GET_SIZE(PyImport_GetModuleDict());
 	if (__pod_checkpoint() != 1)
 		return 1;
 	is_warm = 1;
 	argc = __pod_arguments(&argv);
 	if (needs_cold(argc, argv))
 		__pod_door(POD_CHECKPOINT, COLD, 0, 0, 0, 0, 0);
-	if (refresh_environment() || PyRun_SimpleString(streams) || apply_arguments(argc, argv)) {
+	if (refresh_environment() || call_start() || apply_arguments(argc, argv)) {
 		PyErr_Print();
 		return 1;
 	}
