@@ -16,7 +16,8 @@ class Session:
         self.process = subprocess.Popen(
             [pod, "--root", root, *options, "--serve", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
-            env=env or {"PATH": "/usr/bin", "HOME": "/home/user", "LANG": "C.UTF-8"},
+            env=env or {"PATH": "/usr/bin", "HOME": "/home/user", "LANG": "C.UTF-8",
+                        **{k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}},
         )
         theirs.close()
         self.socket = mine

@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 ENV = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LC_ALL": "C.UTF-8", "TZ": "UTC0", "TERM": "dumb"}
+ENV.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
 
 
 def scripts(path):
