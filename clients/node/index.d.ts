@@ -69,7 +69,7 @@ export interface OpenOptions {
   env?: Record<string, string>;
   workspace?: string;
   cold?: boolean;
-  /** true, false, a reason (no), or { value } to answer in the tool's place. */
+  /** true allows, a text denies and says why, { value } answers in the tool's place; everything else is a no. */
   onApproval?: (a: Approval) => unknown;
   onAudit?: (event: Record<string, unknown>) => void;
   /** true tells on standard error what happens, a line each; a function gets the lines instead. */
@@ -144,6 +144,7 @@ export class Pool {
   private constructor();
   static open(options?: OpenOptions & { size?: number; maxSize?: number; reuse?: boolean }): Promise<Pool>;
   readonly id: string;
+  readonly guest: Guest;
   execute<T = any>(code: string, options?: ExecuteOptions & { waitMs?: number }): Promise<Result<T>>;
   run<T = any>(code: string, options?: ExecuteOptions & { waitMs?: number }): Promise<T>;
   acquire(waitMs?: number): Promise<Session>;
@@ -172,10 +173,28 @@ export interface SandboxOptions {
   guest?: Guest;
   timeoutMs?: number;
   fsLimitBytes?: number;
-  mounts?: { path: string; files: Record<string, Bytes> }[];
+  /** writable: files of the workspace; else read-only. */
+  mounts?: { path: string; files: Record<string, Bytes>; writable?: boolean }[];
   extensions?: Extension[];
-  security?: { toolAllowlist?: string[] };
-  network?: { allowedHosts?: string[]; blockedHosts?: string[] };
+  pythonPath?: string[];
+  security?: {
+    toolAllowlist?: string[];
+    limits?: { timeoutMs?: number; stdoutBytes?: number; stderrBytes?: number; fsBytes?: number; fileCount?: number; commandBytes?: number;
+      rpcBytes?: number; memoryBytes?: number };
+    onAuditEvent?: (event: Record<string, unknown>) => void;
+    /** Every deadline kills. */
+    hardKill?: boolean;
+  };
+  /** onRequest: asked for every request; only true lets it through. */
+  network?: {
+    allowedHosts?: string[];
+    blockedHosts?: string[];
+    onRequest?: (request: { url: string; method: string; headers: Record<string, string> }) => boolean | Promise<boolean>;
+  };
+  /** Where codepod finds its programs; nothing here. */
+  wasmDir?: string;
+  adapter?: unknown;
+  shellExecWasmPath?: string;
   env?: Record<string, string>;
   policy?: Record<string, unknown>;
   level?: Level;

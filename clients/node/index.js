@@ -1,6 +1,8 @@
 // Run code that nobody has read, and hold it.
 import { randomBytes } from "node:crypto";
-import { resolve as resolvePath } from "node:path";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve as resolvePath } from "node:path";
 import { Connection, ConnectionLost, RpcError } from "./rpc.js";
 import { decode, encode, NDArray } from "./values.js";
 
@@ -70,6 +72,14 @@ function toolJson(t) {
   return Object.fromEntries(Object.entries(j).filter(([, v]) => v !== undefined));
 }
 
+/** What is misspelt might be what the caller relies on. */
+function refuseUnknown(options, known, where) {
+  for (const key of Object.keys(options)) if (!known.includes(key)) throw new TypeError(`${where} has no option '${key}'; there are: ${known.join(", ")}`);
+}
+
+const OPEN = ["guest", "level", "policy", "tools", "env", "set", "workspace", "cold", "onAudit", "onApproval", "verbose", "connection"];
+const EXECUTE = ["context", "stdin", "timeoutMs", "toolCalls", "validate", "onStdout", "onStderr", "signal"];
+
 function openParams({ guest = "python", level, policy, tools, env, set, workspace, cold, onAudit, verbose }, more = {}) {
   const params = { guest, level, policy, env, set, workspace, cold, audit: onAudit ? true : undefined, verbose: verbose ? true : undefined, ...more };
   const listed = toolList(tools);
@@ -77,12 +87,19 @@ function openParams({ guest = "python", level, policy, tools, env, set, workspac
   return Object.fromEntries(Object.entries(params).filter(([, v]) => v !== undefined));
 }
 
-function executeParams(code, { context, stdin, timeoutMs, toolCalls, validate, onStdout, onStderr, waitMs }) {
+function milliseconds(ms) {
+  if (typeof ms !== "number" || !(ms > 0)) throw new RangeError(`timeoutMs must be a positive number, not ${String(ms)}`);
+  return ms === Infinity ? null : Math.ceil(Math.min(ms, 2 ** 40)); // null: none
+}
+
+function executeParams(code, options, more = []) {
+  refuseUnknown(options, [...EXECUTE, ...more], "execute");
+  const { context, stdin, timeoutMs, toolCalls, validate, onStdout, onStderr, waitMs } = options;
   const params = { code, tool_calls: toolCalls, validate, wait_ms: waitMs };
   if (context) params.context = Object.fromEntries(Object.entries(context).map(([k, v]) => [k, encode(v)]));
   if (typeof stdin === "string") params.stdin = stdin;
   else if (stdin) params.stdin_base64 = Buffer.from(stdin).toString("base64");
-  if (timeoutMs !== undefined) params.timeout_ms = timeoutMs === Infinity ? null : timeoutMs;
+  if (timeoutMs !== undefined) params.timeout_ms = milliseconds(timeoutMs);
   if (onStdout || onStderr) params.stream = true;
   return Object.fromEntries(Object.entries(params).filter(([, v]) => v !== undefined));
 }
@@ -95,14 +112,20 @@ function outputWatch({ onStdout, onStderr }) {
   };
 }
 
-function makeOwner(options) {
+function makeOwner(options, connection) {
   const table = new Map(toolList(options.tools).map((t) => [t.name, t]));
-  return {
+  const owner = {
+    onNote(method, p) {
+      if (method === "approval") decide(connection, owner, p);
+      else if (method === "audit") owner.onAudit?.(p);
+      else if (method === "log") tell(options.verbose, p);
+    },
     onApproval: options.onApproval,
     onAudit: options.onAudit,
     callTool: async (name, args) =>
       encode(await table.get(name).fn(Object.fromEntries(Object.entries(args).map(([k, v]) => [k, decode(v)])))),
   };
+  return owner;
 }
 
 /** One line for what a session did: [cordon] sess_… tool_call tool=add call=1. */
@@ -114,6 +137,7 @@ function tell(verbose, { session_id, event, timestamp, ...rest }) {
   else process.stderr.write(line + "\n");
 }
 
+/** Only true allows; a text says why not, { value } answers in the tool's place, everything else is a no. */
 async function decide(connection, owner, p) {
   let verdict = false;
   try {
@@ -121,9 +145,10 @@ async function decide(connection, owner, p) {
   } catch (e) {
     verdict = String(e?.message ?? e);
   }
-  const reply = { session: p.session, id: p.id, allow: Boolean(verdict) && typeof verdict !== "string" };
-  if (typeof verdict === "string") reply.reason = verdict;
-  else if (verdict && typeof verdict === "object" && "value" in verdict) reply.value = encode(verdict.value);
+  const reply = { session: p.session, id: p.id, allow: verdict === true };
+  if (typeof verdict === "string" && verdict) reply.reason = verdict;
+  else if (verdict && typeof verdict === "object" && "value" in verdict) Object.assign(reply, { allow: true, value: encode(verdict.value) });
+  else if (verdict && verdict !== true) reply.reason = `what onApproval returned is no verdict (${typeof verdict})`;
   await connection.request("approval.resolve", reply).catch(() => {});
 }
 
@@ -155,9 +180,14 @@ class Files {
   async write(path, data) {
     const raw = toBuffer(data);
     const target = raw.length <= PIECE ? absolute(path) : `${absolute(path)}.part-${randomBytes(4).toString("hex")}`;
-    for (let i = 0; i === 0 || i < raw.length; i += PIECE)
-      await this.#call(i ? "append" : "write", target, { data: raw.subarray(i, i + PIECE).toString("base64") });
-    if (target !== absolute(path)) await this.move(target, path);
+    try {
+      for (let i = 0; i === 0 || i < raw.length; i += PIECE)
+        await this.#call(i ? "append" : "write", target, { data: raw.subarray(i, i + PIECE).toString("base64") });
+      if (target !== absolute(path)) await this.move(target, path);
+    } catch (e) {
+      if (target !== absolute(path)) await this.remove(target).catch(() => {});
+      throw e;
+    }
   }
   async append(path, data) {
     const raw = toBuffer(data);
@@ -178,6 +208,15 @@ class Files {
   }
   async remove(path, { recursive = false } = {}) {
     await this.#call("remove", path, { recursive });
+  }
+}
+
+async function inFolder(work) {
+  const folder = await mkdtemp(join(tmpdir(), "cordon-"));
+  try {
+    return await work(join(folder, "state"));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
   }
 }
 
@@ -211,13 +250,9 @@ export class Session {
 
   static async open(options = {}) {
     if (typeof options === "string") options = { guest: options };
+    refuseUnknown(options, OPEN, "Session.open");
     const connection = options.connection ?? shared();
-    const owner = makeOwner(options);
-    owner.onNote = (method, p) => {
-      if (method === "approval") decide(connection, owner, p);
-      else if (method === "audit") owner.onAudit?.(p);
-      else if (method === "log") tell(options.verbose, p);
-    };
+    const owner = makeOwner(options, connection);
     const session = await reserve(connection, "session.open", openParams(options), { onNote: owner.onNote, owner });
     return new Session(connection, session, owner, options.guest ?? "python");
   }
@@ -278,13 +313,26 @@ export class Session {
     return new Session(this.#connection, session, this.#owner, this.guest);
   }
   async export() {
-    return new Uint8Array(Buffer.from((await this.request("files.export")).data, "base64"));
+    try {
+      return new Uint8Array(Buffer.from((await this.request("files.export")).data, "base64"));
+    } catch (e) {
+      if (e.kind !== "limit") throw e; // more than fits into an answer
+      return await inFolder(async (path) => {
+        await this.exportTo(path);
+        return new Uint8Array(await readFile(path));
+      });
+    }
   }
   async exportTo(path) {
     await this.request("files.export", { to: resolvePath(path) });
   }
   async import(blob) {
-    return (await this.request("files.import", { data: toBuffer(blob).toString("base64") })).report;
+    const raw = toBuffer(blob);
+    if (raw.length <= PIECE) return (await this.request("files.import", { data: raw.toString("base64") })).report;
+    return inFolder(async (path) => { // more than fits into a request
+      await writeFile(path, raw, { mode: 0o600 });
+      return this.importFrom(path);
+    });
   }
   async importFrom(path) {
     return (await this.request("files.import", { from: resolvePath(path) })).report;
@@ -309,23 +357,25 @@ export class Pool {
   #owner;
   #open = true;
 
-  constructor(connection, id, owner) {
+  constructor(connection, id, owner, guest) {
     this.#connection = connection;
     this.#owner = owner;
     this.id = id;
+    this.guest = guest;
   }
 
   static async open(options = {}) {
+    refuseUnknown(options, [...OPEN, "size", "maxSize", "reuse"], "Pool.open");
     const connection = options.connection ?? shared();
     const { size = 4, maxSize, reuse } = options;
     const { pool } = await connection.request("pool.open", openParams(options, { size, max_size: maxSize, reuse }));
-    return new Pool(connection, pool, makeOwner(options));
+    return new Pool(connection, pool, makeOwner(options, connection), options.guest ?? "python");
   }
 
   /** waitMs: how long to wait for an idle session; 0: rejected at once. */
   async execute(code, options = {}) {
     if (!this.#open) throw new RpcError(-32600, "Pool is closed.", { code: "state" });
-    const params = { pool: this.id, ...executeParams(code, options) };
+    const params = { pool: this.id, ...executeParams(code, options, ["waitMs"]) };
     return toResult(await this.#connection.request("pool.execute", params, { onNote: outputWatch(options), owner: this.#owner, signal: options.signal }));
   }
 
@@ -337,7 +387,7 @@ export class Pool {
 
   async acquire(waitMs = 0) {
     const session = await reserve(this.#connection, "pool.acquire", { pool: this.id, wait_ms: waitMs });
-    return new Session(this.#connection, session, this.#owner, "");
+    return new Session(this.#connection, session, this.#owner, this.guest);
   }
 
   async status() {
@@ -358,36 +408,74 @@ const CLASSES = { timeout: "TIMEOUT", cancelled: "CANCELLED", denied: "CAPABILIT
   processes: "LIMIT_EXCEEDED", file_size: "LIMIT_EXCEEDED", disk: "LIMIT_EXCEEDED", output: "LIMIT_EXCEEDED" };
 const STATUS = { timeout: 124, cancelled: 125, denied: 126, memory: 137, cpu: 137 };
 
+const CREATE = ["guest", "timeoutMs", "fsLimitBytes", "mounts", "extensions", "security", "network", "pythonPath", "env", "policy", "level",
+  "connection", "wasmDir", "adapter", "shellExecWasmPath"]; // the last three say where codepod finds its programs: nothing here
+const LIMITS = { timeoutMs: "timeout_ms", stdoutBytes: "stdout_bytes", stderrBytes: "stderr_bytes", fsBytes: "fs_bytes", fileCount: "file_count",
+  commandBytes: "command_bytes", rpcBytes: "rpc_bytes", memoryBytes: "memory_bytes" };
+
+function sandboxPolicy({ timeoutMs = 30000, fsLimitBytes = 256 << 20, security = {}, network, policy = {} }, entries) {
+  refuseUnknown(security, ["toolAllowlist", "limits", "onAuditEvent", "hardKill"], "security");
+  refuseUnknown(security.limits ?? {}, Object.keys(LIMITS), "security.limits");
+  const all = { timeout_ms: timeoutMs, fs_bytes: fsLimitBytes };
+  for (const [name, value] of Object.entries(security.limits ?? {})) all[LIMITS[name]] = value;
+  if (security.toolAllowlist) all.commands = security.toolAllowlist;
+  if (network) {
+    refuseUnknown(network, ["allowedHosts", "blockedHosts", "onRequest"], "network");
+    all.network = { allow: network.allowedHosts ?? [], block: network.blockedHosts ?? [] };
+    if (network.onRequest) all.network.ask = true;
+  }
+  const fixed = entries.filter((e) => !e.writable);
+  if (fixed.length) all.mounts = fixed.map((e) => ({ guest: e.guest, bytes_base64: e.data.toString("base64") }));
+  return { ...all, ...policy };
+}
+
+/** A request that waits at the gateway, as codepod's onRequest sees it. */
+async function asRequest({ kind, detail }, onRequest) {
+  if (kind !== "network") return false;
+  const { host, port, path, tls, method, headers } = detail;
+  const scheme = tls || port === 443 ? "https" : "http";
+  const where = port === (scheme === "https" ? 443 : 80) ? host : `${host}:${port}`;
+  return (await onRequest({ url: `${scheme}://${where}${path ?? "/"}`, method, headers: headers ?? {} })) === true; // of a tunnel, what is seen
+}
+
+function extensionTool(e) {
+  if (typeof e.command !== "function") throw new TypeError(`the extension '${e.name}' has no command`);
+  return {
+    name: e.name, description: e.description, category: e.category, usage: e.usage, examples: e.examples,
+    pythonPackage: e.pythonPackage?.files, command: true,
+    fn: async ({ args = [], stdin = "", ...more }) => {
+      const r = (await e.command({ args, stdin, ...more })) ?? "";
+      return typeof r === "string" ? { stdout: r, stderr: "", exit_code: 0 }
+        : { stdout: r.stdout ?? "", stderr: r.stderr ?? "", exit_code: r.exitCode ?? 0 };
+    },
+  };
+}
+
 /** A shell with files, snapshots and forks, under codepod's names. */
 export class Sandbox {
   #session;
   #destroyed = false;
   #env;
   #history = [];
+  #pictures = new Map(); // the variables of each snapshot
 
   constructor(session, env = {}) {
     this.#session = session;
     this.#env = env;
   }
 
-  /** options: guest ("sh" or "pod"), timeoutMs, fsLimitBytes, mounts [{path, files}], extensions, security {toolAllowlist}, network {allowedHosts, blockedHosts}, env, policy. */
-  static async create({ guest = "sh", timeoutMs = 30000, fsLimitBytes = 256 << 20, mounts = [], extensions = [], security = {}, network, env = {},
-    policy = {}, level, connection } = {}) {
-    const all = { timeout_ms: timeoutMs, fs_bytes: fsLimitBytes, ...policy };
-    if (security.toolAllowlist) all.commands = security.toolAllowlist;
-    if (network) all.network = { allow: network.allowedHosts ?? [], block: network.blockedHosts ?? [] };
-    if (mounts.length) all.mounts = mounts.flatMap(({ path, files }) => Object.entries(files).map(([name, data]) =>
-      ({ guest: `${path}/${name}`, bytes_base64: toBuffer(data).toString("base64") })));
-    const tools = extensions.map((e) => ({
-      name: e.name, description: e.description, category: e.category, usage: e.usage, examples: e.examples,
-      pythonPackage: e.pythonPackage?.files, command: true,
-      fn: async ({ args = [], stdin = "", ...more }) => {
-        const r = await e.command({ args, stdin, ...more });
-        return typeof r === "string" ? { stdout: r, stderr: "", exit_code: 0 }
-          : { stdout: r.stdout ?? "", stderr: r.stderr ?? "", exit_code: r.exitCode ?? 0 };
-      },
-    }));
-    return new Sandbox(await Session.open({ guest, level, policy: all, tools, env, connection }), { ...env });
+  /** options: guest ("sh" or "pod"), timeoutMs, fsLimitBytes, mounts [{path, files, writable}], extensions, pythonPath, env, policy,
+   * security {toolAllowlist, limits, onAuditEvent, hardKill}, network {allowedHosts, blockedHosts, onRequest}. */
+  static async create(options = {}) {
+    refuseUnknown(options, CREATE, "Sandbox.create");
+    const { guest = "sh", mounts = [], extensions = [], network, pythonPath, env = {}, level, connection, security = {} } = options;
+    const variables = pythonPath?.length ? { PYTHONPATH: pythonPath.join(":"), ...env } : { ...env };
+    const entries = mounts.flatMap(({ path, files, writable = false }) =>
+      Object.entries(files).map(([name, data]) => ({ guest: `${path}/${name}`, data: toBuffer(data), writable })));
+    const session = await Session.open({ guest, level, policy: sandboxPolicy(options, entries), tools: extensions.map(extensionTool),
+      env: variables, connection, onAudit: security.onAuditEvent, onApproval: network?.onRequest && ((a) => asRequest(a, network.onRequest)) });
+    for (const e of entries) if (e.writable) await session.files.write(e.guest, e.data);
+    return new Sandbox(session, variables);
   }
 
   get #live() {
@@ -404,7 +492,14 @@ export class Sandbox {
   async run(command, { onStdout, onStderr, timeoutMs, stdin, signal } = {}) {
     const live = this.#live;
     this.#history.push({ index: this.#history.length + 1, command, timestamp: Date.now() });
-    const r = await live.execute(command, { onStdout, onStderr, timeoutMs, stdin, signal });
+    let r;
+    try {
+      r = await live.execute(command, { onStdout, onStderr, timeoutMs, stdin, signal });
+    } catch (e) {
+      if (!(e instanceof RpcError) || !e.message.startsWith("Command too large")) throw e;
+      return { exitCode: 1, stdout: "", stderr: "command too large\n", executionTimeMs: 0, truncated: { stdout: false, stderr: false },
+        errorClass: "LIMIT_EXCEEDED" };
+    }
     const note = r.errorKind === "timeout" ? "command timeout\n" : r.errorKind === "cancelled" ? "command cancelled\n" : "";
     return { exitCode: STATUS[r.errorKind] ?? r.exitCode, stdout: r.stdout, stderr: r.stderr + note, executionTimeMs: r.executionTimeMs,
       truncated: r.truncated, errorClass: CLASSES[r.errorKind] };
@@ -445,10 +540,13 @@ export class Sandbox {
     return this.#env[name];
   }
   async snapshot() {
-    return this.#live.snapshot();
+    const id = await this.#live.snapshot();
+    this.#pictures.set(id, { ...this.#env });
+    return id;
   }
   async restore(id) {
     await this.#live.restore(id);
+    this.#env = { ...this.#pictures.get(id) };
   }
   async exportState() {
     return this.#live.export();

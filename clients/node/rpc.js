@@ -27,6 +27,7 @@ export class ConnectionLost extends Error {
 export class Connection {
   #pending = new Map();
   #last = 0;
+  #sent = 0; // lines
   #chunks = [];
   #lost = null;
   #out;
@@ -77,6 +78,7 @@ export class Connection {
     const line = JSON.stringify(message);
     if (line.length > LINE_MAX || Buffer.byteLength(line) > LINE_MAX)
       throw new RangeError(`the request has ${Buffer.byteLength(line)} bytes; at most ${LINE_MAX} can be sent at once`);
+    this.#sent++;
     if (!this.#out.destroyed) this.#out.write(line + "\n");
   }
 
@@ -89,7 +91,7 @@ export class Connection {
       const abort = () => this.#lost || this.#send({ jsonrpc: "2.0", method: "cancel", params: { request_id: id } });
       signal?.addEventListener("abort", abort, { once: true });
       if (this.#pending.size === 0) this.#hold(true);
-      this.#pending.set(id, { onNote, owner, done: () => signal?.removeEventListener("abort", abort), resolve, reject });
+      this.#pending.set(id, { onNote, owner, line: this.#sent, done: () => signal?.removeEventListener("abort", abort), resolve, reject });
     });
   }
 
@@ -117,9 +119,16 @@ export class Connection {
     if (start < data.length) this.#chunks.push(data.subarray(start));
   }
 
+  /** The request that the server could not read: its answer has no id, but the line. */
+  #unread(m) {
+    const line = m.error?.data?.line;
+    for (const [id, p] of this.#pending) if (line && p.line === line) return id;
+    return undefined;
+  }
+
   #handle(m) {
     if (m.method === undefined) {
-      const p = this.#settle(m.id);
+      const p = this.#settle(m.id ?? this.#unread(m));
       if (m.error) p?.reject(new RpcError(m.error.code, m.error.message, m.error.data));
       else p?.resolve(m.result);
       return;
@@ -127,6 +136,8 @@ export class Connection {
     const pending = this.#pending.get(m.params.request_id);
     const owner = this.owners.get(m.params.session ?? m.params.session_id) ?? pending?.owner;
     if (m.method === "tool.call") this.#call(m, owner);
+    else if (m.method === "approval" && !owner?.onNote) // nobody decides: a no
+      this.#send({ jsonrpc: "2.0", method: "approval.resolve", params: { session: m.params.session, id: m.params.id, allow: false } });
     else if (m.method === "output") pending?.onNote?.(m.params);
     else if (owner?.onNote) owner.onNote(m.method, m.params);
     else if (m.params.session_id && this.#early.length < EARLY_MAX) this.#early.push(m);

@@ -1,5 +1,6 @@
 // The Node client: the table, and what it has of its own. TAP.
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { execFile, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -237,6 +238,72 @@ const tests = {
     await sb.destroy();
     await assert.rejects(sb.run("ls"), /Sandbox has been destroyed/);
     await Promise.all([child.destroy(), other.destroy()]);
+  },
+  async "only true approves"() {
+    const tools = [cordon.tool({ name: "pay", approval: true, args: { a: "number" } }, ({ a }) => a)];
+    for (const [verdict, good] of [[true, true], [1, false], [{ allow: false }, false], [{}, false], ["", false], [null, false], [[], false]]) {
+      const s = await cordon.Session.open({ tools, onApproval: () => verdict });
+      const r = await s.execute("pay(1)");
+      assert.equal(r.success, good, JSON.stringify(verdict));
+      if (!good) assert.match(r.error, /Tool 'pay' was denied/);
+      await s.close();
+    }
+    for (const [onApproval, good] of [[undefined, false], [async () => true, true]]) {
+      const p = await cordon.Pool.open({ size: 1, tools, onApproval });
+      assert.equal((await p.execute("pay(1)")).success, good);
+      const s = await p.acquire(30000);
+      assert.equal((await s.execute("pay(1)")).success, good);
+      await s.close();
+      await p.close();
+    }
+  },
+  async "misspelt options and odd numbers are refused"() {
+    await assert.rejects(cordon.Session.open({ gest: "python" }), /no option 'gest'/);
+    await assert.rejects(cordon.Pool.open({ sizes: 2 }), /no option 'sizes'/);
+    await assert.rejects(cordon.Sandbox.create({ timeoutMS: 1 }), /no option 'timeoutMS'/);
+    await assert.rejects(cordon.Sandbox.create({ security: { toolAllowList: [] } }), /no option 'toolAllowList'/);
+    await assert.rejects(cordon.Sandbox.create({ network: { mode: "full" } }), /no option 'mode'/);
+    await assert.rejects(cordon.Sandbox.create({ extensions: [{ name: "none" }] }), /has no command/);
+    const s = await cordon.Session.open();
+    await assert.rejects(s.execute("1", { timeout: 5 }), /no option 'timeout'/);
+    for (const bad of [0, -1, NaN, "5", null]) await assert.rejects(s.execute("1", { timeoutMs: bad }), /timeoutMs must be a positive number/);
+    assert.equal(await s.run("1", { timeoutMs: 1e300 }), 1);
+    await assert.rejects(cordon.Session.open({ policy: { memory_bytes: 2 ** 70 } }), /too big integer/); // it has no id, and hangs nobody
+    await s.close();
+  },
+  async "codepod's limits, mounts and callbacks"() {
+    const events = [], asked = [];
+    const sb = await cordon.Sandbox.create({
+      pythonPath: ["/home/user/lib"], mounts: [{ path: "/home/user/w", files: { a: "1\n" }, writable: true }, { path: "/mnt/r", files: { b: "2\n" } }],
+      security: { limits: { stdoutBytes: 20, commandBytes: 200 }, onAuditEvent: (e) => events.push(e.event), hardKill: true },
+      network: { allowedHosts: ["a.test"], onRequest: (r) => { asked.push(r); return false; } },
+    });
+    assert.equal((await sb.run("echo 3 >> w/a; cat w/a /mnt/r/b")).stdout, "1\n3\n2\n");
+    assert.notEqual((await sb.run("echo 3 >> /mnt/r/b")).exitCode, 0);
+    let r = await sb.run("yes hello | head -100"); // LIM-13
+    assert.ok(r.stdout.length <= 20 && r.truncated.stdout);
+    r = await sb.run("echo " + "x".repeat(200)); // LIM-11
+    assert.deepEqual([r.exitCode, r.stderr, r.errorClass, r.executionTimeMs], [1, "command too large\n", "LIMIT_EXCEEDED", 0]);
+    assert.equal((await sb.run("printenv PYTHONPATH")).stdout, "/home/user/lib\n");
+    await sb.run("curl -sS -X POST -d hi http://a.test/p"); // NET-10
+    assert.deepEqual([asked[0].url, asked[0].method, asked[0].headers["Content-Length"]], ["http://a.test/p", "POST", "2"]);
+    await sb.setEnv("X", "original");
+    const first = await sb.snapshot();
+    await sb.setEnv("X", "changed");
+    await sb.restore(first); // SNP-01
+    assert.equal(sb.getEnv("X"), "original");
+    await sb.destroy();
+    assert.ok(events[0] === "session_start" && events.includes("limit.exceeded") && events.at(-1) === "session_close", String(events));
+  },
+  async "states of any size"() {
+    const data = randomBytes(40 << 20);
+    const a = await cordon.Session.open({ guest: "sh", policy: { file_bytes: 64 << 20 } });
+    const b = await cordon.Session.open({ guest: "sh", policy: { file_bytes: 64 << 20 } });
+    await a.files.write("big", data);
+    await b.import(await a.export());
+    assert.ok(Buffer.from(await b.files.read("big")).equals(data));
+    await a.close();
+    await b.close();
   },
   async "AI SDK's tool form"() {
     const s = await cordon.Session.open("python");
