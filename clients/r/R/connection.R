@@ -3,6 +3,7 @@
 hub <- new.env(parent = emptyenv())
 hub$connections <- list()
 SESSIONS_MAX <- 64L
+EARLY_MAX <- 1000L
 
 find_program <- function() {
   path <- Sys.getenv("CORDON", Sys.which("cordon"))
@@ -19,6 +20,7 @@ cordon_connect <- function(program = NULL, args = character()) {
   self$sessions <- 0L
   self$answers <- list()
   self$owners <- new.env(parent = emptyenv())
+  self$early <- list() # events of a session whose id is not known yet
   self$is_alive <- TRUE
   class(self) <- "cordon_connection"
   self
@@ -83,7 +85,8 @@ wait_answer <- function(c, id, on_output) {
     if (is.null(m)) next # and R looks at interrupts
     if (isFALSE(m)) lost(c)
     if (is.null(m$method)) {
-      if (identical(m$id, id)) return(m)
+      # What the server could not read has no id: R sends one after the other, so it was this one.
+      if (identical(m$id, id) || is.null(m$id)) return(m)
       c$answers[[as.character(m$id)]] <- m
     } else {
       serve(c, m, id, on_output)
@@ -107,9 +110,20 @@ serve <- function(c, m, id, on_output) {
     answer_tool(c, m, owner)
   } else if (m$method == "approval") {
     answer_approval(c, p, owner)
+  } else if (m$method == "audit" && is.null(owner) && length(c$early) < EARLY_MAX) {
+    c$early[[length(c$early) + 1L]] <- p
   } else if (m$method == "audit" && is.function(owner$on_audit)) {
     owner$on_audit(p)
   }
+}
+
+# From now on this is the session's owner; it learns what happened before its id was known.
+adopt_session <- function(c, id, owner) {
+  assign(id, owner, envir = c$owners)
+  mine <- vapply(c$early, function(p) identical(p$session_id, id), NA)
+  early <- c$early[mine]
+  c$early <- c$early[!mine]
+  if (is.function(owner$on_audit)) for (p in early) owner$on_audit(p)
 }
 
 answer_tool <- function(c, m, owner) {
@@ -133,9 +147,11 @@ answer_approval <- function(c, p, owner) {
     verdict <- tryCatch(owner$on_approval(list(id = p$id, session = p$session, kind = p$kind, what = p$what, detail = p$detail)),
                         error = function(e) conditionMessage(e))
   }
-  reply <- list(session = p$session, id = p$id, allow = isTRUE(verdict) || is.list(verdict))
-  if (is.character(verdict)) reply$reason <- verdict
-  if (is.list(verdict)) reply$value <- value_json(verdict$value)
+  # Only TRUE allows; a text says why not, list(value =) answers in the tool's place, everything else is a no.
+  has_value <- is.list(verdict) && "value" %in% names(verdict)
+  reply <- list(session = p$session, id = p$id, allow = isTRUE(verdict) || has_value)
+  if (is_string(verdict) && nzchar(verdict)) reply$reason <- verdict
+  if (has_value) reply$value <- value_json(verdict$value)
   c$last <- c$last + 1L
   send(c, paste0('{"jsonrpc":"2.0","method":"approval.resolve","params":', to_json(reply), "}"))
 }

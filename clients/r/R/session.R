@@ -48,6 +48,9 @@ seconds_text <- function(s) paste(format(s), if (s == 1) "second" else "seconds"
 
 execute_params <- function(code, timeout, context, stdin, max_tool_calls, validate, stream) {
   p <- list(code = code)
+  if (!is.null(timeout) && !identical(timeout, NA) && (!is.numeric(timeout) || length(timeout) != 1 || is.na(timeout) || timeout <= 0)) {
+    stop("`timeout` must be a positive number of seconds, or NULL", call. = FALSE)
+  }
   if (is.null(timeout) || is.infinite(timeout)) p["timeout_ms"] <- list(NULL)
   else if (!is.na(timeout)) p$timeout_ms <- max(1, round(timeout * 1000))
   if (length(context) > 0) p$context <- context_json(context)
@@ -73,12 +76,12 @@ check_code <- function(code, max_code_length = 100000L) {
 }
 
 # The outcome as an R user wants it: the value, or an error.
-settle <- function(r, lines, timeout, sanitize = identity) {
+settle <- function(r, lines, timeout, sanitize = identity, validate = TRUE) {
   if (!isTRUE(r$success)) {
     text <- r$error
     if (identical(r$error_kind, "timeout") && !is.null(timeout) && !is.na(timeout)) {
       text <- paste("Execution timed out after", seconds_text(timeout))
-    } else if (identical(r$error_kind, "syntax")) {
+    } else if (identical(r$error_kind, "syntax") && validate) {
       text <- paste0("Code has a syntax error and was not executed:\n", r$error)
     }
     stop(execution_error(r, sanitize(text)))
@@ -124,6 +127,11 @@ to_raw <- function(data) if (is.raw(data)) data else charToRaw(enc2utf8(paste(da
 
 make_files <- function(call) {
   put <- function(method, path, data) call(paste0("files.", method), list(path = absolute(path), data = .Call(C_bytes_encode, data)))
+  add <- function(path, data) {
+    for (i in seq(1, max(1, length(data)), by = PIECE)) {
+      put("append", path, data[seq_len(min(PIECE, max(0, length(data) - i + 1))) + i - 1])
+    }
+  }
   files <- list(
     read = function(path) {
       parts <- list()
@@ -140,15 +148,17 @@ make_files <- function(call) {
       if (length(data) <= PIECE) {
         put("write", path, data)
       } else {
-        part <- paste0(absolute(path), ".part")
-        for (i in seq(1, length(data), by = PIECE)) {
-          put(if (i == 1) "write" else "append", part, data[i:min(length(data), i + PIECE - 1)])
-        }
+        part <- paste0(absolute(path), ".part-", basename(tempfile("")))
+        done <- FALSE
+        on.exit(if (!done) try(call("files.remove", list(path = part)), silent = TRUE))
+        put("write", part, data[seq_len(PIECE)])
+        add(part, data[-seq_len(PIECE)])
         call("files.move", list(from = part, to = absolute(path)))
+        done <- TRUE
       }
       invisible()
     },
-    append = function(path, data) invisible(put("append", path, to_raw(data))),
+    append = function(path, data) invisible(add(path, to_raw(data))),
     list = function(path = "/home/user") {
       e <- call("files.list", list(path = absolute(path)))$entries
       data.frame(name = vapply(e, function(x) x$name, ""), type = vapply(e, function(x) x$type, ""),
@@ -209,8 +219,8 @@ new_session <- function(tools = list(), sandbox = FALSE, limits = NULL, verbose 
   start <- function(id = NULL) {
     state$link <- if (is.null(connection)) shared_connection() else connection
     state$id <- if (is.null(id)) request(state$link, "session.open", state$params)$session else id
-    assign(state$id, owner, envir = state$link$owners)
     state$link$sessions <- state$link$sessions + 1L
+    adopt_session(state$link, state$id, owner)
   }
   forget <- function(id) {
     state$link$sessions <- state$link$sessions - 1L
@@ -257,10 +267,11 @@ new_session <- function(tools = list(), sandbox = FALSE, limits = NULL, verbose 
     lines <- line_buffer(output_handler, max_output_lines)
     say("execute")
     r <- self$evaluate(code, context, timeout, NULL, validate, lines$add, max_tool_calls)
-    if (!identical(r$error_kind, "syntax")) state$executions <- state$executions + 1
+    if (!identical(r$error_kind, "syntax") || !validate) state$executions <- state$executions + 1
     state$output <- lines$finish()
     say("execution ", if (isTRUE(r$success)) "complete" else "failed")
-    settle(r, state$output, timeout, if (sanitize_errors) function(m) cordon_sanitize(m, connection = state$link) else identity)
+    settle(r, state$output, timeout, if (sanitize_errors) function(m) cordon_sanitize(m, connection = state$link) else identity,
+           validate)
   }
   # Of the last execution: what it printed (a NULL value cannot carry it), and all that is known.
   self$last_output <- function() state$output
@@ -288,11 +299,26 @@ new_session <- function(tools = list(), sandbox = FALSE, limits = NULL, verbose 
   self$snapshot <- function(name = NULL) call("snapshot.create", if (is.null(name)) list() else list(name = name))$name
   self$restore <- function(name) invisible(call("snapshot.restore", list(name = name)))
   self$fork <- function() {
+    # What guards the session guards its forks.
     new_session(tools = unname(owner$tools), guest = guest, verbose = verbose, sanitize_errors = sanitize_errors, on_approval = on_approval,
-                connection = state$link, adopt = list(id = call("session.fork")$session, params = state$params))
+                on_audit = on_audit, max_executions = max_executions, pre_execute_hook = pre_execute_hook, connection = state$link,
+                adopt = list(id = call("session.fork")$session, params = state$params))
   }
-  self$export <- function() .Call(C_bytes_decode, call("files.export")$data)
-  self$import <- function(blob) invisible(call("files.import", list(data = .Call(C_bytes_encode, blob)))$report)
+  self$export <- function() {
+    tryCatch(.Call(C_bytes_decode, call("files.export")$data), cordon_limit = function(e) {
+      file <- tempfile("cordon-") # more than fits into an answer
+      on.exit(unlink(file))
+      call("files.export", list(to = file))
+      readBin(file, "raw", file.size(file))
+    })
+  }
+  self$import <- function(blob) {
+    if (length(blob) <= PIECE) return(invisible(call("files.import", list(data = .Call(C_bytes_encode, blob)))$report))
+    file <- tempfile("cordon-") # more than fits into a request
+    on.exit(unlink(file))
+    writeBin(blob, file)
+    invisible(call("files.import", list(from = file))$report)
+  }
   self$close <- function() {
     id <- state$id
     state$id <- NULL

@@ -213,3 +213,63 @@ test_that("the audit log is written, and its path checked", {
   file.symlink(path, link)
   fails_with("audit_log path must not be a symlink", SecureSession$new(audit_log = link))
 })
+
+test_that("only TRUE approves", {
+  needs_program()
+  pay <- securer_tool("pay", "", function(a) a, list(a = "numeric"))
+  pay$approval <- TRUE
+  for (verdict in list(1, "no", "", list(allow = FALSE), list(), FALSE)) {
+    s <- SecureSession$new(tools = list(pay), on_approval = function(a) verdict)
+    fails_with("Tool 'pay' was denied", s$execute("pay(a = 1)"))
+    s$close()
+  }
+  s <- SecureSession$new(tools = list(pay), on_approval = function(a) if (a$detail$a == 1) TRUE else list(value = "free"))
+  expect_equal(s$execute("pay(a = 1)"), 1)
+  expect_equal(s$execute("pay(a = 2)"), "free")
+  s$close()
+})
+
+test_that("what guards a session guards its forks, and every event is told", {
+  needs_program()
+  events <- character()
+  s <- SecureSession$new(on_audit = function(e) events <<- c(events, e$event), max_executions = 1,
+                         pre_execute_hook = function(code) !grepl("system", code))
+  f <- s$fork()
+  fails_with("Execution blocked by pre_execute_hook.", f$execute("system('id')"))
+  expect_equal(f$execute("1 + 1"), 2)
+  fails_with("Maximum executions (1) reached for this session.", f$execute("1"))
+  f$close()
+  s$close()
+  expect_equal(events, c("session_start", "session_start", "execute_start", "execute_complete", "session_close", "session_close"))
+})
+
+test_that("files and states of any size", {
+  needs_program()
+  s <- SecureSession$new()
+  data <- as.raw(sample(0:255, 9000000, TRUE))
+  s$files$write("all", data)
+  s$files$write("pieces", raw(0))
+  s$files$append("pieces", data)
+  expect_identical(s$files$read("pieces"), data)
+  expect_identical(sort(s$files$list()$name), c("all", "pieces"))
+  t <- SecureSession$new()
+  t$import(s$export())
+  expect_identical(t$files$read("all"), data)
+  t$close()
+  s$close()
+})
+
+test_that("odd timeouts and numbers are refused, and nothing hangs", {
+  needs_program()
+  s <- SecureSession$new(max_executions = 3)
+  for (bad in list(0, -1, "5", NaN, c(1, 2))) fails_with("`timeout` must be a positive number", s$execute("1", timeout = bad))
+  fails_with("too big integer", SecureSession$new(policy = list(memory_bytes = 2^70)))
+  fails_with("Code has a syntax error and was not executed", s$execute("if (TRUE {"))
+  e <- tryCatch(s$execute("if (TRUE {", validate = FALSE), error = conditionMessage) # VAL-06: the runtime's own words
+  expect_false(grepl("was not executed", e))
+  expect_match(e, "unexpected '{'", fixed = TRUE)
+  expect_equal(s$execute("1"), 1)
+  expect_equal(s$execute("2"), 2)
+  fails_with("Maximum executions (3) reached", s$execute("3"))
+  s$close()
+})
