@@ -13,6 +13,7 @@
 #include "files/workspace.h"
 
 struct workspace {
+	_Atomic unsigned refs;
 	int root_fd;
 	int tree_fd[WORKSPACE_TREES];
 	int stage_fd; /* borrowed: where half-made files live; the root, which the guest cannot see

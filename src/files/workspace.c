@@ -64,6 +64,7 @@ int workspace_open(const struct workspace_options *opts, struct workspace **ret,
 	cleanup_workspace struct workspace *ws = mem_alloc(sizeof(*ws));
 	if (!ws)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	ws->refs = 1;
 	ws->opts = *opts;
 	ws->opts.root_fd = -1;
 	ws->root_fd = ws->stage_fd = -1;
@@ -89,9 +90,16 @@ bool workspace_is_offloaded(const struct workspace *ws)
 	return ws->is_offloaded;
 }
 
+struct workspace *workspace_ref(struct workspace *ws)
+{
+	if (ws)
+		ws->refs++;
+	return ws;
+}
+
 struct workspace *workspace_close(struct workspace *ws)
 {
-	if (!ws)
+	if (!ws || --ws->refs > 0)
 		return NULL;
 	for (int t = 0; t < WORKSPACE_TREES; t++)
 		close_fdp(&ws->tree_fd[t]);

@@ -19,13 +19,15 @@
 
 #define BUSY_TEXT "the session is executing; wait for the current execution to complete."
 
+/* With a reference: an execution in another thread may end its guest, and the session then has
+ * another workspace. */
 static int workspace_of(struct cordon_session *s, struct workspace **ret,
 			struct cordon_error **reterr)
 {
-	if (s->is_closed || !s->workspace)
-		return err_set(reterr, CORDON_STATE, "Session is not running.");
-	*ret = s->workspace;
-	return 0;
+	pthread_mutex_lock(&s->files_lock);
+	*ret = s->is_closed ? NULL : workspace_ref(s->workspace);
+	pthread_mutex_unlock(&s->files_lock);
+	return *ret ? 0 : err_set(reterr, CORDON_STATE, "Session is not running.");
 }
 
 /* A workspace under a name is saved a while after every change of it. */
@@ -39,6 +41,8 @@ static int touched(struct cordon_session *s, int r)
 static int workspace_at(struct cordon_session *s, const char *path, struct workspace **ret,
 			struct cordon_error **reterr)
 {
+	if (!path)
+		return err_set(reterr, CORDON_INVALID, "there is no path");
 	cleanup_free char *full = str_printf("%s%s", *path == '/' ? "" : "/home/user/", path);
 	const struct policy_mount *m = full ? mounts_live_at(&s->policy, full) : NULL;
 
@@ -53,7 +57,7 @@ static int workspace_at(struct cordon_session *s, const char *path, struct works
 int cordon_file_read(struct cordon_session *s, const char *path, char **ret, size_t *ret_len,
 		     struct cordon_error **reterr)
 {
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : workspace_read(ws, path, 0, ret, ret_len, reterr);
@@ -62,7 +66,7 @@ int cordon_file_read(struct cordon_session *s, const char *path, char **ret, siz
 int cordon_file_read_at(struct cordon_session *s, const char *path, uint64_t offset, void *bytes,
 			size_t len, size_t *ret_len, struct cordon_error **reterr)
 {
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : workspace_read_at(ws, path, offset, bytes, len, ret_len, reterr);
@@ -71,7 +75,7 @@ int cordon_file_read_at(struct cordon_session *s, const char *path, uint64_t off
 int cordon_file_write(struct cordon_session *s, const char *path, const void *bytes, size_t len,
 		      struct cordon_error **reterr)
 {
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : touched(s, workspace_write(ws, path, bytes, len, reterr));
@@ -80,7 +84,7 @@ int cordon_file_write(struct cordon_session *s, const char *path, const void *by
 int cordon_file_append(struct cordon_session *s, const char *path, const void *bytes, size_t len,
 		       struct cordon_error **reterr)
 {
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : touched(s, workspace_append(ws, path, bytes, len, reterr));
@@ -89,7 +93,7 @@ int cordon_file_append(struct cordon_session *s, const char *path, const void *b
 int cordon_file_stat(struct cordon_session *s, const char *path, struct cordon_file_info *ret,
 		     struct cordon_error **reterr)
 {
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : workspace_stat(ws, path, ret, reterr);
@@ -98,7 +102,7 @@ int cordon_file_stat(struct cordon_session *s, const char *path, struct cordon_f
 int cordon_file_list(struct cordon_session *s, const char *path, cordon_file_list_fn fn, void *arg,
 		     struct cordon_error **reterr)
 {
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : workspace_list(ws, path, fn, arg, reterr);
@@ -107,7 +111,7 @@ int cordon_file_list(struct cordon_session *s, const char *path, cordon_file_lis
 int cordon_file_mkdir(struct cordon_session *s, const char *path, bool parents,
 		      struct cordon_error **reterr)
 {
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : touched(s, workspace_mkdir(ws, path, parents, reterr));
@@ -116,11 +120,11 @@ int cordon_file_mkdir(struct cordon_session *s, const char *path, bool parents,
 int cordon_file_move(struct cordon_session *s, const char *from, const char *to,
 		     struct cordon_error **reterr)
 {
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL, *same = NULL;
 	int r = workspace_at(s, from, &ws, reterr);
 
 	if (r == 0)
-		r = workspace_at(s, to, &ws, reterr);
+		r = workspace_at(s, to, &same, reterr);
 
 	return r < 0 ? r : touched(s, workspace_move(ws, from, to, reterr));
 }
@@ -128,7 +132,7 @@ int cordon_file_move(struct cordon_session *s, const char *from, const char *to,
 int cordon_file_remove(struct cordon_session *s, const char *path, bool recursive,
 		       struct cordon_error **reterr)
 {
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : touched(s, workspace_remove(ws, path, recursive, reterr));
@@ -254,7 +258,7 @@ static int hold_workspace(struct cordon_session *s, struct workspace **ret,
 
 int cordon_snapshot_create(struct cordon_session *s, const char *name, struct cordon_error **reterr)
 {
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = hold_workspace(s, &ws, reterr);
 
 	if (r < 0)
@@ -272,7 +276,7 @@ int cordon_snapshot_restore(struct cordon_session *s, const char *name,
 			    struct cordon_error **reterr)
 {
 	cleanup_free char *state = NULL;
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = hold_workspace(s, &ws, reterr);
 
 	if (r < 0)
@@ -300,7 +304,7 @@ int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,
 			struct cordon_error **reterr)
 {
 	struct cordon_session *child = NULL;
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = hold_workspace(s, &ws, reterr);
 
 	if (r < 0)
@@ -340,7 +344,7 @@ int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,
 
 int cordon_files_export(struct cordon_session *s, int fd, struct cordon_error **reterr)
 {
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = hold_workspace(s, &ws, reterr);
 
 	if (r < 0)
@@ -355,7 +359,7 @@ int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json
 			struct cordon_error **reterr)
 {
 	cleanup_free char *state = NULL;
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = hold_workspace(s, &ws, reterr);
 
 	if (r < 0)
@@ -410,7 +414,7 @@ int cordon_session_offload(struct cordon_session *s, cordon_storage_save_fn save
 			   struct cordon_error **reterr)
 {
 	struct storage st = { .save = save, .arg = arg };
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = hold_for_storage(s, save, &ws, reterr);
 
 	if (r < 0)
@@ -428,7 +432,7 @@ int cordon_session_rehydrate(struct cordon_session *s, cordon_storage_load_fn lo
 {
 	struct storage st = { .load = load, .arg = arg };
 	cleanup_free char *state = NULL;
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = hold_for_storage(s, load, &ws, reterr);
 
 	if (r < 0)
@@ -449,7 +453,7 @@ struct cordon_project {
 int cordon_project_open(struct cordon_session *s, const char *host_dir, struct cordon_project **ret,
 			struct cordon_error **reterr)
 {
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = workspace_of(s, &ws, reterr);
 
 	if (r < 0)
@@ -489,7 +493,7 @@ int cordon_project_apply(struct cordon_project *p, const char *const *paths, siz
 int cordon_file_get_tar(struct cordon_session *s, const char *path, int tar_fd,
 			struct cordon_error **reterr)
 {
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : pack_to_fd(ws, path, tar_fd, reterr);
@@ -498,7 +502,7 @@ int cordon_file_get_tar(struct cordon_session *s, const char *path, int tar_fd,
 int cordon_file_put_tar(struct cordon_session *s, const char *path, int tar_fd,
 			struct cordon_error **reterr)
 {
-	struct workspace *ws = NULL;
+	cleanup_workspace struct workspace *ws = NULL;
 	int r = workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : touched(s, unpack_from_fd(ws, path, tar_fd, NULL, reterr));

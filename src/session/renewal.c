@@ -14,6 +14,7 @@ static int replace(struct cordon_session *s, struct cordon_error **ret_lost,
 		   struct cordon_error **reterr)
 {
 	persist_lock(s->persist);
+	pthread_mutex_lock(&s->files_lock);
 	struct workspace *old = TAKE_PTR(s->workspace);
 
 	session_drop_engine(s);
@@ -25,7 +26,16 @@ static int replace(struct cordon_session *s, struct cordon_error **ret_lost,
 	if (r == 0 && old)
 		(void)snapshot_fork(old, s->workspace, ret_lost);
 	workspace_close(old);
+	pthread_mutex_unlock(&s->files_lock);
 	persist_unlock(s->persist);
+	return r;
+}
+
+int renewal_start(struct cordon_session *s, struct cordon_error **reterr)
+{
+	pthread_mutex_lock(&s->files_lock);
+	int r = session_start_engine(s, reterr);
+	pthread_mutex_unlock(&s->files_lock);
 	return r;
 }
 

@@ -8,3 +8,5 @@
  * is no result either. */
 int renewal_after(struct cordon_session *s, struct cordon_result **result,
 		  struct cordon_error **reterr);
+/* A guest, where the last one could not be replaced. */
+int renewal_start(struct cordon_session *s, struct cordon_error **reterr);

@@ -154,6 +154,7 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 {
 	s->cancel_fd = -1;
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->files_lock, NULL);
 	pthread_cond_init(&s->idle, NULL);
 	strcpy(s->id, "sess_");
 	random_hex(s->id + 5, 32);
@@ -216,6 +217,7 @@ static struct cordon_session *destroy(struct cordon_session *s)
 	policy_done(&s->policy);
 	pthread_cond_destroy(&s->idle);
 	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&s->files_lock);
 	free(s);
 	return NULL;
 }
@@ -343,6 +345,8 @@ static int check_text(const char *code, size_t len, struct cordon_error **reterr
 static int refuse(struct cordon_session *s, const struct cordon_execute_options *o,
 		  struct cordon_error **reterr)
 {
+	if (!o || !o->code)
+		return err_set(reterr, CORDON_INVALID, "there is no code to execute");
 	size_t len = o->code_len ? o->code_len : strlen(o->code);
 	bool is_shell = s->kind == GUEST_KIND_SH || s->kind == GUEST_KIND_POD;
 	uint64_t max = is_shell ? s->policy.command_bytes : s->policy.code_bytes;
@@ -401,7 +405,7 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 		return r;
 	r = refuse(s, opts, reterr);
 	if (r == 0 && !s->engine)
-		r = session_start_engine(s, reterr);
+		r = renewal_start(s, reterr);
 	if (r == 0)
 		r = run_recorded(s, opts, ret, &alive, reterr);
 	if (r == 0 && !str_eq(cordon_result_error_kind(*ret), "syntax"))

@@ -39,6 +39,9 @@ struct cordon_session {
 	char *cwd;       /* where it is now, by its own word; NULL: where it started */
 	bool is_moved;   /* the guest is to go there before it executes again */
 
+	/* Held while the workspace changes for another, and by whoever is about to use it from a
+	 * thread that does not hold the session. */
+	pthread_mutex_t files_lock;
 	pthread_mutex_t lock; /* of the fields below */
 	pthread_cond_t idle;  /* signalled when an execution has ended */
 	bool is_busy, is_closed;

@@ -111,6 +111,64 @@ TEST(one_execution_at_a_time)
 	cordon_session_close(s);
 }
 
+struct reader {
+	struct cordon_session *session;
+	_Atomic bool is_done;
+	_Atomic int turns, refused;
+};
+
+static void *read_on(void *arg)
+{
+	struct reader *r = arg;
+
+	while (!r->is_done) {
+		cleanup_free char *bytes = NULL;
+		size_t len;
+		int written = cordon_file_write(r->session, "/workspace/x", "x", 1, NULL);
+		int read = cordon_file_read(r->session, "/workspace/x", &bytes, &len, NULL);
+
+		r->refused += written == -CORDON_STATE || read == -CORDON_STATE;
+		r->turns++;
+	}
+	return NULL;
+}
+
+/* The workspace that a call has found stays until the call is over, and there always is one. */
+TEST(files_are_reached_while_the_guest_is_replaced)
+{
+	struct cordon_session *s = open_with("python", NULL);
+	struct reader r = { .session = s };
+	pthread_t t;
+
+	ASSERT_EQ(pthread_create(&t, NULL, read_on, &r), 0);
+	for (int i = 0; i < 10; i++) {
+		int turns = r.turns;
+
+		must_fail(s, "import os; os.kill(os.getpid(), 9)", 0, "crashed", NULL);
+		while (r.turns == turns)
+			usleep(1000);
+	}
+	r.is_done = true;
+	pthread_join(t, NULL);
+	ASSERT_EQ(r.refused, 0);
+	cordon_session_close(s);
+}
+
+TEST(misuse_is_an_error)
+{
+	struct cordon_session *s = open_with("sh", NULL);
+	struct cordon_execute_options none = { 0 };
+	struct cordon_result *r = NULL;
+	char *bytes = NULL;
+	size_t len;
+
+	ASSERT_EQ(cordon_session_execute(s, &none, &r, NULL), -CORDON_INVALID);
+	ASSERT_EQ(cordon_session_execute(s, NULL, &r, NULL), -CORDON_INVALID);
+	ASSERT_EQ(cordon_file_read(s, NULL, &bytes, &len, NULL), -CORDON_INVALID);
+	ASSERT(!r && !bytes);
+	ASSERT(!cordon_session_close(s) && !cordon_session_close(NULL));
+}
+
 TEST(restart_gives_a_new_process_and_forgets_variables)
 {
 	struct cordon_session *s = open_with("python", NULL);
