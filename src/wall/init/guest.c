@@ -34,12 +34,14 @@ static int vector(const struct job *j, uint32_t offset, uint32_t count, char **r
 	return 0;
 }
 
-static void default_signals(void)
+/* Nothing that the host ignores is ignored in here. In namespaces pid 1 is born like that, and we
+ * are its child. */
+static void default_signals(const struct job *j)
 {
 	struct sigaction sa = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
-	for (int s = 1; s < 65; s++)
+	for (int s = 1; s < 65 && !(j->flags & PLANF_USERNS); s++)
 		(void)sigaction(s, &sa, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -89,7 +91,7 @@ static int own_namespaces(const struct job *j)
 	return (groups ? CLONE_NEWCGROUP : 0) | (net ? CLONE_NEWNET : 0);
 }
 
-static int join_cgroups(struct job *j)
+int guest_join_cgroups(struct job *j)
 {
 	static const int fds[] = { INIT_FD_CGROUP, INIT_FD_CGROUP + 1, INIT_FD_CGROUP + 2 };
 
@@ -103,16 +105,15 @@ static int prepare_base(struct job *j)
 		return plan_fail(j, STAGE_NAMESPACES, 2, errno);
 	plan_mark(j, MARK_NETWORK);
 	setsid();
-	default_signals();
+	default_signals(j);
 	return 0;
 }
 
 /* What can be done before the root stands. */
 static int prepare(struct job *j, int report)
 {
-	/* Joined before, so that the new cgroup namespace is rooted there; and as late as can be,
-	 * because what is made outside is not counted piece by piece in a group that is new. */
-	if (join_cgroups(j) < 0)
+	/* Joined before, so that the new cgroup namespace is rooted there. */
+	if (guest_join_cgroups(j) < 0)
 		return -1;
 	if ((own_namespaces(j) & CLONE_NEWCGROUP) && unshare(CLONE_NEWCGROUP) != 0)
 		return plan_fail(j, STAGE_NAMESPACES, 1, errno);
@@ -121,10 +122,10 @@ static int prepare(struct job *j, int report)
 	if (j->flags & PLANF_ONE_CORE)
 		bind_to_one_core();
 	hide_descriptors(j->flags & PLANF_TEMPLATE);
-	/* A template's sessions do this for themselves. */
+	/* A template's sessions do this for themselves. Pid 1 has emptied the bounding set. */
 	if (j->flags & PLANF_TEMPLATE)
 		return 0;
-	return seal_rlimits(j) < 0 ? -1 : seal_capabilities(j);
+	return seal_rlimits(j) < 0 ? -1 : seal_privileges(j);
 }
 
 static int seal_one_shot(struct job *j, int report)
@@ -220,8 +221,6 @@ int guest_fork(struct job *j, struct guest *ret)
 
 int guest_admit(struct job *j, struct guest *g)
 {
-	if (join_cgroups(j) < 0)
-		return -1;
 	if (!is_told(g->report)) /* it has said why */
 		return -1;
 	if (own_namespaces(j)) {

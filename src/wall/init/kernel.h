@@ -66,6 +66,7 @@ struct clone3_args {
 	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
 		set_tid_size, cgroup;
 };
+#define CLONE3_CLEAR_SIGHAND 0x100000000ULL
 #define CLONE3_INTO_CGROUP 0x200000000ULL
 
 struct mount_attr_args {

@@ -119,14 +119,15 @@ static bool may_go(void)
 
 /* The guest's process makes what needs no root while the root is built here, and seals itself while
  * we leave the host's; it is released when there is no way back. Its network takes longest: first
- * of all. */
+ * of all but what both need and it inherits. */
 static int build_all(struct job *j, struct guest *g, uid_t uid, gid_t gid)
 {
 	bool template = j->flags & PLANF_TEMPLATE, spaced = j->flags & PLANF_USERNS;
 
-	if (guest_fork(j, g) < 0 || (!template && seal_bounding(j) < 0) ||
+	if ((!template && seal_bounding(j) < 0) || guest_fork(j, g) < 0 ||
 	    build_base(j, uid, gid) < 0 || plan_receive(j) < 0 || build(j) < 0 ||
-	    guest_admit(j, g) < 0 || (spaced && root_leave(j) < 0) || seal_prove_namespaces(j) < 0)
+	    guest_admit(j, g) < 0 || (spaced && root_leave(j) < 0) ||
+	    seal_prove_namespaces(j) < 0 || guest_join_cgroups(j) < 0)
 		return -1;
 	return template ? 0 : seal_privileges(j);
 }
@@ -297,7 +298,7 @@ static int keeper_main(struct job *j)
 	int pidfd = -1;
 	struct clone3_args args = {
 		.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS |
-			 0x1000 /* CLONE_PIDFD */,
+			 0x1000 /* CLONE_PIDFD */ | CLONE3_CLEAR_SIGHAND,
 		.pidfd = (uintptr_t)&pidfd,
 		.exit_signal = SIGCHLD,
 	};
