@@ -1,6 +1,6 @@
 /* wall/filter/generate.c - build-time program: compiles the lists of calls.c with libseccomp's
- * binary tree and prints the BPF programs as C. Compiling them at every start would cost a
- * millisecond; the kernel loads these in a tenth of that. */
+ * binary tree, makes them smaller (compact.h) and prints the BPF programs as C. Compiling them at
+ * every start would cost a millisecond; the kernel loads these in a tenth of that. */
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "wall/filter/calls.h"
+#include "wall/filter/compact.h"
 #include "wall/format.h"
 
 #define MUST(expr)                                                                                 \
@@ -289,16 +290,19 @@ static scmp_filter_ctx final(uint32_t guest, bool net)
 static void print(scmp_filter_ctx c, const char *name)
 {
 	FILE *f = tmpfile();
-	unsigned char bytes[65536];
+	static struct program whole, small;
 
 	if (!f)
 		exit(1);
 	MUST(seccomp_export_bpf(c, fileno(f)));
 	rewind(f);
-	size_t n = fread(bytes, 1, sizeof(bytes), f);
+	whole.len = fread(whole.code, sizeof(*whole.code), COMPACT_MAX, f);
 	fclose(f);
-	if (n == 0 || n == sizeof(bytes))
+	if (whole.len == 0 || whole.len == COMPACT_MAX)
 		exit(1);
+	compact(&whole, &small);
+	const unsigned char *bytes = (const unsigned char *)small.code;
+	size_t n = small.len * sizeof(*small.code);
 	printf("static const unsigned char %s[%zu] __attribute__((aligned(8))) = {", name, n);
 	for (size_t i = 0; i < n; i++)
 		printf("%s%u,", i % 24 ? "" : "\n", bytes[i]);
