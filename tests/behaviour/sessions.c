@@ -373,6 +373,26 @@ TEST(a_forked_session_has_only_its_own_descriptors)
 	cordon_session_close(b);
 }
 
+/* Nor where the register has more in it than the int that the kernel takes. */
+TEST(a_forked_session_opens_no_socket)
+{
+	struct cordon_session *s = open_with("python", NULL);
+
+	must_be(s, &dialects[0],
+		"import ctypes\n"
+		"call = ctypes.CDLL(None).syscall\n"
+		"call.restype = ctypes.c_long\n"
+		"opened = []\n"
+		"for above in 0, 1 << 32, 1 << 63:\n"
+		"    for family in range(64):\n"
+		"        for kind in 1, 2, 3, 5:\n"
+		"            if call(41, ctypes.c_long(family | above), kind, 0) >= 0:\n"
+		"                opened.append([family, above])\n"
+		"opened",
+		"[]");
+	cordon_session_close(s);
+}
+
 TEST(values_are_exact)
 {
 	static const char *const table[][2] = {

@@ -29,6 +29,8 @@
 #define DENY SCMP_ACT_ERRNO(EPERM)
 #define NAMESPACE_FLAGS 0x7e020000ULL
 #define MFD_NOEXEC 8ULL
+/* The kernel takes an int: what lies above it in the register is nothing to hide behind. */
+#define FAMILY(family) SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, family)
 
 static int number(const char *name)
 {
@@ -106,9 +108,9 @@ static void refuse_sockets(scmp_filter_ctx c, bool net)
 {
 	for (uint64_t family = 0; family < 48; family++)
 		if (family == AF_UNIX || (net && family == AF_NETLINK))
-			add_if(c, SCMP_ACT_ERRNO(EACCES), "socket", SCMP_A0(SCMP_CMP_EQ, family));
+			add_if(c, SCMP_ACT_ERRNO(EACCES), "socket", FAMILY(family));
 		else if (!net || (family != AF_INET && family != AF_INET6))
-			add_if(c, SCMP_ACT_NOTIFY, "socket", SCMP_A0(SCMP_CMP_EQ, family));
+			add_if(c, SCMP_ACT_NOTIFY, "socket", FAMILY(family));
 }
 
 static void socket_rules(scmp_filter_ctx c, bool net)
@@ -240,11 +242,9 @@ static void final_sockets(scmp_filter_ctx c, bool net)
 {
 	refuse_sockets(c, net);
 	for (uint64_t type = SOCK_RAW; net && type < 16; type++) {
-		MUST(seccomp_rule_add(c, SCMP_ACT_NOTIFY, SCMP_SYS(socket), 2,
-				      SCMP_A0(SCMP_CMP_EQ, AF_INET),
+		MUST(seccomp_rule_add(c, SCMP_ACT_NOTIFY, SCMP_SYS(socket), 2, FAMILY(AF_INET),
 				      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)));
-		MUST(seccomp_rule_add(c, SCMP_ACT_NOTIFY, SCMP_SYS(socket), 2,
-				      SCMP_A0(SCMP_CMP_EQ, AF_INET6),
+		MUST(seccomp_rule_add(c, SCMP_ACT_NOTIFY, SCMP_SYS(socket), 2, FAMILY(AF_INET6),
 				      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)));
 	}
 }
