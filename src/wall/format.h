@@ -140,9 +140,9 @@ enum mark {
 	MARK_BASE,    /* what every root has is there */
 	MARK_PLAN,    /* pid 1 has the plan */
 	MARK_ROOT,    /* the root and the workspace stand */
-	MARK_JOINED,  /* pid 1 and the guest's process share all namespaces and control groups */
+	MARK_JOINED,  /* pid 1 and the guest's process share all namespaces */
 	MARK_SEALED,  /* the guest's process is behind Landlock and the filter, and has proven it */
-	MARK_LEFT,    /* pid 1 has no way back to the host's root */
+	MARK_LEFT,    /* pid 1 has no way back to the host's root and is in the control groups */
 	MARK_EXEC,    /* the guest's process becomes the interpreter */
 	MARK_EXITED,  /* it has ended and is reaped */
 	MARK_EMPTY,   /* the keeper has reaped pid 1: nothing runs in the sandbox */
