@@ -69,6 +69,11 @@ bool guest_reads_token(enum guest_kind kind)
 	return kind == GUEST_KIND_PYTHON;
 }
 
+uint64_t guest_heap_bytes(enum guest_kind kind, const struct policy *p)
+{
+	return kind == GUEST_KIND_NODE ? node_heap_bytes(p) : 0;
+}
+
 int guest_launch(const struct guest_options *o, struct launch *ret, struct cordon_error **reterr)
 {
 	cleanup_launch struct launch l = { 0 };

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "policy/policy.h"
@@ -24,6 +25,10 @@ enum guest_kind guest_from_path(const char *path);
 bool guest_can_fork(enum guest_kind kind); /* has warm templates */
 /* Takes its token as the wire's first line (docs/wire.md), not from its environment. */
 bool guest_reads_token(enum guest_kind kind);
+
+/* The heap that the interpreter was told to keep within, or 0 where it knows only the wall's limit.
+ */
+uint64_t guest_heap_bytes(enum guest_kind kind, const struct policy *p);
 
 enum guest_mode {
 	GUEST_SESSION,  /* speaks the wire, lives for many executions */

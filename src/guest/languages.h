@@ -6,6 +6,7 @@
 int python_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr);
 int r_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr);
 int node_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr);
+uint64_t node_heap_bytes(const struct policy *p); /* that V8 is given */
 int sh_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr);
 int pod_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr);
 

@@ -6,16 +6,41 @@
 #include "guest/runtime.h"
 #include "guest/view.h"
 
+/* It starts with 20 MiB here, and code needs some as well. */
+enum { LEAST_BYTES = 32 << 20, SMALL_BYTES = 160 << 20 };
+
+/* Left to itself, V8 takes half of a small limit and gives up there. */
+uint64_t node_heap_bytes(const struct policy *p)
+{
+	return p->memory_bytes / 4 * 3;
+}
+
+/* New objects would take 48 MiB before they are looked at. */
+static const char *young_space(uint64_t memory)
+{
+	return memory < SMALL_BYTES ? "--max-semi-space-size=1" : "--max-semi-space-size=16";
+}
+
+static int check_memory(uint64_t bytes, struct cordon_error **reterr)
+{
+	if (bytes >= LEAST_BYTES)
+		return 0;
+	return err_set(reterr, CORDON_INVALID,
+		       "Node.js does not start with a memory_bytes of %llu: it needs %d "
+		       "(memory_bytes=%dM)",
+		       (unsigned long long)bytes, LEAST_BYTES, LEAST_BYTES >> 20);
+}
+
 int node_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)
 {
 	const char *path = o->policy->node ? o->policy->node : "/usr/bin/node";
-	/* Left to itself, V8 takes half of a small limit and gives up there. */
-	cleanup_free char *heap =
-		str_printf("--max-old-space-size=%llu",
-			   (unsigned long long)(o->policy->memory_bytes >> 20) * 3 / 4);
+	uint64_t memory = o->policy->memory_bytes;
+	cleanup_free char *heap = str_printf("--max-old-space-size=%llu",
+					     (unsigned long long)node_heap_bytes(o->policy) >> 20);
 	const char *const argv[] = { "node",
 				     "--no-warnings",
 				     heap,
+				     young_space(memory),
 				     "/run/cordon/cordon_guest.mjs",
 				     o->mode == GUEST_VALIDATE ? "--validate" : NULL,
 				     NULL };
@@ -27,7 +52,9 @@ int node_launch(const struct guest_options *o, struct launch *l, struct cordon_e
 		return err_errno(reterr, errno, "Node.js '%s' (Debian package: nodejs)", path);
 	if (runtime_add(l, "node") < 0)
 		return err_set(reterr, CORDON_UNSUPPORTED, "this build has no Node runtime");
-	int r = view_program(l, path, reterr);
+	int r = check_memory(memory, reterr);
+	if (r == 0)
+		r = view_program(l, path, reterr);
 	if (r < 0)
 		return r;
 	if (view_libraries(l) < 0 || view_data(l) < 0 ||

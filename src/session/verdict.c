@@ -306,15 +306,18 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 		(void)result_fail(r, kind, "exited with status %d", r->exit_code);
 }
 
-/* V8 ends itself, by abort() or by a trap, where it sees its memory run out before the kernel does:
- * what it has reserved and not touched counts for it. The counters say whether that can be why. */
+/* V8 ends itself, by abort() or by a trap, at the heap that the launch has given it, or when four
+ * fifths of that are taken and collecting no longer helps; all that the kernel tells then is a
+ * signal. That so much memory was in use is our own figure. Where V8 was refused memory sooner, the
+ * kernel's counters say so. */
 static bool gave_up(const struct engine *e, const struct policy *p, int signo)
 {
 	uint64_t watched = box_status(e->box)->memory_peak_kib * 1024;
 	uint64_t counted = e->counted.memory_peak_bytes;
+	uint64_t heap = guest_heap_bytes(e->kind, p);
 
-	return e->kind == GUEST_KIND_NODE && (signo == SIGABRT || signo == SIGTRAP) &&
-	       (watched > counted ? watched : counted) >= p->memory_bytes / 2;
+	return heap > 0 && (signo == SIGABRT || signo == SIGTRAP) &&
+	       (watched > counted ? watched : counted) >= heap / 5 * 4;
 }
 
 /* The guest is dead without a result. */
@@ -341,8 +344,11 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 				  (unsigned long long)p->memory_bytes);
 	else if (gave_up(e, p, signo))
 		(void)result_fail(r, "memory",
-				  "it ended itself (%s) near the memory limit of %llu bytes",
-				  strsignal(signo), (unsigned long long)p->memory_bytes);
+				  "it ended itself (%s) at its heap limit of %llu bytes, for a "
+				  "memory limit of %llu",
+				  strsignal(signo),
+				  (unsigned long long)guest_heap_bytes(e->kind, p),
+				  (unsigned long long)p->memory_bytes);
 	else if (is_out_of_cpu(v, s, p, signo))
 		(void)result_fail(r, "cpu", "killed: the CPU time limit of %s was reached",
 				  seconds(p->cpu_seconds * 1000, text, sizeof(text)));

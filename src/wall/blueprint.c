@@ -278,11 +278,22 @@ static void add_rlimit(struct plan *p, unsigned resource, uint64_t soft, uint64_
  * its runtime counts what comes on top. */
 enum { POD_START_BYTES = 128 << 20 };
 
+/* What Node has of its own accord and never touches: the stacks of some ten threads. With them in
+ * the limit V8 would give up long before its memory is used. */
+enum { NODE_THREADS = 12 };
+
+static uint64_t untouched(const struct policy *policy, enum launch_filter filter)
+{
+	if (filter == LAUNCH_POD)
+		return POD_START_BYTES;
+	return filter == LAUNCH_NODE ? NODE_THREADS * policy->stack_bytes : 0;
+}
+
 static void limits(struct plan *p, const struct policy *policy, const struct launch *l,
 		   uint64_t tasks)
 {
 	bool template = l->is_template;
-	uint64_t data = policy->memory_bytes + (l->filter == LAUNCH_POD ? POD_START_BYTES : 0);
+	uint64_t data = policy->memory_bytes + untouched(policy, l->filter);
 
 	add_rlimit(p, RLIMIT_CORE, 0, 0);
 	/* A session lives for many executions: its soft limit moves, the host watches the clock. */

@@ -66,6 +66,13 @@ CASES = [
     case("LIM-06: ten gigabytes", "x = bytearray(10 << 30)", status=137, error_kind="memory"),
     case("LIM-06: sh", "x=$(head -c 300M /dev/zero | tr '\\0' x); echo ${#x}", "sh", ["--memory", "64M"],
          stdout=lambda v: v != f"{300 << 20}\n", status=137, error_kind="memory"),
+    case("LIM-06: node, buffers: the kernel's word", "const a = []; for (let i = 0; i < 4000; i++) a.push(Buffer.alloc(1 << 20, 1)); a.length",
+         "node", ["--memory", "200M"], status=137, error_kind="memory", error=has("killed: the memory limit of 209715200 bytes")),
+    case("LIM-06: node, V8's heap", "const a = []; for (;;) a.push({x: a.length, y: [a.length]})", "node", ["--memory", "300M"],
+         status=137, error_kind="memory"),
+    case("LIM-06: node that aborts has not run out of memory", "process.abort()", "node", ["--memory", "300M"], status=134,
+         error_kind="crashed"),
+    case("LIM-20: 64 MB are enough for node", "[1, 2, 3].map((x) => x * 2).length", "node", ["--memory", "64M"], result=3),
     case("LIM-20: 64 MB are enough for a small job", "echo small > f; cat f", "sh", ["--memory", "64M"], stdout="small\n"),
     # LIM-07: file size, disk.
     case("LIM-07: file size", "open('/tmp/x', 'wb').write(b'x' * (5 << 20))", options=["--set", "file_bytes=1M"], status=1,
@@ -115,6 +122,12 @@ def code_length(tap, who, uid):
     tap.check(status == 2 and b"Command too large" in err and not out, f"{who}: LIM-11: command over the limit", status, out, err)
 
 
+def small_node(tap, who, uid):
+    status, out, err, _ = run(["run", "-g", "node", "--memory", "31M", "-e", "1"], uid)
+    tap.check(status == 2 and b"memory_bytes of 32505856: it needs 33554432 (memory_bytes=32M)" in err and not out,
+              f"{who}: LIM-20: less than Node starts with", status, out, err)
+
+
 def peak_of(words, uid):
     """The most memory the program itself had while it ran, in kB."""
     child = subprocess.Popen([CORDON, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -134,4 +147,4 @@ def flat_memory(tap, who, uid):
                   status, f"{small} kB idle, {big} kB")
 
 
-main(CASES, code_length, flat_memory)
+main(CASES, code_length, small_node, flat_memory)
