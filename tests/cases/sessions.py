@@ -46,7 +46,8 @@ def closed(guest):
     assert s.is_alive
     s.close()
     assert not s.is_alive
-    refused(lambda: s.execute("1"), "Session is not running")
+    for call in (lambda: s.execute("1"), s.restart, s.snapshot, lambda: s.files.read("/tmp/x"), lambda: s.files.write("/tmp/x", "")):
+        refused(call, "Session is not running")
     s.close()
 
 
@@ -297,6 +298,8 @@ def sizes(guest):
     refused(lambda: cordon.Pool(guest, 101), "must not exceed 100")
     with cordon.Pool(guest) as p:
         same(p.status()["total"], 4)
+        has(repr(p), "size=4 idle=4 busy=0")
+    has(repr(p), "[closed]")
 
 
 @case("POOL-02 POOL-03 POOL-06", ALL)

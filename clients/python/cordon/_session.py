@@ -150,8 +150,11 @@ class Files:
 
     def __init__(self, connection: Connection, session: str) -> None:
         self._c, self._session = connection, session
+        self._finalizer: Any = None  # of the session
 
     def _call(self, method: str, path: str, **params: Any) -> Any:
+        if self._finalizer is not None and not self._finalizer.alive:
+            raise StateError(-32600, "Session is not running.", {"code": "state"})
         params.update(session=self._session, path=absolute(path))
         return self._c.request("files." + method, params)
 
@@ -267,7 +270,7 @@ class Session:
                 watch(what, event)
             else:
                 self._c.early.append((of, what, event))
-        self._finalizer = finalizer(self, self._c, session)
+        self._finalizer = self.files._finalizer = finalizer(self, self._c, session)
 
     def _note(self, method: str, params: Dict[str, Any]) -> None:
         if method == "audit" and self._on_audit:
@@ -446,6 +449,15 @@ class Pool:
 
     def run(self, code: str, context: Optional[Mapping[str, Any]] = None, **options: Any) -> Any:
         return self.execute(code, context, check=True, **options).value
+
+    def __repr__(self) -> str:
+        try:
+            now = self.status()
+        except CordonError:
+            now = {}
+        if self._closed or not now:
+            return "<cordon.Pool %s [closed]>" % self._guest
+        return "<cordon.Pool %s size=%d idle=%d busy=%d>" % (self._guest, now["total"], now["idle"], now["busy"])
 
     def acquire(self, wait: float = 0) -> Session:
         """A session that goes back to the pool when it is closed."""
