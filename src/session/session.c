@@ -448,12 +448,15 @@ static bool has_inner_mounts(const struct policy *p)
 static int start_run(struct cordon_session *s, const struct cordon_execute_options *o,
 		     struct cordon_error **reterr)
 {
-	/* A script that may use only some commands has an agent, which tells of the others. */
-	if (s->kind != GUEST_KIND_SH || o->context_json || !s->policy.commands.all)
+	/* A script that may use only some commands has an agent, which tells of the others; and one
+	 * that may not run unrecorded waits for its record. */
+	if (s->kind != GUEST_KIND_SH || o->context_json || !s->policy.commands.all ||
+	    s->policy.audit_required || has_inner_mounts(&s->policy))
 		return session_start_engine(s, reterr);
-	if (!has_inner_mounts(&s->policy))
-		return start_script(s, o, reterr);
-	return session_start_engine(s, reterr);
+	int r = start_script(s, o, reterr);
+	if (r == 0 && s->audit) /* which names its process */
+		r = box_wait_ready(s->engine->box, deadline_after_ms(ENGINE_START_MS), reterr);
+	return r;
 }
 
 int cordon_run(const struct cordon_session_options *session,
