@@ -65,7 +65,8 @@ struct cordon_execute_options {
 	bool skip_validation; /* no warnings, and what is broken is found when it runs */
 	cordon_output_fn output;
 	void *output_arg;
-	bool discard_output;     /* do not keep a copy in the result, only call output */
+	bool discard_output;     /* do not keep a copy in the result, only call output, which then
+				    also ends at the policy's output_lines */
 	const char *const *args; /* of the program: sys.argv[1:], $1...; ends with NULL */
 };
 
@@ -103,6 +104,8 @@ int cordon_session_resolve(struct cordon_session *s, const char *approval_id, bo
 /* Results. */
 struct cordon_result *cordon_result_free(struct cordon_result *r);
 bool cordon_result_success(const struct cordon_result *r);
+/* Whether a limit cut what it printed; stream: 1 or 2. */
+bool cordon_result_truncated(const struct cordon_result *r, int stream);
 /* The whole result as in docs/result.md, one line of JSON owned by r. */
 const char *cordon_result_json(struct cordon_result *r);
 const char *cordon_result_value_json(struct cordon_result *r); /* "null" when there is none */

@@ -78,6 +78,15 @@ static void print_warnings(const struct cli *c, const struct cordon_result *r)
 			cli_style(c, STYLE_PLAIN));
 }
 
+static void print_cuts(const struct cli *c, const struct cordon_result *r)
+{
+	if (cordon_result_truncated(r, 1))
+		cli_error(c,
+			  "standard output was cut at the policy's stdout_bytes or output_lines");
+	if (cordon_result_truncated(r, 2))
+		cli_error(c, "standard error was cut at the policy's stderr_bytes or output_lines");
+}
+
 static int report(const struct cli *c, struct cordon_result *r, struct outlet *out)
 {
 	const char *text = cli_has(c, "json") ? cordon_result_json(r) : cordon_result_value_text(r);
@@ -93,6 +102,7 @@ static int report(const struct cli *c, struct cordon_result *r, struct outlet *o
 		return status;
 	if (cli_has(c, "validate"))
 		print_warnings(c, r);
+	print_cuts(c, r);
 	if (!cordon_result_success(r)) {
 		print_failure(c, r);
 		print_denials(c, r);

@@ -479,6 +479,8 @@ static void finish(struct execution *x)
 	x->evidence.workspace = x->session->workspace;
 	x->evidence.cwd = x->session->cwd ? x->session->cwd : x->session->directory;
 	verdict_reach(&x->evidence, x->engine, &x->session->policy, r);
+	if (x->options->discard_output)
+		buf_clear(&x->err.kept); /* which was evidence only */
 	if (x->session->is_once)
 		box_release(x->engine->box);
 	r->out = x->out.kept;

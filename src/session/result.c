@@ -154,6 +154,11 @@ bool cordon_result_success(const struct cordon_result *r)
 	return r->success;
 }
 
+bool cordon_result_truncated(const struct cordon_result *r, int stream)
+{
+	return stream == 2 ? r->err_truncated : r->out_truncated;
+}
+
 const char *cordon_result_value_json(struct cordon_result *r)
 {
 	return r->value_json ? r->value_json : "null";

@@ -8,7 +8,7 @@
 
 /* Most guests print little: only those that fill the small buffer meet the large one, whose pages
  * cost more than a launch's other memory together. */
-enum { SMALL = 4096, CHUNK = 256 * 1024, PIPE_BYTES = 1 << 20, DRAIN_ROUNDS = 64 };
+enum { SMALL = 4096, CHUNK = 256 * 1024, PIPE_BYTES = 1 << 20, DRAIN_ROUNDS = 64, SAMPLE = 512 };
 
 void stream_begin(struct stream *s, int fd, const struct stream_options *o)
 {
@@ -49,6 +49,15 @@ static void keep(struct stream *s, const char *bytes, size_t len)
 		s->is_truncated = true;
 }
 
+/* Its beginning, which may tell why the code ended. */
+static void sample(struct stream *s, const char *bytes, size_t len)
+{
+	size_t room = SAMPLE - (s->kept.len < SAMPLE ? s->kept.len : SAMPLE);
+
+	if (s->number == 2 && room > 0)
+		(void)buf_add(&s->kept, bytes, len < room ? len : room);
+}
+
 static void take(struct stream *s, const char *bytes, size_t len)
 {
 	size_t room = (size_t)(s->max_bytes - s->seen);
@@ -58,8 +67,14 @@ static void take(struct stream *s, const char *bytes, size_t len)
 		len = room;
 	}
 	s->seen += len;
-	if (s->keeps)
+	if (s->keeps) {
 		keep(s, bytes, len);
+	} else { /* the callback's is the only copy, and has all the limits */
+		size_t all = len;
+		len = within_lines(s, bytes, all);
+		s->is_truncated = s->is_truncated || len < all;
+		sample(s, bytes, len);
+	}
 	/* The callback sees what is within the byte limit, also past the line limit. */
 	if (s->fn && len > 0)
 		s->fn(s->number, bytes, len, s->arg);

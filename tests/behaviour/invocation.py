@@ -115,6 +115,33 @@ def stalled(tap, who, uid):
               child.returncode, len(out), err)
 
 
+def cuts(tap, who, uid):
+    """Limits of output hold without --json too, and are told; so is what the code's end was."""
+    for option, code, want in (("output_lines=3", "seq 9", b"1\n2\n3\n"), ("stdout_bytes=4", "seq 9", b"1\n2\n"),
+                               ("output_lines=9", "seq 9", b"1\n2\n3\n4\n5\n6\n7\n8\n9\n")):
+        status, out, err, _ = run(["run", "--set", option, "-g", "sh", "-e", code], uid)
+        told = b"standard output was cut" in err
+        tap.check((status, out, told) == (0, want, option != "output_lines=9"), f"{who}: {option}", status, out, err)
+    status, out, err, _ = run(["run", "-g", "sh", "-e", "if true; then"], uid)
+    tap.check(status == 2 and b"run: syntax: " in err, f"{who}: a shell's syntax error is named", status, out, err)
+
+
+def audited(tap, who, uid):
+    """A script's session has a process from the start, and its events their order."""
+    place = tempfile.mkdtemp(prefix="invocation-")
+    os.chmod(place, 0o777)
+    log = os.path.join(place, "log")
+    for options in ([], ["--set", "audit_required=true"]):
+        status, out, err, _ = run(["run", *options, "--audit", log, "-g", "sh", "-e", "echo $1; exit 4", "x"], uid)
+        tap.check((status, out) == (4, b"x\n"), f"{who}: an audited script {options}", status, out, err)
+    with open(log, encoding="utf-8") as f:
+        events = [json.loads(line) for line in f]
+    names = ["session_start", "execute_start", "execute_error", "session_close"]
+    tap.check([e["event"] for e in events] == names * 2 and all(e["pid"] > 1 for e in events if e["event"] == "session_start"),
+              f"{who}: its events", events)
+    shutil.rmtree(place)
+
+
 def left_over(tap, who, uid):
     """A file that is not there to be fetched does not take the result with it."""
     words = ["--out", "/tmp/none:/dev/null/x", "-e", "6 * 7"]
@@ -128,4 +155,4 @@ def left_over(tap, who, uid):
     tap.check(status == 7, f"{who}: --out of nothing, and the code failed", status, out, err)
 
 
-main([], codes, arguments, paths, surroundings, stalled, left_over)
+main([], codes, arguments, paths, surroundings, stalled, cuts, audited, left_over)

@@ -36,7 +36,7 @@ TABLE = {
     "cordon_project_apply": "project.apply", "cordon_project_close": "project.close", "cordon_project_diff": "project.diff",
     "cordon_project_open": "project.open",
     "cordon_result_denials_text": "- a text for people; the denials are in the result", "cordon_result_error": "session.execute",
-    "cordon_result_error_kind": "session.execute", "cordon_result_exit_status": "run", "cordon_result_free": "- memory",
+    "cordon_result_error_kind": "session.execute", "cordon_result_exit_status": "run", "cordon_result_truncated": "session.execute", "cordon_result_free": "- memory",
     "cordon_result_json": "session.execute", "cordon_result_stderr": "session.execute", "cordon_result_stdout": "session.execute",
     "cordon_result_success": "session.execute", "cordon_result_traceback": "session.execute",
     "cordon_result_value_json": "session.execute", "cordon_result_value_text": "session.execute",
