@@ -161,8 +161,9 @@ int mcptool_run_command(struct mcpcall *c, struct cordon_error **reterr)
 			    c->seat->id, c->seat->guest);
 	if (r == 0)
 		r = execute(c, command, reterr);
+	const char *kind = json_string_value(json_object_get(c->structured, "error_kind"));
 	/* A command that says no has done its work: its status is the answer. */
-	if (r == 0 && !json_is_string(json_object_get(c->structured, "error_kind")))
+	if (r == 0 && (!kind || str_eq(kind, "exception")))
 		c->is_error = false;
 	return r;
 }

@@ -104,6 +104,8 @@ def test_code_and_commands():  # MCP-02
         assert m.tool("run_code", code="[1, 2].length", language="node")["structuredContent"]["result"] == "2"
         r = m.tool("run_command", command="echo \"a  b\" 'c  d' > \"f g\"; cat 'f g'; exit 3")
         assert r["structuredContent"]["stdout"] == "a  b c  d\n" and r["structuredContent"]["exit_code"] == 3, r
+        assert r["isError"] is False and "status 3" in r["content"][0]["text"], r
+        assert m.tool("run_command", command="grep x /dev/null")["isError"] is False
         r = m.tool("run_code", code="while True: pass", timeout_ms=300)
         assert r["isError"] and r["structuredContent"]["error_kind"] == "timeout"
         assert m.tool("run_code")["isError"]
