@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "serve/filetype.h"
 #include "serve/parcel.h"
 #include "serve/target.h"
 
@@ -97,11 +98,10 @@ static int remove_saved(struct request *q, struct buf *ret, struct cordon_error 
 static int add_entry(const char *path, const struct cordon_file_info *info, const char *link,
 		     void *arg)
 {
-	static const char *const types[] = { "file", "directory", "symlink", "other" };
 	json_t *j = json_object();
 
 	json_object_set_new(j, "path", json_string_lossy(path, strlen(path)));
-	json_object_set_new(j, "type", json_string(types[info->type]));
+	json_object_set_new(j, "type", json_string(filetype_name(info)));
 	json_object_set_new(j, "size", json_integer((json_int_t)info->size));
 	json_object_set_new(j, "mode", json_integer(info->mode & 07777));
 	if (link)

@@ -6,6 +6,7 @@
 #include "base/base64.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "serve/filetype.h"
 #include "serve/target.h"
 
 enum { WHOLE_MAX = 32 << 20, PIECE_MAX = 8 << 20 };
@@ -111,8 +112,7 @@ static int append(struct request *q, struct buf *ret, struct cordon_error **rete
 
 static json_t *info_json(const struct cordon_file_info *info, bool is_pod_style)
 {
-	static const char *const types[] = { "file", "directory", "symlink", "other" };
-	const char *type = types[info->type];
+	const char *type = filetype_name(info);
 	json_t *j = json_object();
 
 	if (is_pod_style && info->type == CORDON_DIRECTORY)

@@ -6,6 +6,7 @@
 #include "base/base64.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "serve/filetype.h"
 #include "serve/mcptool.h"
 #include "serve/parcel.h"
 
@@ -66,11 +67,10 @@ int mcptool_write_file(struct mcpcall *c, struct cordon_error **reterr)
 
 static int add_entry(const char *name, const struct cordon_file_info *info, void *arg_list)
 {
-	static const char *const types[] = { "file", "directory", "symlink", "other" };
 	json_t *e = json_object();
 
 	json_object_set_new(e, "name", json_string_lossy(name, strlen(name)));
-	json_object_set_new(e, "type", json_string(types[info->type]));
+	json_object_set_new(e, "type", json_string(filetype_name(info)));
 	json_object_set_new(e, "size", json_integer((json_int_t)info->size));
 	return json_array_append_new(arg_list, e) == 0 ? 0 : -CORDON_NOMEM;
 }
