@@ -255,6 +255,12 @@ def test_tools_of_every_kind():
         assert s.execute("chatty()").error.endswith("...")
         raises(SystemExit, "3", s.run, "leave()")
         assert s.run("1 + 1") == 2, "the execution that was left has ended"
+    with cordon.connect() as c, cordon.Session("python", tools=[leave, later], connection=c) as s:
+        sent, write = [], c._write
+        c._write = lambda line, *more: (sent.append(line), write(line, *more))
+        raises(SystemExit, "3", s.run, "leave()")
+        assert any(b'"id":"cb_' in x and b"given up" in x for x in sent), "the call is kept until it is answered"
+        assert s.run("later(1)") == 2
 
     async def in_a_loop():
         with cordon.Session("python", tools=[later]) as s:

@@ -256,6 +256,8 @@ class Connection:
     def _serve(self, pending: Optional[Pending], message: Dict[str, Any]) -> None:
         method, params = message["method"], message["params"]
         if pending and pending.is_given_up and method not in EVENTS:
+            if method == "tool.call":
+                self._refuse(message)
             return
         if method == "tool.call":
             self._call_tool(pending, message)
@@ -286,7 +288,14 @@ class Connection:
             reply.pop("result", None)
             reply["error"] = {"code": 1, "message": error_text(e)}
             line = to_line(reply)
+        except BaseException:
+            self._refuse(message)
+            raise
         self._write(line)
+
+    def _refuse(self, message: Dict[str, Any]) -> None:
+        """The server keeps a call until it is answered, also one that nobody waits for any more."""
+        self._write(to_line({"jsonrpc": "2.0", "id": message["id"], "error": {"code": 1, "message": "the execution was given up"}}))
 
     # Ending.
     def close(self) -> None:
