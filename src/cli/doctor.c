@@ -78,6 +78,8 @@ static void print_ladder(const struct cli *c, const json_t *report)
 	printf("Rung: %s. Landlock ABI %lld.\n\nLayers\n", text_of(report, "rung"),
 	       (long long)json_integer_value(json_object_get(report, "landlock_abi")));
 	print_layers(c, report);
+	if (str_eq(text_of(report, "rung"), "none"))
+		printf("\nNothing can run here: %s\n", text_of(report, "why"));
 	print_lacks(report);
 	printf("\nControl groups: %s\n", version[0] ? version : "none");
 	if (version[0])

@@ -12,6 +12,7 @@
 #include "guest/languages.h"
 #include "policy/policy.h"
 #include "wall/box.h"
+#include "wall/shelter.h"
 
 enum { VERSION_MS = 10000 };
 
@@ -163,14 +164,20 @@ int cordon_doctor(char **ret_json, struct cordon_error **reterr)
 	json_object_set_new(o, "kernel", json_string(u.release));
 	json_object_set_new(o, "machine", json_string(u.machine));
 	json_object_set_new(o, "user", json_string(m.is_root ? "root" : "ordinary"));
-	json_object_set_new(o, "rung",
-			    json_string(is_full        ? "full"
-					: m.has_userns ? "partial"
-						       : "without namespaces"));
+	cleanup_error struct cordon_error *barred = NULL;
+	if (!m.has_userns && shelter_check(&m, &barred) < 0) {
+		json_object_set_new(o, "rung", json_string("none"));
+		json_object_set_new(o, "why", json_string(cordon_error_message(barred)));
+	} else {
+		json_object_set_new(o, "rung",
+				    json_string(is_full        ? "full"
+						: m.has_userns ? "partial"
+							       : "without namespaces"));
+	}
 	json_object_set_new(o, "landlock_abi", json_integer(m.landlock_abi));
 	json_object_set_new(o, "layers", layers);
 	json_t *lacks = box_lacks(&m);
-	if (json_array_size(lacks) > 0)
+	if (!barred && json_array_size(lacks) > 0)
 		json_object_set(o, "lacks", lacks);
 	json_decref(lacks);
 	json_object_set_new(o, "cgroups", cgroups_json(&m));

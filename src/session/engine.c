@@ -234,6 +234,10 @@ int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns 
 
 const char *engine_assurance(struct engine *e, const struct policy *p)
 {
+	if (box_is_stuck(e->box)) { /* which has something to add */
+		free(e->assurance);
+		e->assurance = NULL;
+	}
 	if (!e->assurance && box_status(e->box)->state >= STATE_RUNNING) {
 		cleanup_json json_t *j = box_assurance(e->box, p);
 

@@ -1,12 +1,14 @@
 /* wall/blueprint.c - see blueprint.h. */
 #include "wall/blueprint.h"
 
+#include <linux/filter.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "base/mem.h"
+#include "wall/deaf.h"
 #include "wall/filters.h"
 #include "wall/init/kernel.h"
 #include "wall/shelter.h"
@@ -450,21 +452,29 @@ int blueprint_make(const struct blueprint_options *o, struct buf *ret, struct co
 	return 0;
 }
 
-void blueprint_filter_hash(enum launch_filter filter, bool net, bool is_forked,
-			   uint8_t ret[static 32])
+/* One filter as it was loaded: only the last one of a guest has a listener to lose. */
+static void hash_filter(crypto_hash_sha256_state *state, const struct blueprint_seal *s,
+			enum plan_filter which)
 {
-	/* A forked session has its template's filter and the final one on top. */
-	static const enum plan_filter forked[] = { FILTER_TEMPLATE, FILTER_FINAL };
-	static const enum plan_filter whole[] = { FILTER_WHOLE };
-	const enum plan_filter *list = is_forked ? forked : whole;
+	size_t len;
+	const void *bytes = blueprint_filter(s->filter, s->has_network, which, &len);
+	struct sock_filter deaf[BPF_MAXINSNS];
+	size_t count = len / sizeof(*deaf);
+
+	if (s->is_deaf && which != FILTER_TEMPLATE && count + DEAF_MORE <= BPF_MAXINSNS) {
+		len = deaf_make(bytes, count, deaf) * sizeof(*deaf);
+		bytes = deaf;
+	}
+	crypto_hash_sha256_update(state, bytes, len);
+}
+
+void blueprint_filter_hash(const struct blueprint_seal *s, uint8_t ret[static 32])
+{
 	crypto_hash_sha256_state state;
 
 	crypto_hash_sha256_init(&state);
-	for (int i = 0; i < (is_forked ? 2 : 1); i++) {
-		size_t len;
-		const void *bytes = blueprint_filter(filter, net, list[i], &len);
-
-		crypto_hash_sha256_update(&state, bytes, len);
-	}
+	if (s->is_forked)
+		hash_filter(&state, s, FILTER_TEMPLATE);
+	hash_filter(&state, s, s->is_forked ? FILTER_FINAL : FILTER_WHOLE);
 	crypto_hash_sha256_final(&state, ret);
 }

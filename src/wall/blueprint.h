@@ -35,6 +35,12 @@ void blueprint_workspace_data(const struct policy *p, char *ret, size_t size);
 /* The filter that a launch uses, and its bytes. */
 const void *blueprint_filter(enum launch_filter guest, bool network, enum plan_filter which,
 			     size_t *ret_len);
-/* SHA-256 of the filters that a guest is sealed with: a forked session has its template's too. */
-void blueprint_filter_hash(enum launch_filter filter, bool net, bool is_forked,
-			   uint8_t ret[static 32]);
+/* How a guest was sealed. */
+struct blueprint_seal {
+	enum launch_filter filter;
+	bool has_network;
+	bool is_forked; /* from a template, whose filter it has too */
+	bool is_deaf;   /* nobody listens to the filter */
+};
+/* SHA-256 of the filters that were loaded then; not of the small ones that come with the rung. */
+void blueprint_filter_hash(const struct blueprint_seal *s, uint8_t ret[static 32]);

@@ -39,6 +39,7 @@ struct box {
 	pid_t guest_pid; /* looked up once */
 	bool is_ready;   /* its root stands */
 	bool is_gone;
+	bool is_stuck;                  /* killed, and not dead: it waits in the kernel */
 	bool is_ahead;                  /* its keeper was there before it */
 	bool is_forked;                 /* from a template */
 	struct slots slots;             /* a template's: control groups of sessions that are over */
@@ -88,21 +89,13 @@ bool box_has_namespaces(const struct policy *p)
 static int enter_shelter(struct box *b, const struct launch *from, struct launch *ret,
 			 struct cordon_error **reterr)
 {
-	if (b->machine.landlock_abi < SHELTER_LANDLOCK_ABI)
-		return err_set(reterr, CORDON_UNSUPPORTED,
-			       "user namespaces are not available here, and without them the wall "
-			       "needs Landlock ABI %d (this kernel has %d); remedy: Linux 6.2 or "
-			       "newer, or user namespaces",
-			       SHELTER_LANDLOCK_ABI, b->machine.landlock_abi);
-	if (b->machine.is_host_root)
-		return err_set(
-			reterr, CORDON_UNSUPPORTED,
-			"user namespaces are not available here, and the code would run with "
-			"the host's uid 0; remedy: start Cordon as an ordinary user");
+	int r = shelter_check(&b->machine, reterr);
+	if (r < 0)
+		return r;
 	if (from->is_template)
 		return err_set(reterr, CORDON_UNSUPPORTED,
 			       "templates need user namespaces, which are not available here");
-	int r = shelter_make(b->uid, b->private_dir, reterr);
+	r = shelter_make(b->uid, b->private_dir, reterr);
 	return r < 0 ? r : shelter_rewrite(from, b->private_dir, ret, reterr);
 }
 
@@ -408,8 +401,11 @@ static void wait_empty(struct box *b, deadline_ns deadline)
 {
 	struct pollfd p = { .fd = b->keeper > 0 ? -1 : b->pidfd, .events = POLLIN };
 
-	while (p.fd >= 0 && poll(&p, 1, deadline_poll_ms(deadline)) < 0 && errno == EINTR)
+	int n = 1;
+
+	while (p.fd >= 0 && (n = poll(&p, 1, deadline_poll_ms(deadline))) < 0 && errno == EINTR)
 		;
+	b->is_stuck |= n == 0;
 }
 
 void box_kill(struct box *b)
@@ -418,7 +414,7 @@ void box_kill(struct box *b)
 
 	if (b->pidfd >= 0 && !b->is_gone) {
 		box_end(b);
-		(void)box_wait_gone(b, deadline);
+		b->is_stuck = !box_wait_gone(b, deadline);
 	}
 	b->is_gone = true;
 	wait_empty(b, deadline);
@@ -430,12 +426,24 @@ void box_release(struct box *b)
 		close_fdp(&b->control);
 }
 
+bool box_is_stuck(const struct box *b)
+{
+	return b->is_stuck;
+}
+
+/* One whose sandbox is stuck is left to itself: it removes what there is when that has come to its
+ * end. */
 static void bury_keeper(struct box *b)
 {
+	struct pollfd p = { .fd = b->pidfd, .events = POLLIN };
+	deadline_ns deadline = deadline_after_ms(b->is_stuck ? 0 : KILL_MS);
 	siginfo_t info;
+	int n = 1;
 
-	while (b->keeper > 0 && waitid(P_PID, (id_t)b->keeper, &info, WEXITED | __WALL) < 0 &&
-	       errno == EINTR)
+	while (b->keeper > 0 && (n = poll(&p, 1, deadline_poll_ms(deadline))) < 0 && errno == EINTR)
+		;
+	int flags = WEXITED | __WALL | (n == 0 ? WNOHANG : 0);
+	while (b->keeper > 0 && waitid(P_PID, (id_t)b->keeper, &info, flags) < 0 && errno == EINTR)
 		;
 	b->keeper = 0;
 }
@@ -448,12 +456,12 @@ struct box *box_free(struct box *b)
 	/* The keeper leaves, and removes what is left, when our end of the control socket is
 	 * closed. */
 	close_fdp(&b->control);
-	close_fdp(&b->pidfd);
 	close_fdp(&b->workspace);
 	if (b->status)
 		munmap(b->status, sizeof(struct status));
 	bool had_keeper = b->keeper > 0;
 	bury_keeper(b);
+	close_fdp(&b->pidfd);
 	if (!had_keeper && b->private_dir[0])
 		(void)rmdir(b->private_dir); /* nobody was there to fill it */
 	if (b->template && b->cgroup.count)
@@ -527,7 +535,12 @@ bool box_is_out_of_memory(const struct box *b)
 
 void box_filter_hash(const struct box *b, uint8_t ret[static 32])
 {
-	blueprint_filter_hash(b->filter, b->has_network, b->is_forked, ret);
+	const struct blueprint_seal seal = { .filter = b->filter,
+					     .has_network = b->has_network,
+					     .is_forked = b->is_forked,
+					     .is_deaf = box_status(b)->is_deaf };
+
+	blueprint_filter_hash(&seal, ret);
 }
 
 const struct cgroup *box_cgroup(const struct box *b)

@@ -79,7 +79,6 @@ static void lacks_namespaces(const struct machine *m, json_t *a)
 		"no user namespace: the code has the uid of the sandbox on the host",
 		"no pid namespace: numbers of the host's processes can be tried",
 		"no mount namespace: the host's files can be seen, not read; the workspace is one",
-		"no network namespace: the filter alone refuses sockets",
 		"no ipc namespace: the filter alone refuses System V objects",
 		"no uts namespace: the host's name can be read",
 		"no cgroup namespace",
@@ -90,6 +89,14 @@ static void lacks_namespaces(const struct machine *m, json_t *a)
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		json_array_append_new(a, json_string(words[i]));
+	json_array_append_new(a, json_string(m->landlock_abi < 4
+						     ? "no network namespace: the filter alone "
+						       "refuses sockets"
+						     : "no network namespace: the filter and "
+						       "Landlock's TCP rules refuse sockets"));
+	if (m->landlock_abi < 5)
+		json_array_append_new(a, json_string("no Landlock rule for device ioctls: the "
+						     "filter holds alone"));
 	if (m->landlock_abi < 6)
 		json_array_append_new(a, json_string("no signal scope: the code may signal itself "
 						     "and its group only"));
@@ -140,6 +147,10 @@ json_t *box_assurance(const struct box *b, const struct policy *p)
 		json_array_append_new(lacks,
 				      json_string("no listener of the filter: what it refuses "
 						  "is not explained"));
+	if (box_is_stuck(b))
+		json_array_append_new(lacks, json_string("killed, and not all of it has ended: a "
+							 "process waits in the kernel, as for a "
+							 "mount that does not answer"));
 	if (json_array_size(lacks) > 0)
 		json_object_set(o, "lacks", lacks);
 	json_decref(lacks);

@@ -12,6 +12,22 @@
 
 #include "base/mem.h"
 
+int shelter_check(const struct machine *m, struct cordon_error **reterr)
+{
+	if (m->landlock_abi < SHELTER_LANDLOCK_ABI)
+		return err_set(reterr, CORDON_UNSUPPORTED,
+			       "user namespaces are not available here, and without them the wall "
+			       "needs Landlock ABI %d (this kernel has %d); remedy: Linux 6.2 or "
+			       "newer, or user namespaces",
+			       SHELTER_LANDLOCK_ABI, m->landlock_abi);
+	if (m->is_host_root)
+		return err_set(
+			reterr, CORDON_UNSUPPORTED,
+			"user namespaces are not available here, and the code would run with "
+			"the host's uid 0; remedy: start Cordon as an ordinary user");
+	return 0;
+}
+
 int shelter_make(uid_t owner, char ret[static SHELTER_PATH], struct cordon_error **reterr)
 {
 	const char *parent = getenv("TMPDIR");

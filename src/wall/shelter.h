@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "wall/launch.h"
+#include "wall/machine.h"
 
 enum {
 	SHELTER_PATH = 128,
@@ -18,6 +19,8 @@ enum {
 #define SHELTER_WORKSPACE "w"
 #define SHELTER_RUNTIME "run/cordon"
 
+/* Whether this machine can give it: what is missing and the remedy. */
+int shelter_check(const struct machine *m, struct cordon_error **reterr);
 /* An empty directory of that user's alone; its name in ret. */
 int shelter_make(uid_t owner, char ret[static SHELTER_PATH], struct cordon_error **reterr);
 /* A copy of the launch in which /home/user, /tmp, /workspace and /run/cordon are the directory's.

@@ -140,35 +140,6 @@ done
 out=$(unshare -U -r sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"' sh "$CORDON" run --set $BELOW -e 1 2>&1)
 root=$?
 [ "$(id -u)" != 0 ] || says "never with the host's uid 0" $((root == 0)) "the host's uid 0" "$out"
-# Landlock of an older kernel: that is what the program is told, and it asks for no more than that one knows.
-older() { # abi command...
-	abi=$1
-	shift
-	# The search for leaks needs to trace the program itself.
-	ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" strace -qq -o /dev/null -e inject=landlock_create_ruleset:retval="$abi" "$CORDON" "$@" 2>&1
-}
-for abi in 1 2 3 4 5; do
-	out=$(older $abi run --json -e '6 * 7')
-	says "Landlock ABI $abi: it runs" $? '"result": 42' "$out"
-	says "Landlock ABI $abi: it is told" 0 "no Landlock scopes.*\"landlock\":$abi," "$out"
-	out=$(older $abi run --set require+=landlock-scope -e 'print("ran")')
-	says "Landlock ABI $abi: scopes are required" $(($? != 125)) "requires the layer 'landlock-scope'.*remedy: use Linux 6.12" "$out"
-	out=$(older $abi doctor --prove --quick --attack signal_parent)
-	says "Landlock ABI $abi: what scopes would hold is held" $? ' 0 open, 0 broken' "$out"
-done
-out=$(older 1 doctor --prove --quick)
-says "Landlock ABI 1: every attack is held" $? ' 0 open, 0 broken' "$out"
-out=$(older 3 run --set require+=landlock-net -e 'print("ran")')
-says "Landlock ABI 3: TCP rules are required" $(($? != 125)) "requires the layer 'landlock-net'.*remedy: use Linux 6.7" "$out"
-out=$(older 4 run --set require+=landlock-net -e 'print("r" + "an")')
-says "Landlock ABI 4 has them" $? '^ran$' "$out"
-
-# Somebody else listens to a filter of ours already, as a container's manager may: the kernel gives no second listener.
-out=$("$here/with-listener" "$CORDON" run --json -e 'import socket; socket.socket()' 2>&1)
-says "no listener to be had: the call is refused" $(($? == 0)) '"error_kind": "denied"' "$out"
-says "no listener to be had: the result says so" 0 'no listener of the filter' "$out"
-out=$("$here/with-listener" "$CORDON" doctor --prove --quick 2>&1)
-says "no listener to be had: every attack is held" $? ' 0 open, 0 broken' "$out"
 out=$(unshare -U -r "$CORDON" run -e '1 + 2' 2>&1)
 says "root of a user namespace only" $? '^3$' "$out"
 out=$(unshare -U -r "$CORDON" run --set require+=cgroups -e '1' 2>&1)

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -16,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "wall/deaf.h"
 #include "wall/init/kernel.h"
 #include "wall/namespaces.h"
 
@@ -247,33 +247,16 @@ static long forbid_more(const struct job *j)
 	return r != 0 || scoped ? r : forbid_signals();
 }
 
-/* The same filter without anybody who listens: what would be told is refused, and a program, which
- * is only looked at, starts. */
 static long load_deaf(const struct sock_fprog *prog)
 {
 	static struct sock_filter code[BPF_MAXINSNS];
-	const struct sock_filter start[] = {
-		LOAD(arch),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 3),
-		LOAD(nr),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execve, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	enum { START = sizeof(start) / sizeof(*start) };
-	struct sock_fprog deaf = { .len = (unsigned short)(prog->len + START), .filter = code };
+	struct sock_fprog deaf = { .filter = code };
 
-	if (prog->len + START > BPF_MAXINSNS) {
+	if (prog->len + DEAF_MORE > BPF_MAXINSNS) {
 		errno = E2BIG;
 		return -1;
 	}
-	memcpy(code, start, sizeof(start));
-	for (unsigned i = 0; i < prog->len; i++) {
-		struct sock_filter f = prog->filter[i];
-
-		if (f.code == (BPF_RET | BPF_K) && f.k == SECCOMP_RET_USER_NOTIF)
-			f.k = REFUSED;
-		code[START + i] = f;
-	}
+	deaf.len = (unsigned short)deaf_make(prog->filter, prog->len, code);
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &deaf);
 }
 
