@@ -22,15 +22,17 @@ enum { MORE_PROCESSES = 20, MORE_FILES = 32, CHUNK = 1 << 20, NOEXEC_SEAL = 8 };
 int probe_forks(const struct bait *b)
 {
 	long want = b->processes + MORE_PROCESSES, made = 0;
-	int e = 0;
+	int e = 0, hold[2];
 	pid_t pids[4096];
+	char c;
 
-	if (want > 4096)
+	if (want > 4096 || pipe(hold) != 0)
 		return NOT_HERE;
 	for (; made < want; made++) {
 		pids[made] = fork();
-		if (pids[made] == 0) {
-			pause();
+		if (pids[made] == 0) { /* until we let go: not every wall lets a child be killed */
+			close(hold[1]);
+			(void)!read(hold[0], &c, 1);
 			_exit(0);
 		}
 		if (pids[made] < 0) {
@@ -38,10 +40,10 @@ int probe_forks(const struct bait *b)
 			break;
 		}
 	}
-	for (long i = 0; i < made; i++) {
-		(void)kill(pids[i], SIGKILL);
+	close(hold[0]);
+	close(hold[1]);
+	for (long i = 0; i < made; i++)
 		(void)bait_wait(pids[i]);
-	}
 	return e;
 }
 
@@ -255,8 +257,11 @@ int probe_open_files(const struct bait *b)
 	return 0;
 }
 
+/* A processor that is shared with others, or emulated, may be away for longer than a tick while
+ * its clock goes on: the kernel needs a chance to see that the limit was passed. */
 static int spin(const struct bait *b)
 {
+	long more_ms = b->is_control ? 300 : 5000;
 	struct timespec t;
 	volatile unsigned long x = 0;
 
@@ -264,7 +269,7 @@ static int spin(const struct bait *b)
 		for (int i = 0; i < 1000000; i++)
 			x++;
 		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	} while (t.tv_sec < b->cpu_seconds || t.tv_nsec < 300000000);
+	} while (t.tv_sec * 1000 + t.tv_nsec / 1000000 < b->cpu_seconds * 1000 + more_ms);
 	return 0;
 }
 

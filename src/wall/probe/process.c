@@ -22,31 +22,45 @@ extern char **environ;
 
 static char target[16] = "untouched";
 
-/* A child that waits to be attacked. */
-static pid_t victim(void)
-{
-	pid_t pid = fork();
+/* A child that waits to be attacked, until its parent lets go of it: where Landlock has no scopes,
+ * not even a child can be killed. */
+struct victim {
+	pid_t pid;
+	int hold;
+};
 
-	if (pid == 0) {
-		pause();
+static struct victim victim(void)
+{
+	struct victim v = { .pid = -1, .hold = -1 };
+	int pair[2];
+
+	if (pipe(pair) != 0)
+		return v;
+	v = (struct victim){ .pid = fork(), .hold = pair[1] };
+	if (v.pid == 0) {
+		char c;
+
+		close(pair[1]);
+		(void)!read(pair[0], &c, 1);
 		_exit(0);
 	}
-	return pid;
+	close(pair[0]);
+	return v;
 }
 
-static int done_with(pid_t pid, int verdict)
+static int done_with(struct victim v, int verdict)
 {
-	(void)kill(pid, SIGKILL);
-	(void)bait_wait(pid);
+	close(v.hold);
+	(void)bait_wait(v.pid);
 	return verdict;
 }
 
 int probe_ptrace_child(const struct bait *b)
 {
-	pid_t pid = victim();
+	struct victim v = victim();
 
 	(void)b;
-	return done_with(pid, bait_verdict(ptrace(PTRACE_SEIZE, pid, NULL, NULL)));
+	return done_with(v, bait_verdict(ptrace(PTRACE_SEIZE, v.pid, NULL, NULL)));
 }
 
 int probe_ptrace_parent(const struct bait *b)
@@ -76,11 +90,11 @@ int probe_vm_read_parent(const struct bait *b)
 int probe_vm_write_child(const struct bait *b)
 {
 	char bytes[8] = "changed";
-	pid_t pid = victim();
+	struct victim v = victim();
 	struct iovec here = { bytes, sizeof(bytes) }, there = { target, sizeof(bytes) };
 
 	(void)b;
-	return done_with(pid, bait_verdict(process_vm_writev(pid, &here, 1, &there, 1, 0)));
+	return done_with(v, bait_verdict(process_vm_writev(v.pid, &here, 1, &there, 1, 0)));
 }
 
 static int open_parent(const char *what, int flags)
