@@ -24,9 +24,9 @@ KERNELS = {"6.1": "linux-image-cloud-amd64", "6.12": "linux-image-6.12-cloud-amd
 # What the disks need, and what the probes ask for; loaded in any order.
 MODULES = ["virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"]
 # The programs on the disk: these packages and what they depend on. Not R: emulated, it takes longer to start than it is given.
-PACKAGES = ["base-files", "bash", "coreutils", "dash", "debianutils", "diffutils", "findutils", "gawk", "grep", "iproute2", "mount", "nodejs", "procps",
-            "python3", "sed", "strace", "util-linux"]
-DISK_VERSION = 2
+PACKAGES = ["base-files", "bash", "coreutils", "dash", "debianutils", "diffutils", "findutils", "gawk", "grep", "iproute2", "libidn2-0", "libssl3", "mount", "nodejs",
+            "procps", "python3", "sed", "strace", "util-linux"]
+DISK_VERSION = 3
 
 
 class Unavailable(Exception):
@@ -192,7 +192,8 @@ def build_disk(build, scratch):
                     ignore=shutil.ignore_patterns("corpus", "__pycache__", "pod"))
     os.makedirs(tree + "/src/src/wall/probe")
     shutil.copy(os.path.join(ROOT, "src/wall/probe/attacks.py"), tree + "/src/src/wall/probe/")
-    shutil.copy(os.path.join(build, "cordon"), tree + "/build/")
+    for program in ("cordon", "src/net/cordon-gateway"):
+        shutil.copy(os.path.join(build, program), tree + "/build/")
     for path in glob.glob(os.path.join(build, "tests/behaviour/*")) + glob.glob(os.path.join(build, "tests/unit/wall/*")):
         if os.path.isfile(path) and os.access(path, os.X_OK):
             target = os.path.join(tree, "build", os.path.relpath(path, build))
