@@ -95,6 +95,14 @@ enum ground {
 	GROUND_PROGRAM,   /* it may be written and read there, and not executed */
 };
 
+static bool is_below(const char *path, const char *folder)
+{
+	char plain[PATH_MAX];
+	size_t len = plain_path("", folder, plain) ? strlen(plain) : 0;
+
+	return len > 0 && strncmp(path, plain, len) == 0 && path[len] == '/';
+}
+
 /* Where a path leads, as far as the host can see. The workspace is the guest's to change, so this
  * only says what can have been. */
 static enum ground ground_of(const char *path, const struct claim_setting *s)
@@ -105,6 +113,8 @@ static enum ground ground_of(const char *path, const struct claim_setting *s)
 
 	if (m)
 		return m->mode == MOUNT_LIVE_RW ? GROUND_GIVEN : GROUND_ELSEWHERE;
+	if (s->shelter)
+		return is_below(path, s->shelter) ? GROUND_GIVEN : GROUND_ELSEWHERE;
 	if (!mounts_is_inside(path))
 		return GROUND_ELSEWHERE;
 	if (!s->workspace || workspace_stat(s->workspace, path, &info, &e) < 0)
@@ -146,7 +156,8 @@ bool claim_file(const struct claim *c, const struct claim_setting *s, struct cor
 		return false;
 	if (!c->path)
 		return true;
-	if (!plain_path(s->cwd ? s->cwd : "/home/user", c->path, path))
+	const char *home = s->shelter ? s->shelter : "/home/user";
+	if (!plain_path(s->cwd ? s->cwd : home, c->path, path))
 		return false;
 	enum ground ground = ground_of(path, s);
 	if (ground != GROUND_GIVEN)

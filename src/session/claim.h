@@ -21,6 +21,9 @@ struct claim_setting {
 	const struct policy *policy;
 	struct workspace *workspace; /* NULL: there is none to look into */
 	const char *cwd;             /* NULL: /home/user */
+	/* On the rung without namespaces: the directory of the host that is the guest's, where all
+	 * paths are the host's. NULL: there are namespaces. */
+	const char *shelter;
 };
 
 /* Whether the policy may have refused it. Then it is put among the denials of r if a path is named:

@@ -105,7 +105,10 @@ static const char *exception_kind(const struct evidence *v, const struct claim *
 static void exception(const struct evidence *v, struct engine *e, const struct policy *p,
 		      struct cordon_result *r)
 {
-	struct claim_setting setting = { .policy = p, .workspace = v->workspace, .cwd = v->cwd };
+	struct claim_setting setting = { .policy = p,
+					 .workspace = v->workspace,
+					 .cwd = v->cwd,
+					 .shelter = box_shelter(e->box) };
 	struct claim claim;
 	const char *name = v->name ? v->name : "error";
 

@@ -426,6 +426,11 @@ void box_release(struct box *b)
 		close_fdp(&b->control);
 }
 
+const char *box_shelter(const struct box *b)
+{
+	return b->private_dir[0] ? b->private_dir : NULL;
+}
+
 bool box_is_stuck(const struct box *b)
 {
 	return b->is_stuck;

@@ -46,6 +46,8 @@ void box_seat_done(struct box_seat *s);
 void box_end(struct box *b);
 /* Ends everything in it, now, and waits for that. */
 void box_kill(struct box *b);
+/* The directory of the host that is the guest's where there are no namespaces; NULL: there are. */
+const char *box_shelter(const struct box *b);
 /* Killed, and something of it has not ended: it waits in the kernel for what does not answer. */
 bool box_is_stuck(const struct box *b);
 /* The counters were read: when it is gone, its keeper may clean up. */

@@ -63,6 +63,11 @@ def strangers(tap, who, server):
     home = server.ask("session.execute", session=one, code="open('mine', 'w').write('secret'); import os; os.getcwd()")["result"]
     got = server.ask("session.execute", session=two, code=f"open({home!r} + '/mine').read()")
     tap.check("Permission denied" in got["error"], f"{who}: another session's files are closed", got)
+    refusal = got["denials"][0] if got["denials"] else {}
+    tap.check(got["error_kind"] == "denied" and refusal.get("target") == home + "/mine" and refusal.get("layer") == "landlock" and refusal.get("remedy"),
+              f"{who}: and that is told as a refusal", got)
+    got = server.ask("session.execute", session=two, code="import os\nos.mkdir('locked', 0)\nopen('locked/x', 'w')")
+    tap.check(got["error_kind"] == "exception" and not got["denials"], f"{who}: an own directory without rights is not", got)
     got = server.ask("session.execute", session=two, code=f"import os; os.listdir({home!r})")
     tap.check("Permission denied" in got["error"], f"{who}: and not to be listed", got)
     for name in (one, two):
@@ -80,7 +85,11 @@ def pooled(tap, who, server):
 
 def refused(tap, who, server):
     got = server.ask("session.open", guest="pod", policy=POLICY)
-    tap.check("needs a mount namespace" in str(got) or "no pod image" in str(got), f"{who}: no pod, and why", got)
+    tap.check("no pod image" in str(got) or all(words in str(got) for words in ("needs a mount namespace", "user namespaces are not available here", "remedy: ")),
+              f"{who}: no pod, and why", got)
+    got = server.ask("session.open", guest="python", policy=dict(POLICY, network={"allow": ["example.org"]}))
+    tap.check(all(words in str(got) for words in ("needs a network namespace", "user namespaces are not available here", "remedy: ")) or
+              "cordon-gateway is not installed" in str(got), f"{who}: no gateway, and why", got)
 
 
 def sessions(tap, who, uid):

@@ -153,3 +153,17 @@ TEST(commands_are_claimed_unless_the_policy_names_them)
 	strlist_done(&p.commands.names);
 	cordon_result_free(r);
 }
+
+TEST(on_the_rung_without_namespaces_only_the_own_directory_is_given)
+{
+	struct claim_setting s = setting(NULL);
+
+	s.shelter = "/tmp//cordon-abc";
+	ASSERT_STREQ(judged(&s, EACCES, "/tmp/cordon-abc/w/user/x"), "");
+	ASSERT_STREQ(judged(&s, EACCES, "w/x"), "");
+	static const char *const others[] = { "/tmp/cordon-abd/w/user/x", "/tmp/cordon-abc",
+					      "/tmp/cordon-abcd/x", "/tmp/cordon-abc/../x",
+					      "/home/user/x" };
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		ASSERT(strstr(judged(&s, EACCES, others[i]), "\"landlock\"") != NULL);
+}
