@@ -483,6 +483,8 @@ static void finish(struct execution *x)
 		buf_clear(&x->err.kept); /* which was evidence only */
 	if (x->session->is_once)
 		box_release(x->engine->box);
+	stream_trim(&x->out);
+	stream_trim(&x->err);
 	r->out = x->out.kept;
 	r->err = x->err.kept;
 	r->out_truncated = x->out.is_truncated;

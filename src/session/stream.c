@@ -127,3 +127,19 @@ void stream_drain(struct stream *s)
 	for (int i = 0; i < DRAIN_ROUNDS && stream_read(s) > 0; i++)
 		;
 }
+
+void stream_trim(struct stream *s)
+{
+	struct buf *b = &s->kept;
+	size_t tail = 0; /* bytes of the last character that are there */
+
+	if (!s->is_truncated || b->len == 0)
+		return;
+	while (tail < 3 && tail + 1 < b->len &&
+	       ((unsigned char)b->data[b->len - 1 - tail] & 0xc0) == 0x80)
+		tail++;
+	unsigned char lead = (unsigned char)b->data[b->len - 1 - tail];
+	size_t whole = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+	if (whole > tail + 1)
+		b->data[b->len -= tail + 1] = '\0';
+}

@@ -35,3 +35,5 @@ void stream_begin(struct stream *s, int fd, const struct stream_options *o);
 int stream_read(struct stream *s);
 /* Everything that has arrived so far. */
 void stream_drain(struct stream *s);
+/* Takes away what a limit left of a character of UTF-8 at the end. */
+void stream_trim(struct stream *s);

@@ -52,6 +52,15 @@ CASES = [
          result=has('"cpu": [7, 7]', f'"data": [{100 << 20}, {100 << 20}]', f'"fsize": [{3 << 20}, {3 << 20}]',
                     '"nproc": [20, 20]', '"nofile": [99, 99]'),
          assurance__limits__memory_bytes=100 << 20, assurance__limits__open_files=99),
+    # LIM-13: no half of a character.
+    case("LIM-13: cut between characters", "print('\u00e9' * 9)", options=["--set", "stdout_bytes=5"], stdout="\u00e9\u00e9",
+         truncated__stdout=True),
+    case("LIM-13: cut in a wide character", "print('a' + chr(0x1f600) * 9)", options=["--set", "stdout_bytes=8"],
+         stdout="a\U0001f600", truncated__stdout=True),
+    case("LIM-13: cut after a character", "print('\u00e9' * 9)", options=["--set", "stdout_bytes=6"], stdout="\u00e9" * 3,
+         truncated__stdout=True),
+    case("LIM-13: not cut, and no text", "import sys; sys.stdout.buffer.write(b'a\\xc3'); None", options=["--set", "stdout_bytes=2"],
+         stdout="a\ufffd", truncated__stdout=False),
     # LIM-05: CPU.
     case("LIM-05: CPU time", "while True: pass", options=["--set", "cpu_seconds=1", "--timeout", "60s"], status=137,
          error_kind="cpu", error=has("CPU time limit of 1 second was"), exit_code=137),
