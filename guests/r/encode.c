@@ -376,7 +376,7 @@ static bool plain_names(SEXP names)
 static void list(struct encoder *e, SEXP v, int depth)
 {
 	SEXP names = PROTECT(Rf_getAttrib(v, R_NamesSymbol));
-	bool named = TYPEOF(names) == STRSXP && XLENGTH(v), map = named && !plain_names(names);
+	bool named = TYPEOF(names) == STRSXP, map = named && !plain_names(names);
 	if (map)
 		bytes_text(e->b, "{\"$\":\"map\",\"v\":[");
 	else
