@@ -3,9 +3,10 @@
 import os
 import resource
 import shutil
+import subprocess
 import tempfile
 
-from oneshot import become, main, run
+from oneshot import CORDON, SECONDS, become, main, run
 
 # name, words of `cordon run`, files to make {name: bytes, None: a directory}, status, text of the message
 ROWS = [
@@ -122,4 +123,24 @@ def full_group(tap, who, uid):
                 os.rmdir(folder)
 
 
-main([], empty, rows, machine, full_group)
+# Where there are no namespaces, the workspace is a directory of the host's: no such place, no space in it, no file more.
+SCRIPT = """d=$(mktemp -d); mount -t tmpfs -o size=64k,nr_inodes=$1,mode=1777 none "$d"; head -c 70000 /dev/zero > "$d/fill" 2>/dev/null
+TMPDIR=$d "$2" "$3" run --set require=landlock,seccomp,rlimits -e 'print("ran")'; status=$?
+rm "$d/fill"; ls -A "$d"; umount "$d"; rmdir "$d"; exit $status"""
+
+
+def full_place(tap, who, uid):
+    below = os.path.join(os.path.dirname(os.path.abspath(__file__)), "without-userns")
+    if uid or os.getuid() != 0:
+        return
+    for name, inodes in (("no space", "100"), ("no file more", "4")):
+        done = subprocess.run(["unshare", "-m", "sh", "-c", SCRIPT, "sh", inodes, below, CORDON], stdin=subprocess.DEVNULL, capture_output=True,
+                              check=False, timeout=SECONDS, env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin"})
+        tap.check(done.returncode == 125 and b"No space left on device" in done.stderr and done.stderr.count(b"\n") == 1 and not done.stdout,
+                  f"{who}: {name} in the temporary directory: one line, and nothing is left", done)
+    done = subprocess.run([below, CORDON, "run", "--set", "require=landlock,seccomp,rlimits", "-e", "1"], stdin=subprocess.DEVNULL,
+                          capture_output=True, check=False, timeout=SECONDS, env={"PATH": "/usr/bin:/bin", "TMPDIR": "/nonexistent"})
+    tap.check(done.returncode == 2 and b"in '/nonexistent': No such file" in done.stderr and not done.stdout, f"{who}: no temporary directory", done)
+
+
+main([], empty, rows, machine, full_group, full_place)

@@ -29,7 +29,7 @@ ENDINGS = [
      "      try: signal.signal(s, signal.SIG_IGN)\n      except (OSError, ValueError): pass\n    time.sleep(100)\n", {0}),
     ("stopped children", [], "import os, signal\nfor _ in range(5):\n  if os.fork() == 0: os.kill(os.getpid(), signal.SIGSTOP)\n",
      {0}),
-    ("60 spinning children", ["--set", "processes=64", "--timeout", "60s"], SPIN, {0}),
+    ("60 spinning children", ["--set", "processes=64", "--timeout", "110s"], SPIN, {0}),
     ("60 spinning children and a timeout", ["--set", "processes=64", "--timeout", "2s"], SPIN + "import time; time.sleep(100)",
      {124}),
     ("children that hold the pipes", [], "import os, time\nif os.fork() == 0:\n  time.sleep(100)\nprint('said')", {0}),

@@ -199,6 +199,13 @@ def the_default_works_from_python_and_has_no_network(guest):
         same(s.execute("import socket; socket.create_connection(('127.0.0.1', 1))").error_kind, "denied")
 
 
+@case("PIT-C05", SHELLS)
+def what_a_child_writes_is_kept(guest):
+    with session(guest) as s:
+        same(s.execute("bash -c 'echo child > f'; (cd /tmp; echo sub > g); cat f /tmp/g").stdout, "child\nsub\n")
+        same(s.execute("cat f").stdout, "child\n")
+
+
 @case("PIT-C06", SHELLS)
 def a_limit_of_memory_refuses_no_command(guest):
     with session(guest, policy={"memory_bytes": 128 << 20}) as s:
@@ -237,6 +244,8 @@ def programs_have_a_directory_and_take_words_for_words(guest):
         same(s.execute('mkdir p; touch p/a.py; (cd p; find . -name "*.py"); find p | sort').stdout, "./a.py\np\np/a.py\n")
         same(s.execute("touch z1 z2; ls z*").stdout, "z1\nz2\n")
         same(s.execute("(exit 3); echo after $?; x=$(exit 5); echo $?").stdout, "after 3\n5\n")
+        same(s.execute("seq 4 > four; split -l 2 four part; ls part*").stdout, "partaa\npartab\n")
+        same(s.execute("mkdir -p d/e; touch d/e/f; (cd d/e; tar cf ../o.tar .); tar tf d/o.tar | sort; ls d").stdout, "./\n./f\ne\no.tar\n")
 
 
 @case("PIT-C13", SHELLS)
@@ -245,6 +254,7 @@ def small_words_mean_what_they_mean(guest):
         same(s.execute('printf "%05d\\n" 42; echo hello world | wc -w').stdout.split(), ["00042", "2"])
         same(s.execute("echo 1 > a; echo 2 > b; cp -n a b 2>/dev/null; cat b").stdout, "2\n")
         same(s.execute("sleep 0.1 & wait; echo $?").stdout, "0\n")
+        same(s.execute("echo 1 > r; chmod 444 r; test -w r; echo $?; test -w a; echo $?").stdout, "1\n0\n")
         refused_by_u = s.execute("set -u; echo $undefined")
         assert not refused_by_u.success and not refused_by_u.stdout
     if guest == "sh":
