@@ -1,7 +1,5 @@
 # tests/pod/session_test.py - a session's shell keeps its state and survives what ends a shell.
 """usage: session_test.py CORDON_POD ROOT   (TAP)"""
-import os
-import signal
 import sys
 import time
 
