@@ -75,6 +75,7 @@ static void drop(size_t n)
 {
 	in.len -= n;
 	memmove(in.text, in.text + n, in.len);
+	explicit_bzero(in.text + in.len, n); /* with the token */
 }
 
 static void drop_fds(void)
@@ -214,6 +215,7 @@ void cordon_guest_serve(const char *head, const char *tail, void *state, size_t 
 			begin();
 			return;
 		}
+		explicit_bzero(token, sizeof(token));
 		for (int i = 0; i < FDS; i++)
 			close(fds[i]);
 		drop_fds();

@@ -58,12 +58,13 @@ def _welcome():
     read would throw away."""
     import _socket
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, 3)
-    line = b""
+    line, seen = b"", bytearray(65536)
     while not line.endswith(b"\n"):
-        data = sock.recv(65536, _socket.MSG_PEEK)
-        if not data:
+        n = sock.recv_into(seen, 0, _socket.MSG_PEEK)
+        if not n:
             os._exit(0)
-        line += sock.recv(data.find(b"\n") + 1 or len(data))
+        line += sock.recv(seen.find(b"\n", 0, n) + 1 or n)
+    seen[:] = bytes(len(seen))  # the token of a session may have come already
     sock.detach()  # or the object's end would close descriptor 3
     return line[:-1]
 

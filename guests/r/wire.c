@@ -152,6 +152,8 @@ static bool fill(void)
 	if (n <= 0)
 		return false;
 	bytes_add(&in, data, (size_t)n);
+	if (is_template) /* the line after it may be a spawn request, with a session's token */
+		explicit_bzero(data, sizeof(data));
 	return true;
 }
 

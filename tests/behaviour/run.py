@@ -5,6 +5,8 @@ from oneshot import below, case, has, main, run
 SECRET = {"MY_SECRET": "leaked", "LD_PRELOAD": "", "R_LIBS": "/leak", "PYTHONPATH": "/leak", "AWS_SECRET_ACCESS_KEY": "leaked"}
 
 CASES = [
+    case("rich: a plot of ggplot2 comes back as a picture", "library(ggplot2)\nggplot(data.frame(x = 1:3, y = c(2, 4, 8)), aes(x, y)) + geom_line()",
+         "r", outputs=lambda o: [x["mime"] for x in o] == ["image/png"] and len(o[0]["data"]) > 1000),
     # SES-01, 02, 04: values and errors.
     case("the value of an expression", "1 + 1", success=True, result=2, result_text="2", error=None, error_kind=None,
          exit_code=0),
