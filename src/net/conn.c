@@ -20,16 +20,30 @@ static void on_client(struct loop *l, int fd, uint32_t events, void *arg)
 	conn_run(c);
 }
 
+/* A loopback address that the policy names is the host's: programs do not ask a proxy for it. */
+static bool is_named(const struct conn *c, const struct address *a, struct host *ret)
+{
+	struct rule_query q = { .host = ret, .port = c->port };
+	struct rule_verdict v = { 0 };
+
+	host_from_address(a, ret);
+	ruleset_decide(c->hub->config.rules, &q, &v);
+	return v.allowed;
+}
+
 static int set_up_direct(struct conn *c)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = sizeof(sa);
 	struct address a;
+	struct host own;
 
 	if (getsockname(c->client.fd, (struct sockaddr *)&sa, &len) < 0 ||
 	    !address_from_sockaddr((struct sockaddr *)&sa, &a, &c->port))
 		return -CORDON_OS;
 	const struct host *name = synth_find(c->hub->synth, &a);
+	if (!name && is_named(c, &a, &own))
+		name = &own;
 	if (!name) /* somebody's own loopback, or an address that was never given out */
 		return -CORDON_NOT_FOUND;
 	c->target = *name;
