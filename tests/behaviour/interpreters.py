@@ -13,11 +13,11 @@ from oneshot import Tap, run, users
 CODE = "import sys, site_of_test\n[sys.prefix != sys.base_prefix, site_of_test.word, sys.version_info[1]]"
 
 
-def make_venv(below):
+def make_venv(below, *options):
     """One with a module of its own, where anybody can read it."""
     folder = tempfile.mkdtemp(prefix="interpreters-", dir=below)
     os.chmod(folder, 0o755)
-    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", folder + "/venv"], check=True)
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", *options, folder + "/venv"], check=True)
     site = glob.glob(folder + "/venv/lib/python3.*/site-packages")[0]
     with open(site + "/site_of_test.py", "w", encoding="ascii") as f:
         f.write("word = 'found'\n")
@@ -41,6 +41,10 @@ def main():
             ask(tap, f"{who}: an environment below {place}", folder + "/venv/bin/python3", uid, CODE,
                 lambda v: v and v[:2] == [True, "found"])
             shutil.rmtree(folder)
+        folder = make_venv("/tmp", "--system-site-packages")
+        ask(tap, f"{who}: an environment with the machine's numpy", folder + "/venv/bin/python3", uid,
+            "import numpy, site_of_test\n[int(numpy.arange(5).sum()), site_of_test.word]", lambda v: v == [10, "found"])
+        shutil.rmtree(folder)
     for program in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))):
         minor = int(program.split("/versions/3.")[1].split(".")[0])
         if minor >= 9:
