@@ -18,7 +18,7 @@ run: all ## run a first program in the sandbox, or FILE=x.py
 test: setup-test all pod-tests $(if $(CI),setup-lint asan) ## set up, build, run all tests (CI=1: also sanitizers and lint)
 	@tools/test $(if $(CI),--asan build-asan --lint) $(BUILD)
 
-vm: setup-test all ## every behaviour and attack on other kernels, in an emulator (an hour and more; W=WORD picks)
+vm: setup-test all ## behaviour and attacks on other kernels, in an emulator (an hour and more; W=WORD picks)
 	@CORDON_NEEDS=strict BUILD=$(abspath $(BUILD)) $(NICE) tests/vm/run --full $(W)
 
 asan: setup-core ## build with AddressSanitizer and UBSan into build-asan
