@@ -257,11 +257,11 @@ int probe_open_files(const struct bait *b)
 	return 0;
 }
 
-/* A processor that is shared with others, or emulated, may be away for longer than a tick while
- * its clock goes on: the kernel needs a chance to see that the limit was passed. */
+/* The kernel counts the limit in ticks, which an emulated or shared processor loses while its clock
+ * goes on: it needs a chance to see that the limit was passed. */
 static int spin(const struct bait *b)
 {
-	long more_ms = b->is_control ? 300 : 5000;
+	long more_ms = b->is_control ? 300 : 60000;
 	struct timespec t;
 	volatile unsigned long x = 0;
 
