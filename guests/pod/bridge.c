@@ -38,6 +38,7 @@ struct bridge {
 	char known_cwd[PATH_MAX]; /* as the host knows it */
 	char id[24];              /* of the running execution, as JSON; "": none */
 	bool is_started;          /* its code runs; before that, what goes before it */
+	bool is_last;             /* its shell exits after it */
 	bool is_restarted;        /* the shell is a new one since the execution began */
 	int status;               /* of the last command */
 	long interrupted_ms;      /* when; 0: not */
@@ -216,6 +217,17 @@ static void next_step(struct bridge *g)
 		input_given(&g->input);
 }
 
+/* A shell that will not be asked again exits as a script's does at its end: the trap on EXIT runs,
+ * and has the last word on the status. */
+static void leave(struct bridge *g)
+{
+	const int streams[3] = { g->agent.process->fds[PRIVATE_NULL], 1, 2 };
+	static const char text[] = "exit";
+
+	g->is_last = false;
+	agent_run(&g->agent, text, sizeof(text) - 1, streams);
+}
+
 static void on_ready(void *arg, const char *cwd)
 {
 	(void)arg;
@@ -234,6 +246,10 @@ static void on_done(void *arg, int status, bool restarted, const char *cwd)
 		next_step(g);
 		return;
 	}
+	if (g->is_last && !g->is_restarted && !g->interrupted_ms) {
+		leave(g);
+		return;
+	}
 	g->status = status;
 	send_result(g, status);
 }
@@ -250,6 +266,7 @@ static void execute(struct bridge *g, struct json m)
 	prelude_clear(&g->prelude);
 	json_string(json_get(m, "code"), &g->code);
 	bool validates = json_kind(json_get(m, "validate")) == 't';
+	g->is_last = json_kind(json_get(m, "last")) == 't';
 	if (g->code.len && memchr(g->code.data, 0, g->code.len)) {
 		refuse(g, "syntax", "ValueError", "the code contains a NUL");
 	} else if (!prelude_fill(&g->prelude, m, g->status)) {

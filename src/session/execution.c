@@ -435,6 +435,7 @@ static int send_code(struct execution *x, struct cordon_error **reterr)
 		message.stdin_from = x->engine->stdin_written;
 		message.stdin_bytes = x->in.source >= 0 ? 0 : x->in.left;
 		message.stdin_path = NULL;
+		message.is_last = x->session->is_once;
 	}
 	uint64_t calls = o->tool_calls ? o->tool_calls : x->session->policy.tool_calls;
 

@@ -420,6 +420,8 @@ int wire_send_execute(struct wire *w, const struct wire_execute *x, struct cordo
 		queue_add_text(q, ",\"args\":");
 		queue_add_json(q, x->args_json, strlen(x->args_json));
 	}
+	if (x->is_last)
+		queue_add_text(q, ",\"last\":true");
 	add_stdin(q, x);
 	queue_add_text(q, "}");
 	return finish(w, reterr);

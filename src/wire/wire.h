@@ -132,6 +132,7 @@ struct wire_execute {
 	const char *stdin_path;   /* its stdin, to be opened; NULL: as it is */
 	bool is_validated;        /* asks for advice about the code */
 	const char *args_json;    /* a JSON array in one line: arguments of a script; NULL: none */
+	bool is_last;             /* a shell exits when the code has come to its end */
 	/* Standard input of this execution alone, out of the session's one pipe (pod). */
 	bool has_stdin;       /* else it is at its end */
 	uint64_t stdin_from;  /* which byte of the pipe is its first */

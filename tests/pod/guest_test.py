@@ -545,6 +545,21 @@ E""", "hi\n2\nb'x' 3\nbbb\n", what="PY-04: subprocess")
     s.close()
 
 
+def one_shots():
+    """A script's shell exits at its end, as natively: the trap on EXIT runs and may choose the status."""
+    for code, out, status in (
+            ("trap 'echo bye $?' EXIT; echo hi", "hi\nbye 0\n", 0),
+            ("trap 'echo bye $?' EXIT; false", "bye 1\n", 1),
+            ("trap 'echo bye; exit 7' EXIT; echo hi", "hi\nbye\n", 7),
+            ("trap 'echo bye' EXIT; exit 3", "bye\n", 3),
+            ("set -e; trap 'echo bye' EXIT; false; echo no", "bye\n", 1),
+            ("trap 'cat; echo z' EXIT; cat", "given\nz\n", 0),
+            ("trap 'echo bye' EXIT; kill -9 $$", "", 137)):
+        done = subprocess.run([os.environ["CORDON"], "run", "--guest", "pod", "-e", code], input="given\n", capture_output=True, text=True,
+                              timeout=120)
+        check("one-shot: " + code, (done.stdout, done.returncode) == (out, status), (done.stdout, done.returncode, done.stderr))
+
+
 def proof():
     done = subprocess.run([os.environ["CORDON"], "doctor", "--prove", "--guest", "pod", "--quick", "--json"], capture_output=True,
                           text=True, timeout=300)
@@ -559,7 +574,7 @@ def proof():
     check("doctor: what stops one: both filters, each alone", layers == [["seccomp", "seal"]], (layers, done.stderr))
 
 
-GROUPS = {f.__name__: f for f in (sessions, tools, denials, network, interrupts, clocks, limits, files, adversarial, python, proof)}
+GROUPS = {f.__name__: f for f in (sessions, tools, denials, network, interrupts, clocks, limits, files, adversarial, python, one_shots, proof)}
 
 def as_user(groups):
     where = tempfile.mkdtemp()
