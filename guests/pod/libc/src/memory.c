@@ -41,8 +41,11 @@ static void give(uintptr_t at, size_t size)
 		*p = run;
 	}
 	if (run->next && (uintptr_t)run + run->size == (uintptr_t)run->next) {
-		run->size += run->next->size;
-		run->next = run->next->next;
+		struct run *after = run->next;
+
+		run->size += after->size;
+		run->next = after->next;
+		memset(after, 0, sizeof *after); /* free memory is zero but for the headers */
 	}
 }
 
@@ -81,6 +84,31 @@ static void *take_new(size_t size)
 	}
 	top = at + size;
 	return (void *)at;
+}
+
+/* Takes what follows a run that is in use, so that it grows where it is. */
+static int take_after(uintptr_t end, size_t size)
+{
+	struct run **p = &runs, *run;
+
+	if (end == top)
+		return take_new(size) != 0;
+	while (*p && (uintptr_t)*p < end)
+		p = &(*p)->next;
+	run = *p;
+	if ((uintptr_t)run != end || run->size < size)
+		return 0;
+	if (run->size == size) {
+		*p = run->next;
+	} else {
+		struct run *rest = (struct run *)(end + size);
+
+		rest->next = run->next;
+		rest->size = run->size - size;
+		*p = rest;
+	}
+	memset(run, 0, sizeof *run);
+	return 1;
 }
 
 static void *take(size_t size)
@@ -143,7 +171,10 @@ void *__mremap(void *old, size_t old_len, size_t new_len, int flags, ...)
 		return old;
 	}
 	/* A shared mapping cannot be told from a private one here, so only malloc's own
-	 * large blocks, which say that they may move, grow by copying. */
+	 * large blocks, which say that they may move, grow. Where they are, if they can: a
+	 * buffer that grows by pages would be copied for each of them. */
+	if ((flags & MREMAP_MAYMOVE) && take_after((uintptr_t)old + old_len, new_len - old_len))
+		return old;
 	if (!(flags & MREMAP_MAYMOVE) || (p = __mmap(0, new_len, PROT_READ | PROT_WRITE,
 						     MAP_PRIVATE | MAP_ANON, -1, 0)) == MAP_FAILED) {
 		errno = ENOMEM;
