@@ -122,6 +122,9 @@ const char *plan_text(const struct job *j, uint32_t offset)
 
 int plan_fail(struct job *j, enum stage stage, uint32_t detail, int os_errno)
 {
+	/* The first is the reason: who waits for a process that failed finds a broken pipe. */
+	if (j->status->state == STATE_FAILED)
+		return -1;
 	j->status->stage = stage;
 	j->status->detail = detail;
 	j->status->os_errno = os_errno;
