@@ -163,7 +163,9 @@ static int add_alphabets(struct secret_filter *f, const char *text, size_t len)
 	cleanup_free char *piece = str_ndup(text, len);
 	bool differs = false;
 
-	for (size_t i = 0; piece && i < len; i++) {
+	if (!piece)
+		return -CORDON_NOMEM;
+	for (size_t i = 0; i < len; i++) {
 		if (piece[i] != '+' && piece[i] != '/')
 			continue;
 		piece[i] = piece[i] == '+' ? '-' : '_';
