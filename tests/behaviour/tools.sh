@@ -93,10 +93,15 @@ add(a=2, b=3)'
 	check "help" gives "t: list. The tree." python 'help(tree)'
 	check "a package that comes with a tool" gives "{'t': {'v': 7}}" python 'import tree; tree.grow(7)'
 	check "usage and examples in Python" gives "Example: echo a | upper" python 'help(upper)'
-	by_hand='import os
+	# The id is no secret to code that looks for it in its own process.
+	by_hand='import json, os, sys
+frame = sys._getframe()
+while not hasattr(frame.f_locals.get("self"), "ident"): frame = frame.f_back
+ident = frame.f_locals["self"].ident
 def say(tool, args):
-    os.write(3, ("{\"type\":\"tool_call\",\"id\":1,\"call\":99,\"tool\":\"%s\",\"args\":%s}\n" % (tool, args)).encode())
+    os.write(3, ("{\"type\":\"tool_call\",\"id\":%d,\"call\":99,\"tool\":\"%s\",\"args\":%s}\n" % (ident, tool, args)).encode())
 '
+	check "by hand: the id is the right one" gives pong python "$by_hand"'say("ping", "{}"); os.read(3, 1000).decode()'
 	check "by hand: wrong type" never_ran python "$by_hand"'say("add", "{\"a\":\"x\",\"b\":1}")'
 	check "by hand: extra argument" never_ran python "$by_hand"'say("add", "{\"a\":1,\"b\":1,\"c\":1}")'
 	check "by hand: another name" never_ran python "$by_hand"'say("../add", "{\"a\":1,\"b\":1}")'
@@ -108,8 +113,7 @@ b = os.urandom(5000000); t = "\u00e9\n" * 1600000
 print(same(stdin=b)["stdout"] == b, same(stdin=t)["stdout"] == t)'
 	check "five megabytes to a function" gives 5000000 python 'len(wide(s="x" * 5000000)["s"])'
 	check "too much for a function" gives "the value is too large (more than 6000000 bytes)" python 'wide(s="x" * 7000000)'
-	check "by hand: too much for this tool" gives "arguments too large (3000008 bytes, max 1048576)" python 'import os, json
-line = json.dumps({"type": "tool_call", "id": 1, "call": 1, "tool": "ping", "args": {"x": "y" * 3000000}}).replace(": ", ":")
+	check "by hand: too much for this tool" gives "arguments too large (3000008 bytes, max 1048576)" python "$by_hand"'line = json.dumps({"type": "tool_call", "id": ident, "call": 1, "tool": "ping", "args": {"x": "y" * 3000000}}).replace(": ", ":")
 line = "{\"type\":\"tool_call\"," + line[len("{\"type\":\"tool_call\", "):]
 data = line.encode() + b"\n"
 while data: data = data[os.write(3, data):]
