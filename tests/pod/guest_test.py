@@ -309,7 +309,8 @@ def stopped(what, code, how, keeps=True, **options):
     for _ in range(10):  # a busy machine may not come back in time, which a cancel and a timeout give it a third of a second for
         s = opened()
         s.execute("kept=yes; keep() { echo $kept; }; cd /tmp; echo file > /tmp/file")
-        s.execute("sleep 300 & echo $! > /tmp/job")
+        # One that has come to run: before that, ^C would still end it, as in any shell.
+        s.execute("bash -c 'echo > /tmp/up; exec sleep 300' & echo $! > /tmp/job; until [ -e /tmp/up ]; do sleep 0.01; done")
         if how:
             options = at_go(getattr(s, how))
             code = code if "go" in code else "echo go; " + code
