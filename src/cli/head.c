@@ -13,7 +13,6 @@
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <sys/wait.h>
 
 #include "wall/ahead.h"
@@ -29,14 +28,12 @@ extern const unsigned char cordon_init_bytes[] __attribute__((visibility("hidden
 extern const unsigned long cordon_init_bytes_len __attribute__((visibility("hidden")));
 
 /* Numbers that nobody has business with, here and in the child. */
-enum { PARK = 64, STACK_BYTES = 16384, CPU_WORDS = 16 };
+enum { PARK = 64, STACK_BYTES = 16384 };
 
 /* What the child needs, which goes on when start() has returned. */
 static struct head {
 	int control, plan, status, program; /* its ends */
 	bool is_root;
-	unsigned long cpus[CPU_WORDS];
-	struct sysinfo info;
 	char stack[STACK_BYTES] __attribute__((aligned(16)));
 } head;
 
@@ -68,40 +65,9 @@ static int park(long fd)
 	return (int)moved;
 }
 
-/* Whether fewer want to run than there are processors. Where the scheduler keeps ours together
- * then, it does so to let one sleep. */
-static bool has_idle(struct head *h)
-{
-	unsigned long count = 0;
-
-	for (int i = 0; i < CPU_WORDS; i++)
-		for (unsigned long rest = h->cpus[i]; rest; rest &= rest - 1)
-			count++;
-	return call(SYS_sysinfo, address(&h->info), 0, 0, 0, 0) == 0 &&
-	       h->info.loads[0] >> SI_LOAD_SHIFT < count;
-}
-
-/* Away from the processor that goes on with the program: both have work for as long as a launch
- * takes. Where it may run later is as before. */
-static void step_aside(struct head *h)
-{
-	unsigned cpu = 0;
-	long bytes = call(SYS_sched_getaffinity, 0, sizeof(h->cpus), address(h->cpus), 0, 0);
-
-	if (bytes <= 0 || call(SYS_getcpu, address(&cpu), 0, 0, 0, 0) != 0 ||
-	    cpu >= sizeof(h->cpus) * 8 || !has_idle(h))
-		return;
-	h->cpus[cpu / 64] ^= 1UL << cpu % 64;
-	/* Refused when no other is left. */
-	bool moved = call(SYS_sched_setaffinity, 0, bytes, address(h->cpus), 0, 0) == 0;
-	h->cpus[cpu / 64] ^= 1UL << cpu % 64;
-	if (moved)
-		call(SYS_sched_setaffinity, 0, bytes, address(h->cpus), 0, 0);
-}
-
 static int child(void *arg)
 {
-	struct head *h = arg;
+	const struct head *h = arg;
 	const int from[] = { h->control, h->plan, h->status, h->program };
 	const char name[] = "cordon-init", flags[] = { '0' + PLANF_USERNS, '\0' };
 	const char *const argv[] = { name, flags, NULL };
@@ -109,7 +75,6 @@ static int child(void *arg)
 	const char empty[] = "";
 	bool good = true;
 
-	step_aside(h);
 	for (int i = 0; i < 4; i++)
 		good = good && call(SYS_dup2, from[i], INIT_FD_CONTROL + i, 0, 0, 0) >= 0;
 	/* The guest's own come with the plan. */
