@@ -13,13 +13,19 @@ class Streams:
 
     def __init__(self):
         self.out, self.err, self.input = sys.stdout, sys.stderr, sys.stdin
+        self.kept_out, self.kept_err = 254, 255
         self.keep()
 
     def keep(self):
-        """Puts duplicates aside: high, where code does not reach by habit, and not for programs."""
-        top = min(os.sysconf("SC_OPEN_MAX"), 256)
-        self.kept_out, self.kept_err = _dup2(OUT, top - 2, False), _dup2(ERR, top - 1, False)
-        self.input_is = _which(0)
+        """Puts duplicates aside: high, where code does not reach by habit, and not for programs. In a
+        fork of a template every line of this is memory of its own: what stdin is, is seen when asked."""
+        try:
+            _dup2(OUT, self.kept_out, False)
+            _dup2(ERR, self.kept_err, False)
+        except OSError:  # a limit below the template's
+            top = min(os.sysconf("SC_OPEN_MAX"), 256)
+            self.kept_out, self.kept_err = _dup2(OUT, top - 2, False), _dup2(ERR, top - 1, False)
+        self.input_is = None
 
     def take_input(self, path):
         """This execution's own stdin. Waits until the host has opened its end."""
@@ -49,7 +55,10 @@ class Streams:
             self.out = sys.stdout = sys.__stdout__ = _stream(OUT, "strict")
         if _is_closed(self.err):
             self.err = sys.stderr = sys.__stderr__ = _stream(ERR, "backslashreplace")
-        if _which(0) != self.input_is:  # nothing of what another left unread is this one's
+        found = _which(0)
+        if self.input_is is None:
+            self.input_is = found  # no code has run yet
+        elif found != self.input_is:  # nothing of what another left unread is this one's
             self.take_input(os.devnull)
         sys.stdin = self.input
         if _is_closed(self.input):  # exit() does so
@@ -90,7 +99,7 @@ def _which(fd):
         s = _fstat(fd)
         return s.st_dev, s.st_ino
     except OSError:
-        return None
+        return 0, 0
 
 
 def _stream(fd, errors):

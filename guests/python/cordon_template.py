@@ -35,6 +35,7 @@ def serve(session, session_type, wire_type):
     # The interpreter writes into byte code until it has run often enough to be specialised.
     for _ in range(20):
         rehearse(made, "1+1", _WARM_CODE)
+        made.streams.keep()
     rehearse(made, "exec('')", "1/0", "1/0")
     gc.collect()
     made.kept = _plugs()  # with the session: their end would touch all of them
