@@ -25,7 +25,7 @@ class Streams:
         except OSError:  # a limit below the template's
             top = min(os.sysconf("SC_OPEN_MAX"), 256)
             self.kept_out, self.kept_err = _dup2(OUT, top - 2, False), _dup2(ERR, top - 1, False)
-        self.input_is = None
+        self.input_is, self.is_new = None, True
 
     def take_input(self, path):
         """This execution's own stdin. Waits until the host has opened its end."""
@@ -47,6 +47,11 @@ class Streams:
 
     def mend(self):
         """Before an execution; False: it cannot be done."""
+        if self.is_new:  # no code has had them
+            self.is_new = False
+            if self.input_is is None:
+                self.input_is = _which(0)
+            return True
         if not self.mend_descriptors():
             return False
         # First put back, then looked at: the end of what stood there may close what is below both.
@@ -55,10 +60,7 @@ class Streams:
             self.out = sys.stdout = sys.__stdout__ = _stream(OUT, "strict")
         if _is_closed(self.err):
             self.err = sys.stderr = sys.__stderr__ = _stream(ERR, "backslashreplace")
-        found = _which(0)
-        if self.input_is is None:
-            self.input_is = found  # no code has run yet
-        elif found != self.input_is:  # nothing of what another left unread is this one's
+        if _which(0) != self.input_is:  # nothing of what another left unread is this one's
             self.take_input(os.devnull)
         sys.stdin = self.input
         if _is_closed(self.input):  # exit() does so

@@ -98,6 +98,7 @@ def rehearse(session, *codes):
     for name in [n for n in session.globals if n not in names]:
         del session.globals[name]
     session.count = 0
+    streams.is_new = True
     sys.modules["linecache"].cache.clear()
 
 
