@@ -306,6 +306,8 @@ def network():
 def stopped(what, code, how, keeps=True, **options):
     """One that is stopped; a shell that can come back has kept its variables, else it is said to be a new one."""
     want = "yes\nfile\njob\n" if keeps else "file\n"
+    # One that was killed with its shell is there until init has seen its end.
+    gone = "" if keeps else "for i in {1..300}; do kill -0 $j 2>/dev/null || break; sleep 0.05; done; "
     for _ in range(10):  # a busy machine may not come back in time, which a cancel and a timeout give it a third of a second for
         s = opened()
         s.execute("kept=yes; keep() { echo $kept; }; cd /tmp; echo file > /tmp/file")
@@ -318,7 +320,7 @@ def stopped(what, code, how, keeps=True, **options):
         r = s.execute(code, **options)
         took = time.monotonic() - start
         # By builtins: in a new shell a program may get the number of the old one's job.
-        after = s.execute("keep 2>/dev/null; read f < /tmp/file; echo $f; read j < /tmp/job; kill -0 $j 2>/dev/null && echo job; beats=$(cat beat* 2>/dev/null | wc -c)"
+        after = s.execute("keep 2>/dev/null; read f < /tmp/file; echo $f; read j < /tmp/job; " + gone + "kill -0 $j 2>/dev/null && echo job; beats=$(cat beat* 2>/dev/null | wc -c)"
                           "; sleep 0.3; [ $beats = $(cat beat* 2>/dev/null | wc -c) ] || echo beats")
         s.close()
         if r.restarted != keeps and (how == "interrupt" or after.stdout == want):
