@@ -66,3 +66,21 @@ bool text_has_word(const char *code, SEXP words)
 	}
 	return false;
 }
+
+SEXP text_code(struct json text)
+{
+	SEXP code = json_kind(text) == '"' ? decode_string(text) : R_BlankString;
+	const char *t = CHAR(code);
+	struct bytes plain = { 0 };
+
+	if (strncmp(t, "\xef\xbb\xbf", 3) == 0)
+		t += 3;
+	else if (!strchr(t, '\r'))
+		return code;
+	for (; *t; t++)
+		if (t[0] != '\r' || t[1] != '\n')
+			bytes_char(&plain, *t);
+	code = Rf_mkCharLenCE(plain.len ? plain.data : "", (int)plain.len, CE_UTF8);
+	bytes_done(&plain);
+	return code;
+}

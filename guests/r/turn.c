@@ -243,25 +243,6 @@ static void take_arguments(struct json list)
 	bytes_done(&text);
 }
 
-/* As R reads a file: without a byte order mark, and its lines may end as those of Windows do. */
-static SEXP take_code(struct json text)
-{
-	SEXP code = json_kind(text) == '"' ? decode_string(text) : R_BlankString;
-	const char *t = CHAR(code);
-	struct bytes plain = { 0 };
-
-	if (strncmp(t, "\xef\xbb\xbf", 3) == 0)
-		t += 3;
-	else if (!strchr(t, '\r'))
-		return code;
-	for (; *t; t++)
-		if (t[0] != '\r' || t[1] != '\n')
-			bytes_char(&plain, *t);
-	code = Rf_mkCharLenCE(plain.len ? plain.data : "", (int)plain.len, CE_UTF8);
-	bytes_done(&plain);
-	return code;
-}
-
 static void take_fields(struct json m)
 {
 	struct json env = json_get(m, "env"), in = json_get(m, "stdin");
@@ -415,7 +396,7 @@ static void run(struct json m)
 	bool is_visible = false;
 	begin(m);
 	take_fields(m);
-	SEXP code = keep(KEPT_CODE, Rf_ScalarString(take_code(json_get(m, "code"))));
+	SEXP code = keep(KEPT_CODE, Rf_ScalarString(text_code(json_get(m, "code"))));
 	SEXP exprs = keep(KEPT_EXPRS, parse(code));
 	if (json_kind(json_get(m, "validate")) == 't' &&
 	    text_has_word(CHAR(STRING_ELT(code, 0)), turn.words))

@@ -22,3 +22,5 @@ SEXP turn_reply(SEXP fields, SEXP stored);
 /* text.c: what can be said of a value or of code without asking R. */
 bool text_plain(struct bytes *b, SEXP v); /* how print() shows it, as a JSON string; false: ask R */
 bool text_has_word(const char *code, SEXP words); /* any of them, as a name of its own */
+/* As R reads a file: without a byte order mark, and its lines may end as those of Windows do. */
+SEXP text_code(struct json text);
