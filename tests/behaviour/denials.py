@@ -108,6 +108,10 @@ CASES = [
     case("nor do refusals of many kinds", CALL.replace("r = libc.{}", "for i in range(130, 335):\n"
          "  if i not in (131, 135, 231): libc.syscall(i, -1, -1, -1, -1, -1)\nfor i in range(200): libc.socket(2, 1, 0)\nr = 0"), success=True,
          denials=lambda d: len(d) <= 41 and sum(x["count"] for x in d if x["operation"] in ("socket", "other system calls")) >= 200),
+    case("nor do programs: those not told apart keep their layer", "import os, socket\nfor i in range(30):\n"
+         "  try: os.execv('/usr/bin/nothing%d' % i, ['x'])\n  except OSError: pass\ntry: socket.socket()\nexcept OSError: pass", success=True,
+         denials=lambda d: sum(x["count"] for x in d if x["operation"] == "execute") == 30 and len(d) < 20 and
+         [(x["layer"], x["count"] > 10) for x in d if x["target"] is None] == [("mount", True)] and d[-1]["operation"] == "socket"),
     case("a missing file is no denial", "open('/nope')", status=1, error_kind="exception", denials=[]),
     case("a program, from Node", "require('child_process').execSync('ls')", "node", status=126, error_kind="denied",
          denials=entry(operation="execute", target="sh")),

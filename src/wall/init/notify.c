@@ -36,10 +36,11 @@ static bool read_path(pid_t pid, uint64_t address, char *ret, size_t size)
 }
 
 /* Of one call, by what it was aimed at; the rest of them is counted without that. Else a guest
- * could fill the page with one call's targets, and what is refused next would be told nowhere. */
+ * could fill the page with one call's targets, and what is refused next would be told nowhere. Of
+ * programs this goes for each reason by itself: it says which layer refuses. */
 static uint32_t targets_of(uint32_t nr)
 {
-	return nr == SYS_execve ? STATUS_DENIALS / 2 : 4;
+	return nr == SYS_execve ? STATUS_DENIALS / 3 : 4;
 }
 
 static struct status_denial *find(struct status *s, uint32_t nr, uint64_t arg, const char *name)
@@ -51,7 +52,7 @@ static struct status_denial *find(struct status *s, uint32_t nr, uint64_t arg, c
 	for (uint32_t i = 0; i < s->denial_count; i++) {
 		struct status_denial *d = &s->denials[i];
 
-		if (d->syscall_nr != nr)
+		if (d->syscall_nr != nr || (nr == SYS_execve && d->arg != arg))
 			continue;
 		if (d->arg == arg && strcmp(d->target, target) == 0)
 			return d;
@@ -65,10 +66,10 @@ static struct status_denial *find(struct status *s, uint32_t nr, uint64_t arg, c
 	struct status_denial *d = &s->denials[s->denial_count];
 	d->syscall_nr = nr;
 	d->is_rest = same + 1 == most;
-	if (!d->is_rest) {
+	if (!d->is_rest || nr == SYS_execve)
 		d->arg = arg;
+	if (!d->is_rest)
 		memcpy(d->target, target, sizeof(target));
-	}
 	s->denial_count++;
 	return d;
 }
