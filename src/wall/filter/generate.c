@@ -238,14 +238,27 @@ static scmp_filter_ctx template(uint32_t guest, bool net)
 	return c;
 }
 
+/* Of what the relay carries, TCP, everything else is refused. */
+static void refuse_but_tcp(scmp_filter_ctx c, uint64_t family)
+{
+	for (uint64_t type = 0; type < 16; type++)
+		if (type != SOCK_STREAM)
+			MUST(seccomp_rule_add(c, SCMP_ACT_NOTIFY, SCMP_SYS(socket), 2,
+					      FAMILY(family),
+					      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)));
+	for (uint64_t protocol = 1; protocol < IPPROTO_TCP; protocol++)
+		MUST(seccomp_rule_add(c, SCMP_ACT_NOTIFY, SCMP_SYS(socket), 2, FAMILY(family),
+				      SCMP_A2(SCMP_CMP_MASKED_EQ, 0xffffffff, protocol)));
+	MUST(seccomp_rule_add(c, SCMP_ACT_NOTIFY, SCMP_SYS(socket), 2, FAMILY(family),
+			      SCMP_A2(SCMP_CMP_GT, IPPROTO_TCP)));
+}
+
 static void final_sockets(scmp_filter_ctx c, bool net)
 {
 	refuse_sockets(c, net);
-	for (uint64_t type = SOCK_RAW; net && type < 16; type++) {
-		MUST(seccomp_rule_add(c, SCMP_ACT_NOTIFY, SCMP_SYS(socket), 2, FAMILY(AF_INET),
-				      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)));
-		MUST(seccomp_rule_add(c, SCMP_ACT_NOTIFY, SCMP_SYS(socket), 2, FAMILY(AF_INET6),
-				      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)));
+	if (net) {
+		refuse_but_tcp(c, AF_INET);
+		refuse_but_tcp(c, AF_INET6);
 	}
 }
 
