@@ -75,7 +75,8 @@ static void take(struct stream *s, const char *bytes, size_t len)
 		s->is_truncated = s->is_truncated || len < all;
 		sample(s, bytes, len);
 	}
-	/* The callback sees what is within the byte limit, also past the line limit. */
+	/* Beside a copy the callback sees what is within the byte limit, also past the line limit.
+	 */
 	if (s->fn && len > 0)
 		s->fn(s->number, bytes, len, s->arg);
 }
