@@ -1,5 +1,7 @@
 /* wall/spawn.c - see spawn.h. child() is the one function that runs between clone and exec: it
- * shares the host's memory, so it makes system calls and nothing else. */
+ * shares the host's memory, so it makes system calls and nothing else. They are raw calls: a
+ * wrapper may keep books that belong to the host (ThreadSanitizer's table of descriptors, the C
+ * library's list of threads to change). */
 #include "wall/spawn.h"
 
 #include <errno.h>
@@ -18,6 +20,9 @@
 #include "wall/init/clone.h"
 #include "wall/init/kernel.h"
 
+/* The child never returns from these, so no sanitizer may count its calls. */
+#define IN_CHILD __attribute__((no_sanitize("thread")))
+
 enum { STACK_BYTES = 64 * 1024, PARK = SPAWN_FDS };
 
 struct child_job {
@@ -25,16 +30,15 @@ struct child_job {
 	int failed_errno; /* written by the child into our memory */
 };
 
-static int drop_privileges(const struct spawn *s)
+IN_CHILD static int drop_privileges(const struct spawn *s)
 {
 	/* Past the last capability there are no more to drop. */
 	for (unsigned long cap = 0; s->empties_bounding && cap < 64; cap++)
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0) {
+		if (syscall(SYS_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0) != 0) {
 			if (errno != EINVAL)
 				return -1;
 			break;
 		}
-	/* Raw calls: the C library's wrappers would change every thread of the host. */
 	if (syscall(SYS_setgroups, 0, NULL) != 0 ||
 	    syscall(SYS_setresgid, s->gid, s->gid, s->gid) != 0 ||
 	    syscall(SYS_setresuid, s->uid, s->uid, s->uid) != 0)
@@ -42,7 +46,12 @@ static int drop_privileges(const struct spawn *s)
 	return 0;
 }
 
-static int child(void *arg)
+IN_CHILD static int park(int fd)
+{
+	return (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, PARK);
+}
+
+IN_CHILD static int child(void *arg)
 {
 	struct child_job *job = arg;
 	const struct spawn *s = job->spawn;
@@ -51,29 +60,30 @@ static int child(void *arg)
 
 	/* Out of the way first: a source may have the number of another's destination. */
 	for (int i = 0; i < SPAWN_FDS; i++) {
-		parked[i] = s->fds[i] < 0 ? -1 : fcntl(s->fds[i], F_DUPFD_CLOEXEC, PARK);
+		parked[i] = s->fds[i] < 0 ? -1 : park(s->fds[i]);
 		if (s->fds[i] >= 0 && parked[i] < 0)
 			goto failed;
 	}
-	int program = fcntl(s->program_fd, F_DUPFD_CLOEXEC, PARK);
+	int program = park(s->program_fd);
 	if (program < 0)
 		goto failed;
 	for (int i = 0; i < SPAWN_FDS; i++) {
 		if (parked[i] < 0)
-			close(i);
-		else if (dup2(parked[i], i) < 0)
+			(void)syscall(SYS_close, i);
+		else if (syscall(SYS_dup3, parked[i], i, 0) < 0)
 			goto failed;
 	}
 	/* Whatever else the host has open ends here. */
 	if (syscall(SYS_close_range, SPAWN_FDS, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) != 0)
 		goto failed;
-	if (geteuid() != s->uid && drop_privileges(s) != 0)
+	if (syscall(SYS_geteuid) != (long)s->uid && drop_privileges(s) != 0)
 		goto failed;
-	execveat(program, "", (char *const *)(uintptr_t)s->argv, none, AT_EMPTY_PATH);
+	(void)syscall(SYS_execveat, program, "", s->argv, none, AT_EMPTY_PATH);
 failed:
 	/* EINVAL: the limit on descriptors is below PARK. */
 	job->failed_errno = errno == EINVAL ? EMFILE : errno;
-	_exit(127);
+	(void)syscall(SYS_exit_group, 127);
+	__builtin_unreachable();
 }
 
 static long start(struct child_job *job, char *stack, int *ret_pidfd)
