@@ -3,8 +3,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/condvar.h"
 
 enum { FIRST_MS = 1000, EVERY_MS = 250 };
 
@@ -24,32 +25,20 @@ static void draw(const struct progress *p, double seconds)
 	fflush(stderr);
 }
 
-static struct timespec later(struct timespec from, long ms)
-{
-	long ns = from.tv_nsec + ms % 1000 * 1000000;
-
-	return (struct timespec){ from.tv_sec + ms / 1000 + ns / 1000000000, ns % 1000000000 };
-}
-
 static void *show(void *arg)
 {
 	struct progress *p = arg;
-	struct timespec start, until;
+	uint64_t start = clock_now_ns();
+	deadline_ns until = deadline_after_ms(FIRST_MS);
 	bool is_shown = false;
 
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	until = later(start, FIRST_MS);
 	pthread_mutex_lock(&p->lock);
 	while (!p->is_over) {
-		struct timespec now;
-
-		if (pthread_cond_timedwait(&p->end, &p->lock, &until) == 0)
+		if (condvar_wait(&p->end, &p->lock, until))
 			continue;
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		draw(p, (double)(now.tv_sec - start.tv_sec) +
-				(double)(now.tv_nsec - start.tv_nsec) / 1e9);
+		draw(p, (double)(clock_now_ns() - start) / 1e9);
 		is_shown = true;
-		until = later(now, EVERY_MS);
+		until = deadline_after_ms(EVERY_MS);
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (is_shown)
@@ -59,18 +48,13 @@ static void *show(void *arg)
 
 void progress_begin(struct progress *p, const char *what, uint64_t total)
 {
-	pthread_condattr_t clock;
-
 	memset(p, 0, sizeof(*p));
 	p->what = what;
 	p->total = total;
 	if (!isatty(STDERR_FILENO))
 		return;
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->end, &clock);
-	pthread_condattr_destroy(&clock);
+	condvar_init(&p->end);
 	p->is_running = pthread_create(&p->thread, NULL, show, p) == 0;
 }
 

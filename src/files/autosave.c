@@ -3,9 +3,9 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/condvar.h"
 #include "base/mem.h"
 
 enum { DEFAULT_MS = 1000, MAX_DELAYS = 10 };
@@ -55,9 +55,7 @@ static void *work(void *arg)
 		}
 		uint64_t due = due_ns(a);
 		if (clock_now_ns() < due) {
-			struct timespec t = { .tv_sec = (time_t)(due / 1000000000),
-					      .tv_nsec = (long)(due % 1000000000) };
-			(void)pthread_cond_timedwait(&a->wake, &a->lock, &t);
+			(void)condvar_wait(&a->wake, &a->lock, due);
 			continue;
 		}
 		struct cordon_error *e = NULL;
@@ -82,11 +80,7 @@ int autosave_new(uint64_t delay_ms, autosave_fn save, void *arg, struct autosave
 	a->save = save;
 	a->arg = arg;
 	a->delay_ns = (delay_ms ? delay_ms : DEFAULT_MS) * 1000000;
-	pthread_condattr_t attr;
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&a->wake, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	condvar_init(&a->wake);
 	(void)pthread_mutex_init(&a->lock, NULL);
 	(void)pthread_mutex_init(&a->saving, NULL);
 	int e = pthread_create(&a->thread, NULL, work, a);

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/condvar.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -29,7 +29,7 @@ void callbacks_init(struct callbacks *t, struct lineout *out, struct seats *seat
 {
 	*t = (struct callbacks){ .out = out, .seats = seats };
 	pthread_mutex_init(&t->lock, NULL);
-	pthread_cond_init(&t->answered, NULL);
+	condvar_init(&t->answered);
 }
 
 void callbacks_done(struct callbacks *t)
@@ -153,13 +153,10 @@ static void inform(struct callbacks *t, struct waiter *w, const json_t *message)
 /* With the lock held; false: in vain. */
 static bool wait_answer(struct callbacks *t, const struct waiter *w)
 {
-	struct timespec at;
-	int r = 0;
+	deadline_ns deadline = deadline_after_ms(WAIT_SECONDS * 1000ULL);
 
-	clock_gettime(CLOCK_REALTIME, &at);
-	at.tv_sec += WAIT_SECONDS;
-	while (!w->is_done && r == 0)
-		r = pthread_cond_timedwait(&t->answered, &t->lock, &at);
+	while (!w->is_done && condvar_wait(&t->answered, &t->lock, deadline))
+		;
 	return w->is_done;
 }
 

@@ -2,9 +2,9 @@
 #include "serve/mcpcall.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/condvar.h"
 #include "base/str.h"
 
 enum { TELL_MS = 1000, TELL_NEWS_MS = 100 };
@@ -38,7 +38,6 @@ int mcpcall_begin(struct mcpcall *c, struct mcp *m, const json_t *message,
 		  const struct mcp_sink *sink, struct cordon_error **reterr)
 {
 	const json_t *params = json_object_get(message, "params");
-	pthread_condattr_t attr;
 	bool fits;
 
 	*c = (struct mcpcall){ .mcp = m, .sink = sink, .number = json_integer(0) };
@@ -67,10 +66,7 @@ int mcpcall_begin(struct mcpcall *c, struct mcp *m, const json_t *message,
 	c->structured = json_object();
 	c->content = json_array();
 	pthread_mutex_init(&c->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&c->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	condvar_init(&c->changed);
 	return 0;
 }
 
@@ -190,20 +186,14 @@ void mcpcall_progress(struct mcpcall *c, double progress, double total, const ch
 	notify(c, "notifications/progress", params);
 }
 
-static struct timespec to_timespec(uint64_t ns)
-{
-	return (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
-}
-
 /* With the lock held: waits for news, the end, or the time to tell. */
 static void wait_to_tell(struct mcpcall *c)
 {
 	for (;;) {
 		uint64_t pause = (uint64_t)(c->has_news ? TELL_NEWS_MS : TELL_MS) * 1000000;
-		struct timespec at = to_timespec(c->told_ns + pause);
 		if (c->is_over || clock_now_ns() >= c->told_ns + pause)
 			return;
-		(void)pthread_cond_timedwait(&c->changed, &c->lock, &at);
+		(void)condvar_wait(&c->changed, &c->lock, c->told_ns + pause);
 	}
 }
 

@@ -2,9 +2,9 @@
 #include "serve/mcpclient.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/condvar.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/str.h"
@@ -22,7 +22,7 @@ void mcpclients_init(struct mcpclients *t, const struct mcp_options *o, unsigned
 	t->quota.max = sandboxes;
 	t->options.quota = &t->quota;
 	pthread_mutex_init(&t->lock, NULL);
-	pthread_cond_init(&t->changed, NULL);
+	condvar_init(&t->changed);
 }
 
 void mcpclients_done(struct mcpclients *t)
@@ -205,13 +205,10 @@ void mcpclients_expire(struct mcpclients *t, uint64_t before_ns)
 /* Waits until nobody uses any, or long enough. */
 static bool wait_all(struct mcpclients *t)
 {
-	struct timespec at;
-	int r = 0;
+	deadline_ns deadline = deadline_after_ms(END_SECONDS * 1000ULL);
 
-	clock_gettime(CLOCK_REALTIME, &at);
-	at.tv_sec += END_SECONDS;
-	while (t->alive > 0 && r == 0)
-		r = pthread_cond_timedwait(&t->changed, &t->lock, &at);
+	while (t->alive > 0 && condvar_wait(&t->changed, &t->lock, deadline))
+		;
 	return t->alive == 0;
 }
 

@@ -2,8 +2,8 @@
 #include "serve/mcpstdio.h"
 
 #include <string.h>
-#include <time.h>
 
+#include "base/condvar.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "serve/line.h"
@@ -153,18 +153,14 @@ static void start_end(struct service *s)
 /* A sandbox that is being made cannot be told to stop; the end of the process can. */
 static bool wait_for_calls(struct service *s)
 {
-	struct timespec at;
-	int r = 0;
+	deadline_ns deadline = deadline_after_ms(END_MS);
 
-	clock_gettime(CLOCK_REALTIME, &at);
-	at.tv_nsec += END_MS * 1000000L;
-	at.tv_sec += at.tv_nsec / 1000000000L;
-	at.tv_nsec %= 1000000000L;
 	pthread_mutex_lock(&s->lock);
-	while (s->calls > 0 && r == 0)
-		r = pthread_cond_timedwait(&s->idle, &s->lock, &at);
+	while (s->calls > 0 && condvar_wait(&s->idle, &s->lock, deadline))
+		;
+	bool is_quiet = s->calls == 0;
 	pthread_mutex_unlock(&s->lock);
-	return r == 0;
+	return is_quiet;
 }
 
 int mcpstdio_serve(const struct mcp_options *o, int in_fd, int out_fd, struct cordon_error **reterr)
@@ -178,7 +174,7 @@ int mcpstdio_serve(const struct mcp_options *o, int in_fd, int out_fd, struct co
 	mcp_init(&s->mcp, o);
 	s->sink = (struct mcp_sink){ send_message, s };
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->idle, NULL);
+	condvar_init(&s->idle);
 	serve_lines(s);
 	start_end(s);
 	if (!wait_for_calls(s)) /* somebody still uses all of it */

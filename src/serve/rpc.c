@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "base/condvar.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "serve/proof.h"
@@ -340,26 +340,19 @@ static void start_closers(struct rpc *c)
 /* Ends everything, in time. */
 static int end(struct rpc *c, struct cordon_error **reterr)
 {
-	struct timespec at;
-	int r = 0;
+	deadline_ns deadline = deadline_after_ms(END_MS);
 
-	clock_gettime(CLOCK_REALTIME, &at);
-	at.tv_sec += END_MS / 1000;
-	at.tv_nsec += END_MS % 1000 * 1000000L;
-	if (at.tv_nsec >= 1000000000L) {
-		at.tv_nsec -= 1000000000L;
-		at.tv_sec++;
-	}
 	/* A thread that writes to somebody who does not read must not keep the rest. */
 	(void)shutdown(c->out.fd, SHUT_RDWR);
 	start_closers(c);
 	pthread_mutex_lock(&c->lock);
-	while (c->threads > 0 && r == 0)
-		r = pthread_cond_timedwait(&c->changed, &c->lock, &at);
+	while (c->threads > 0 && condvar_wait(&c->changed, &c->lock, deadline))
+		;
+	bool is_quiet = c->threads == 0;
 	pthread_mutex_unlock(&c->lock);
-	return r == 0 ? 0
-		      : err_set(reterr, CORDON_TIMEOUT, "not everything ended within %d ms",
-				END_MS);
+	return is_quiet ? 0
+			: err_set(reterr, CORDON_TIMEOUT, "not everything ended within %d ms",
+				  END_MS);
 }
 
 struct rpc *rpc_new(const struct rpc_options *o)
@@ -377,7 +370,7 @@ struct rpc *rpc_new(const struct rpc_options *o)
 	c->is_alone = true;
 	pthread_mutex_init(&c->reading, NULL);
 	pthread_mutex_init(&c->lock, NULL);
-	pthread_cond_init(&c->changed, NULL);
+	condvar_init(&c->changed);
 	return c;
 }
 

@@ -3,9 +3,9 @@
 
 #include <cordon/files.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/condvar.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/str.h"
@@ -14,14 +14,9 @@ enum { CANCEL_AGAIN_MS = 5 };
 
 void seats_init(struct seats *t)
 {
-	pthread_condattr_t attr;
-
 	*t = (struct seats){ 0 };
 	pthread_mutex_init(&t->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&t->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	condvar_init(&t->changed);
 }
 
 void seats_done(struct seats *t)
@@ -292,15 +287,7 @@ void seat_resume(struct seats *t, struct seat *s)
 /* Waits for a change, or a little while. */
 static void wait_little(struct seats *t)
 {
-	struct timespec at;
-
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	at.tv_nsec += CANCEL_AGAIN_MS * 1000000L;
-	if (at.tv_nsec >= 1000000000L) {
-		at.tv_nsec -= 1000000000L;
-		at.tv_sec++;
-	}
-	(void)pthread_cond_timedwait(&t->changed, &t->lock, &at);
+	(void)condvar_wait(&t->changed, &t->lock, deadline_after_ms(CANCEL_AGAIN_MS));
 }
 
 int seat_begin_in_turn(struct seats *t, struct seat *s, json_t *request, bool (*is_over)(void *arg),

@@ -1,0 +1,13 @@
+/* base/condvar.h - condition variables whose waits end by the monotonic clock: a wall clock that is
+ * set must neither end a wait nor make it longer. */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/clock.h"
+
+void condvar_init(pthread_cond_t *c);
+/* With the lock held, as pthread_cond_wait: wakes up for nothing at times. false: the deadline is
+ * over. */
+bool condvar_wait(pthread_cond_t *c, pthread_mutex_t *lock, deadline_ns deadline);
