@@ -126,9 +126,11 @@ int cordon_result_exit_status(const struct cordon_result *r); /* what `cordon ru
 /* Pools. */
 struct cordon_pool_options {
 	struct cordon_session_options session;
-	uint32_t size;     /* 1..100; 0: 4 */
-	uint32_t max_size; /* live sessions never exceed this; 0: size */
-	bool reuse;        /* hand the same session out again instead of a clean fork */
+	uint32_t size; /* 1..100; 0: 4 */
+	/* Sessions that are idle, taken or being made never exceed this; 0: size. Up to two more
+	 * are alive for a moment, while they are closed. */
+	uint32_t max_size;
+	bool reuse; /* hand the same session out again instead of a clean fork */
 };
 struct cordon_pool_status {
 	uint32_t total, busy, idle, dead;
@@ -136,8 +138,10 @@ struct cordon_pool_status {
 
 int cordon_pool_new(const struct cordon_pool_options *opts, struct cordon_pool **ret,
 		    struct cordon_error **reterr);
+/* What was taken is released before. Who waits for a session is told that the pool is closed. */
 struct cordon_pool *cordon_pool_free(struct cordon_pool *p);
-/* wait_ms 0: fail at once with CORDON_LIMIT "All sessions are busy." */
+/* Who waits is served in the order of coming. wait_ms 0: fail at once with CORDON_LIMIT "All
+ * sessions are busy."; one that is not taken and still being made is waited for. */
 int cordon_pool_acquire(struct cordon_pool *p, uint64_t wait_ms, struct cordon_session **ret,
 			struct cordon_error **reterr);
 void cordon_pool_release(struct cordon_pool *p, struct cordon_session *s);

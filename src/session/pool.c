@@ -1,15 +1,29 @@
-/* session/pool.c - sessions made ahead of time. One thread of its own makes and buries them, so
- * that taking one costs a lock; a session is handed out once and then replaced by a clean one. */
+/* session/pool.c - sessions made ahead of time. Threads of its own make and close them, so that
+ * taking one costs a lock; a session is handed out once and then replaced by a clean one.
+ *
+ * Living are those that are idle, taken, being made, and dead but not closed yet. Only making adds
+ * to them, and only as long as they are fewer than max_size + POOL_CLOSING_MAX: where closing is
+ * slower than using, users wait, and the number stays. */
+#include "session/pool.h"
+
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/condvar.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "policy/public.h"
 #include "session/session.h"
 
-enum { POOL_DEFAULT = 4, POOL_MAX = 100, RETRY_MS = 200, REST_MS = 2 };
+enum {
+	POOL_DEFAULT = 4,
+	POOL_MAX = 100,
+	POOL_CLOSING_MAX = 2, /* alive beyond max_size, because they are still being closed */
+	POOL_DEAD_MAX = POOL_MAX + POOL_CLOSING_MAX,
+	POOL_THREADS = 2,
+	RETRY_MS = 200,
+	REST_MS = 2,
+};
 
 struct cordon_pool {
 	struct cordon_session_options options;
@@ -21,15 +35,102 @@ struct cordon_pool {
 	bool reuse;
 
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* something became idle, or work came for the thread */
-	pthread_t thread;
-	bool has_thread, is_closed;
-	struct cordon_session *idle[POOL_MAX], *buried[POOL_MAX * 2];
-	uint32_t idle_count, busy_count, buried_count, waiting;
-	uint64_t used_ns; /* when one was last taken or given back */
-	bool is_making;
+	pthread_cond_t work; /* for the threads: there may be something to make or to close */
+	pthread_cond_t left; /* for who opens or frees the pool: one was made, a waiter has left */
+	pthread_t threads[POOL_THREADS];
+	uint32_t thread_count;
+	bool is_closed;
+	struct cordon_session *idle[POOL_MAX];      /* the oldest first */
+	struct cordon_session *dead[POOL_DEAD_MAX]; /* to be closed */
+	uint32_t idle_count, busy_count, dead_count, making, closing;
+	struct pool_waiter *first, **last;
+	uint32_t inside;                 /* threads that wait in cordon_pool_acquire */
+	uint64_t used_ns;                /* when one was last taken or given back */
 	struct cordon_error *last_error; /* why the last one could not be made */
+	deadline_ns retry_at;            /* not before this, after an error */
 };
+
+static uint32_t living(const struct cordon_pool *p)
+{
+	return p->idle_count + p->busy_count + p->making + p->dead_count + p->closing;
+}
+
+static bool wants_more(const struct cordon_pool *p)
+{
+	return !p->is_closed && p->idle_count + p->making < p->size &&
+	       p->idle_count + p->busy_count + p->making < p->max_size;
+}
+
+static bool has_room(const struct cordon_pool *p)
+{
+	return living(p) < p->max_size + POOL_CLOSING_MAX;
+}
+
+/* There always is a place, because living() has a bound. */
+static void put_away(struct cordon_pool *p, struct cordon_session *s)
+{
+	if (p->dead_count < POOL_DEAD_MAX)
+		p->dead[p->dead_count++] = s;
+	pthread_cond_signal(&p->work);
+}
+
+/* An idle member that lives, or NULL. */
+static struct cordon_session *take_idle(struct cordon_pool *p)
+{
+	while (p->idle_count > 0) {
+		struct cordon_session *s = p->idle[0];
+
+		p->idle_count--;
+		memmove(&p->idle[0], &p->idle[1], p->idle_count * sizeof(p->idle[0]));
+		if (cordon_session_is_alive(s)) {
+			p->busy_count++;
+			p->used_ns = clock_now_ns();
+			pthread_cond_signal(&p->work);
+			return s;
+		}
+		put_away(p, s);
+	}
+	return NULL;
+}
+
+/* Why a waiter whose time is over gets nothing; 0: one is on its way, which it may wait for. */
+static int refuse(const struct cordon_pool *p, struct cordon_error **reterr)
+{
+	if (p->is_closed)
+		return err_set(reterr, CORDON_STATE, "Pool is closed.");
+	if (p->busy_count >= p->max_size)
+		return err_set(reterr, CORDON_LIMIT, "All sessions are busy.");
+	if (p->last_error)
+		return err_set(reterr, cordon_error_code(p->last_error),
+			       "no session could be made: %s", cordon_error_message(p->last_error));
+	return 0;
+}
+
+/* After every change: the first of the queue get what is idle, and who cannot get anything in time
+ * is told so. */
+static void settle(struct cordon_pool *p)
+{
+	struct pool_waiter **at = &p->first;
+	bool has_idle = true;
+
+	while (*at) {
+		struct pool_waiter *w = *at;
+
+		if (has_idle && !p->is_closed)
+			w->session = take_idle(p);
+		has_idle = w->session != NULL;
+		if (has_idle ||
+		    ((p->is_closed || deadline_is_over(w->deadline)) && refuse(p, &w->error) < 0)) {
+			*at = w->next;
+			w->next = NULL;
+			w->is_done = true;
+			w->wake(w);
+		} else {
+			at = &w->next;
+		}
+	}
+	p->last = at;
+}
 
 /* Called with the lock held; lets go of it while the session starts. */
 static void make_one(struct cordon_pool *p)
@@ -37,76 +138,78 @@ static void make_one(struct cordon_pool *p)
 	struct cordon_session *s = NULL;
 	struct cordon_error *e = NULL;
 
-	p->is_making = true;
+	p->making++;
+	pthread_cond_signal(&p->work); /* another thread may find more to do */
 	pthread_mutex_unlock(&p->lock);
 	int r = session_open(&p->options, true, &s, &e);
 	pthread_mutex_lock(&p->lock);
-	p->is_making = false;
+	p->making--;
 	cordon_error_free(p->last_error);
 	p->last_error = e;
-	if (r == 0)
+	if (r == 0 && p->is_closed)
+		put_away(p, s);
+	else if (r == 0)
 		p->idle[p->idle_count++] = s;
-	pthread_cond_broadcast(&p->changed);
+	else
+		p->retry_at = deadline_after_ms(RETRY_MS);
+	settle(p);
+	pthread_cond_broadcast(&p->left);
 }
 
-static void bury_one(struct cordon_pool *p)
+/* What it held may be what another could not be made for. */
+static void close_one(struct cordon_pool *p)
 {
-	struct cordon_session *s = p->buried[--p->buried_count];
+	struct cordon_session *s = p->dead[--p->dead_count];
 
+	p->closing++;
+	pthread_cond_signal(&p->work);
 	pthread_mutex_unlock(&p->lock);
 	cordon_session_close(s);
 	pthread_mutex_lock(&p->lock);
+	p->closing--;
+	p->retry_at = 0;
+	pthread_cond_signal(&p->work);
 }
 
-static bool wants_more(const struct cordon_pool *p)
+/* Making and closing take a processor from whoever has just taken a session to use it: as long as
+ * there are enough for the next, they can wait a moment. With fewer they do not, or who comes again
+ * and again would soon find none. */
+static deadline_ns rest_until(const struct cordon_pool *p)
 {
-	return !p->is_closed && p->idle_count < p->size &&
-	       p->idle_count + p->busy_count < p->max_size;
-}
+	deadline_ns until = p->used_ns + REST_MS * 1000000ULL;
 
-static void wait_until(struct cordon_pool *p, uint64_t ms)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_sec += (time_t)(ms / 1000);
-	t.tv_nsec += (long)(ms % 1000) * 1000000;
-	if (t.tv_nsec >= 1000000000) {
-		t.tv_sec++;
-		t.tv_nsec -= 1000000000;
-	}
-	(void)pthread_cond_timedwait(&p->changed, &p->lock, &t);
-}
-
-/* Making and burying take a processor from whoever has just taken a session to use it: as long as
- * there is another for the next, they can wait a moment. */
-static uint64_t rest_ms(const struct cordon_pool *p)
-{
-	uint64_t since_ms = (clock_now_ns() - p->used_ns) / 1000000;
-
-	if (p->is_closed || p->waiting || p->idle_count == 0 || p->buried_count > p->size)
+	if (p->is_closed || p->first || p->idle_count * 2 <= p->size || !has_room(p))
 		return 0;
-	return since_ms >= REST_MS ? 0 : REST_MS - since_ms;
+	return deadline_is_over(until) ? 0 : until;
+}
+
+/* What a thread of the pool does next. After a failure what is dead goes first, for making may have
+ * failed for want of what it holds. */
+static void work_once(struct cordon_pool *p)
+{
+	bool makes = wants_more(p) && has_room(p), waits = p->last_error && p->retry_at;
+	deadline_ns rest = rest_until(p);
+
+	if (!makes && p->dead_count == 0)
+		pthread_cond_wait(&p->work, &p->lock);
+	else if (rest)
+		(void)condvar_wait(&p->work, &p->lock, rest);
+	else if (makes && !(p->last_error && p->dead_count > 0) &&
+		 !(waits && !deadline_is_over(p->retry_at)))
+		make_one(p);
+	else if (p->dead_count > 0)
+		close_one(p);
+	else
+		(void)condvar_wait(&p->work, &p->lock, p->retry_at);
 }
 
 static void *keep_filled(void *arg)
 {
 	struct cordon_pool *p = arg;
-	uint64_t rest;
 
 	pthread_mutex_lock(&p->lock);
-	while (!p->is_closed || p->buried_count > 0) {
-		if (!wants_more(p) && p->buried_count == 0)
-			pthread_cond_wait(&p->changed, &p->lock);
-		else if ((rest = rest_ms(p)) > 0)
-			wait_until(p, rest);
-		else if (wants_more(p))
-			make_one(p);
-		else
-			bury_one(p);
-		if (p->last_error && wants_more(p))
-			wait_until(p, RETRY_MS);
-	}
+	while (!p->is_closed || p->dead_count > 0)
+		work_once(p);
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
 }
@@ -143,6 +246,15 @@ static int check_size(const struct cordon_pool_options *o, struct cordon_error *
 	return 0;
 }
 
+/* One thread does, more are quicker. */
+static int start_threads(struct cordon_pool *p, struct cordon_error **reterr)
+{
+	while (p->thread_count < POOL_THREADS &&
+	       pthread_create(&p->threads[p->thread_count], NULL, keep_filled, p) == 0)
+		p->thread_count++;
+	return p->thread_count > 0 ? 0 : err_errno(reterr, EAGAIN, "start the pool's thread");
+}
+
 /* The first member is made here, so that what cannot work fails now and not in the background. */
 int cordon_pool_new(const struct cordon_pool_options *opts, struct cordon_pool **ret,
 		    struct cordon_error **reterr)
@@ -153,23 +265,23 @@ int cordon_pool_new(const struct cordon_pool_options *opts, struct cordon_pool *
 	if (!p)
 		return r < 0 ? r : err_errno(reterr, ENOMEM, "make a pool");
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->changed, NULL);
+	condvar_init(&p->work);
+	condvar_init(&p->left);
+	p->last = &p->first;
 	r = copy_options(p, opts, reterr);
 	if (r == 0)
 		r = session_open(&p->options, true, &p->idle[0], reterr);
 	if (r == 0) {
 		p->idle_count = 1;
-		p->has_thread = pthread_create(&p->thread, NULL, keep_filled, p) == 0;
-		if (!p->has_thread)
-			r = err_errno(reterr, EAGAIN, "start the pool's thread");
+		r = start_threads(p, reterr);
 	}
 	if (r < 0) {
 		cordon_pool_free(p);
 		return r;
 	}
 	pthread_mutex_lock(&p->lock);
-	while (wants_more(p) && !p->last_error)
-		pthread_cond_wait(&p->changed, &p->lock);
+	while ((wants_more(p) || p->making > 0) && !p->last_error)
+		pthread_cond_wait(&p->left, &p->lock);
 	pthread_mutex_unlock(&p->lock);
 	*ret = p;
 	return 0;
@@ -181,84 +293,111 @@ struct cordon_pool *cordon_pool_free(struct cordon_pool *p)
 		return NULL;
 	pthread_mutex_lock(&p->lock);
 	p->is_closed = true;
-	pthread_cond_broadcast(&p->changed);
+	settle(p);
+	while (p->idle_count > 0)
+		put_away(p, p->idle[--p->idle_count]);
+	pthread_cond_broadcast(&p->work);
+	while (p->inside > 0)
+		pthread_cond_wait(&p->left, &p->lock);
 	pthread_mutex_unlock(&p->lock);
-	if (p->has_thread)
-		pthread_join(p->thread, NULL);
-	for (uint32_t i = 0; i < p->idle_count; i++)
-		cordon_session_close(p->idle[i]);
+	for (uint32_t i = 0; i < p->thread_count; i++)
+		pthread_join(p->threads[i], NULL);
+	for (uint32_t i = 0; i < p->dead_count; i++) /* there was no thread */
+		cordon_session_close(p->dead[i]);
 	cordon_error_free(p->last_error);
 	cordon_policy_free(p->policy);
 	if (p->tools)
 		cordon_tools_unref(p->tools);
 	free(p->guest);
 	strlist_done(&p->env);
-	pthread_cond_destroy(&p->changed);
+	pthread_cond_destroy(&p->work);
+	pthread_cond_destroy(&p->left);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 	return NULL;
 }
 
-/* An idle member that lives, or NULL. The lock is held. */
-static struct cordon_session *take_idle(struct cordon_pool *p)
+static void queue(struct cordon_pool *p, struct pool_waiter *w)
 {
-	while (p->idle_count > 0) {
-		struct cordon_session *s = p->idle[0];
+	*p->last = w;
+	p->last = &w->next;
+	settle(p);
+	if (!w->is_done)
+		pthread_cond_signal(&p->work); /* which may have been at rest */
+}
 
-		p->idle_count--;
-		memmove(&p->idle[0], &p->idle[1], p->idle_count * sizeof(p->idle[0]));
-		if (cordon_session_is_alive(s)) {
-			p->busy_count++;
-			p->used_ns = clock_now_ns();
-			pthread_cond_broadcast(&p->changed);
-			return s;
+void pool_queue(struct cordon_pool *p, struct pool_waiter *w)
+{
+	pthread_mutex_lock(&p->lock);
+	queue(p, w);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void pool_check_waiters(struct cordon_pool *p)
+{
+	pthread_mutex_lock(&p->lock);
+	settle(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void pool_leave(struct cordon_pool *p, struct pool_waiter *w)
+{
+	pthread_mutex_lock(&p->lock);
+	for (struct pool_waiter **at = &p->first; *at; at = &(*at)->next)
+		if (*at == w) {
+			*at = w->next;
+			if (p->last == &w->next)
+				p->last = at;
+			break;
 		}
-		p->buried[p->buried_count++] = s;
-		pthread_cond_broadcast(&p->changed);
-	}
-	return NULL;
+	pthread_mutex_unlock(&p->lock);
+	cordon_pool_release(p, w->session);
+	w->session = NULL;
+}
+
+/* One of the caller's threads that waits. */
+struct sleeper {
+	struct pool_waiter waiter;
+	pthread_cond_t done;
+};
+
+static void wake_sleeper(struct pool_waiter *w)
+{
+	pthread_cond_signal(&((struct sleeper *)w)->done);
 }
 
 int cordon_pool_acquire(struct cordon_pool *p, uint64_t wait_ms, struct cordon_session **ret,
 			struct cordon_error **reterr)
 {
-	deadline_ns deadline = deadline_after_ms(wait_ms);
-	struct cordon_session *s = NULL;
-	int r = 0;
+	struct sleeper s = { .waiter = { .deadline = deadline_after_ms(wait_ms),
+					 .wake = wake_sleeper } };
+	struct pool_waiter *w = &s.waiter;
+	bool is_over = false;
 
+	condvar_init(&s.done);
 	pthread_mutex_lock(&p->lock);
-	for (;;) {
-		if (p->is_closed) {
-			r = err_set(reterr, CORDON_STATE, "Pool is closed.");
-			break;
-		}
-		bool had_dead = p->idle_count > 0;
-		s = take_idle(p);
-		if (s)
-			break;
-		/* All members were found dead just now: theirs are on the way, whoever waits or
-		 * not. */
-		bool comes =
-			had_dead || p->is_making || (p->busy_count < p->max_size && wants_more(p));
-		if (!comes && deadline_is_over(deadline)) {
-			r = err_set(reterr, CORDON_LIMIT, "All sessions are busy.");
-			break;
-		}
-		if (comes && p->last_error && deadline_is_over(deadline)) {
-			r = err_set(reterr, cordon_error_code(p->last_error),
-				    "no session could be made: %s",
-				    cordon_error_message(p->last_error));
-			break;
-		}
-		p->waiting++;
-		pthread_cond_broadcast(&p->changed);
-		wait_until(p, comes ? 50 : 10);
-		p->waiting--;
+	p->inside++;
+	queue(p, w);
+	while (!w->is_done) {
+		/* After its time there is one on the way, or it would have been refused. */
+		is_over = !condvar_wait(&s.done, &p->lock, is_over ? 0 : w->deadline);
+		if (!w->is_done && is_over)
+			settle(p);
 	}
+	if (--p->inside == 0)
+		pthread_cond_broadcast(&p->left);
 	pthread_mutex_unlock(&p->lock);
-	if (r == 0)
-		*ret = s;
-	return r;
+	pthread_cond_destroy(&s.done);
+	if (w->session) {
+		*ret = w->session;
+		return 0;
+	}
+	int code = w->error ? -(int)cordon_error_code(w->error) : -CORDON_NOMEM;
+	if (reterr)
+		*reterr = w->error;
+	else
+		cordon_error_free(w->error);
+	return code;
 }
 
 void cordon_pool_release(struct cordon_pool *p, struct cordon_session *s)
@@ -268,11 +407,11 @@ void cordon_pool_release(struct cordon_pool *p, struct cordon_session *s)
 	pthread_mutex_lock(&p->lock);
 	p->busy_count--;
 	p->used_ns = clock_now_ns();
-	if (p->reuse && !p->is_closed && cordon_session_is_alive(s) && p->idle_count < POOL_MAX)
+	if (p->reuse && !p->is_closed && p->idle_count < POOL_MAX && cordon_session_is_alive(s))
 		p->idle[p->idle_count++] = s;
 	else
-		p->buried[p->buried_count++] = s;
-	pthread_cond_broadcast(&p->changed);
+		put_away(p, s);
+	settle(p);
 	pthread_mutex_unlock(&p->lock);
 }
 
