@@ -1,10 +1,10 @@
 /* tools/arguments.c - holding one call's arguments against the tool's schema. */
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "tools/numeral.h"
 #include "tools/regexp.h"
 #include "tools/schema.h"
 #include "tools/valuetype.h"
@@ -70,6 +70,14 @@ static int check_type(const json_t *type, const struct place *at, const json_t *
 	return wrong(at, reterr, "must be %s, got %s", names, valuetype_name(first, value));
 }
 
+/* As JSON, but 3 is 3.0, and a large integer is the same number in either form. */
+static bool is_same(const json_t *a, const json_t *b)
+{
+	if (json_is_number(a) && numeral_is(b))
+		return numeral_compare(a, b) == NUMERAL_EQUAL;
+	return json_equal(a, b);
+}
+
 static bool is_one_of(const json_t *list, const json_t *value)
 {
 	json_t *entry;
@@ -77,9 +85,7 @@ static bool is_one_of(const json_t *list, const json_t *value)
 
 	json_array_foreach((json_t *)list, i, entry)
 	{
-		if (json_equal(entry, value) ||
-		    (json_is_number(entry) && json_is_number(value) &&
-		     json_number_value(entry) == json_number_value(value)))
+		if (is_same(entry, value))
 			return true;
 	}
 	return false;
@@ -95,51 +101,39 @@ static int check_enum(const json_t *schema, const struct place *at, const json_t
 		cleanup_free char *text = json_text(list, NULL);
 		return wrong(at, reterr, "must be one of %.200s", text ? text : "a list");
 	}
-	if (fixed && !json_equal((json_t *)fixed, (json_t *)value)) {
+	if (fixed && !is_same(fixed, value)) {
 		cleanup_free char *text = json_text(fixed, NULL);
 		return wrong(at, reterr, "must be %.200s", text ? text : "a fixed value");
 	}
 	return 0;
 }
 
-/* The number that a value or an element of a vector stands for; false when it is none. */
-static bool number_of(const json_t *value, double *ret)
-{
-	const char *text = json_string_value(value);
-
-	if (json_is_number(value)) {
-		*ret = json_number_value(value);
-		return true;
-	}
-	if (json_is_object(value)) {
-		const char *tag = valuetype_tag(value);
-		if (str_eq(tag, "int") || str_eq(tag, "float") || str_eq(tag, "decimal"))
-			return number_of(json_object_get(value, "v"), ret) ||
-			       ((text = json_string_value(json_object_get(value, "v"))) &&
-				(*ret = strtod(text, NULL), true));
-	}
-	return false;
-}
+static const struct range {
+	const char *keyword, *words;
+	bool takes[NUMERAL_UNORDERED + 1]; /* the value against the limit */
+} ranges[] = {
+	{ "minimum", "at least", { [NUMERAL_MORE] = true, [NUMERAL_EQUAL] = true } },
+	{ "maximum", "at most", { [NUMERAL_LESS] = true, [NUMERAL_EQUAL] = true } },
+	{ "exclusiveMinimum", "more than", { [NUMERAL_MORE] = true } },
+	{ "exclusiveMaximum", "less than", { [NUMERAL_LESS] = true } },
+};
 
 static int check_range(const json_t *schema, const struct place *at, const json_t *value,
 		       struct cordon_error **reterr)
 {
-	const json_t *min = json_object_get(schema, "minimum");
-	const json_t *max = json_object_get(schema, "maximum");
-	const json_t *above = json_object_get(schema, "exclusiveMinimum");
-	const json_t *below = json_object_get(schema, "exclusiveMaximum");
-	double n;
-
-	if (!(min || max || above || below) || !number_of(value, &n))
-		return 0;
-	if (min && !(n >= json_number_value(min)))
-		return wrong(at, reterr, "must be at least %.17g", json_number_value(min));
-	if (max && !(n <= json_number_value(max)))
-		return wrong(at, reterr, "must be at most %.17g", json_number_value(max));
-	if (above && !(n > json_number_value(above)))
-		return wrong(at, reterr, "must be more than %.17g", json_number_value(above));
-	if (below && !(n < json_number_value(below)))
-		return wrong(at, reterr, "must be less than %.17g", json_number_value(below));
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++) {
+		const json_t *limit = json_object_get(schema, ranges[i].keyword);
+		if (!limit)
+			continue;
+		if (str_eq(valuetype_tag(value), "array"))
+			return wrong(at, reterr,
+				     "must be sent as a list: the numbers of an array are not "
+				     "checked against limits");
+		if (!numeral_is(value) || ranges[i].takes[numeral_compare(value, limit)])
+			continue;
+		cleanup_free char *text = json_text(limit, NULL);
+		return wrong(at, reterr, "must be %s %s", ranges[i].words, text ? text : "a limit");
+	}
 	return 0;
 }
 
@@ -216,6 +210,32 @@ static int check_elements(const json_t *schema, struct place *at, const json_t *
 	return 0;
 }
 
+/* The object that a map with string keys stands for; a map of other keys has no names to check. */
+static int members_of(const json_t *value, const struct place *at, json_t **ret,
+		      struct cordon_error **reterr)
+{
+	json_t *pair;
+	size_t i;
+
+	if (!valuetype_tag(value)) {
+		*ret = json_incref((json_t *)value);
+		return 0;
+	}
+	cleanup_json json_t *members = json_object();
+	json_array_foreach(json_object_get(value, "v"), i, pair)
+	{
+		const char *name = json_string_value(json_array_get(pair, 0));
+		if (!name || json_object_get(members, name))
+			return wrong(at, reterr,
+				     name ? "has the key '%.64s' twice" : "must have names as keys",
+				     name);
+		if (json_object_set(members, name, json_array_get(pair, 1)) < 0)
+			return err_set(reterr, CORDON_NOMEM, "out of memory");
+	}
+	*ret = TAKE_PTR(members);
+	return 0;
+}
+
 static int check_required(const json_t *schema, const struct place *at, const json_t *value,
 			  struct cordon_error **reterr)
 {
@@ -230,16 +250,27 @@ static int check_required(const json_t *schema, const struct place *at, const js
 	return 0;
 }
 
+static bool has_members_rule(const json_t *schema)
+{
+	return json_object_get(schema, "properties") || json_object_get(schema, "required") ||
+	       json_object_get(schema, "additionalProperties");
+}
+
 static int check_members(const json_t *schema, struct place *at, const json_t *value,
 			 struct cordon_error **reterr)
 {
 	const json_t *properties = json_object_get(schema, "properties");
 	const json_t *more = json_object_get(schema, "additionalProperties");
-	const char *name;
+	const char *tag = valuetype_tag(value), *name;
+	cleanup_json json_t *members = NULL;
 	json_t *member;
-	int r = check_required(schema, at, value, reterr);
 
-	json_object_foreach((json_t *)value, name, member)
+	if (!json_is_object(value) || !has_members_rule(schema) || (tag && !str_eq(tag, "map")))
+		return 0;
+	int r = members_of(value, at, &members, reterr);
+	if (r >= 0)
+		r = check_required(schema, at, members, reterr);
+	json_object_foreach(members, name, member)
 	{
 		const json_t *own = json_object_get(properties, name);
 		if (r < 0)
@@ -341,9 +372,7 @@ static int check_all(const json_t *schema, struct place *at, const json_t *value
 				"characters", reterr);
 	if (r >= 0)
 		r = check_elements(schema, at, value, reterr);
-	if (r >= 0 && json_is_object(value) && !valuetype_tag(value))
-		r = check_members(schema, at, value, reterr);
-	return r;
+	return r < 0 ? r : check_members(schema, at, value, reterr);
 }
 
 static int check_value(const json_t *schema, struct place *at, const json_t *value,

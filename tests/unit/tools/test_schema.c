@@ -189,6 +189,97 @@ TEST(full_schemas)
 	      "Tool 'add': argument 'x' must be string, got integer");
 }
 
+/* Doubles end at 2^53; integers, tagged integers and decimals do not. */
+TEST(exact_numbers)
+{
+	static const struct {
+		const char *schema, *value;
+		bool is_good;
+	} cases[] = {
+		{ "\"enum\":[9007199254740992]", "9007199254740992", true },
+		{ "\"enum\":[9007199254740992]", "9007199254740993", false },
+		{ "\"enum\":[9007199254740993]", "9007199254740992.0", false },
+		{ "\"enum\":[9007199254740992]", "9007199254740992.0", true },
+		{ "\"enum\":[9223372036854775807]", "9223372036854775808.0", false },
+		{ "\"enum\":[5]", "{\"$\":\"int\",\"v\":\"5\"}", true },
+		{ "\"enum\":[5]", "{\"$\":\"int\",\"v\":\"6\"}", false },
+		{ "\"enum\":[0]", "-0.0", true },
+		{ "\"const\":9007199254740992", "9007199254740993", false },
+		{ "\"const\":7", "7.0", true },
+		{ "\"maximum\":9007199254740992", "9007199254740993", false },
+		{ "\"maximum\":9007199254740992.0", "9007199254740993", false },
+		{ "\"maximum\":9007199254740993", "9007199254740993", true },
+		{ "\"maximum\":9223372036854775807", "9223372036854775808.0", false },
+		{ "\"maximum\":9223372036854775807", "9223372036854775807", true },
+		{ "\"maximum\":1e300", "9223372036854775807", true },
+		{ "\"minimum\":-9007199254740992", "-9007199254740993", false },
+		{ "\"minimum\":-9223372036854775808", "-9223372036854775808.0", true },
+		{ "\"minimum\":-9223372036854775807", "-9223372036854775808.0", false },
+		{ "\"minimum\":2.5", "2", false },
+		{ "\"minimum\":2.5", "3", true },
+		{ "\"maximum\":-2.5", "-2", false },
+		{ "\"maximum\":-2.5", "-3", true },
+		{ "\"exclusiveMinimum\":9007199254740992", "9007199254740993", true },
+		{ "\"exclusiveMinimum\":9007199254740993", "9007199254740993", false },
+		{ "\"exclusiveMaximum\":9007199254740993", "9007199254740992", true },
+		{ "\"exclusiveMaximum\":9007199254740993.0", "9007199254740992", false },
+		{ "\"maximum\":9223372036854775807",
+		  "{\"$\":\"int\",\"v\":\"9223372036854775808\"}", false },
+		{ "\"maximum\":9223372036854775807",
+		  "{\"$\":\"int\",\"v\":\"9223372036854775807\"}", true },
+		{ "\"maximum\":18446744073709551616.0",
+		  "{\"$\":\"int\",\"v\":\"18446744073709551616\"}", true },
+		{ "\"maximum\":18446744073709551616.0",
+		  "{\"$\":\"int\",\"v\":\"18446744073709551617\"}", false },
+		{ "\"maximum\":0.1", "{\"$\":\"decimal\",\"v\":\"0.1\"}", true },
+		{ "\"minimum\":0.1", "{\"$\":\"decimal\",\"v\":\"0.1\"}", true },
+		{ "\"maximum\":10", "{\"$\":\"decimal\",\"v\":\"10.00000000000000000001\"}",
+		  false },
+		{ "\"maximum\":10", "{\"$\":\"decimal\",\"v\":\"0100e-1\"}", true },
+		{ "\"maximum\":10", "{\"$\":\"decimal\",\"v\":\"1e99999999999999999999\"}", false },
+		{ "\"minimum\":10", "{\"$\":\"decimal\",\"v\":\"1e-99999999999999999999\"}",
+		  false },
+		{ "\"minimum\":0", "{\"$\":\"decimal\",\"v\":\"-0.000\"}", true },
+		{ "\"minimum\":0", "{\"$\":\"decimal\",\"v\":\"1-2\"}", false },
+		{ "\"minimum\":0", "{\"$\":\"float\",\"v\":\"inf\"}", true },
+		{ "\"minimum\":0", "{\"$\":\"float\",\"v\":\"-inf\"}", false },
+		{ "\"maximum\":5", "{\"$\":\"duration\",\"v\":6.5}", false },
+		{ "\"maximum\":5", "{\"$\":\"vec\",\"t\":\"int\",\"v\":[1,6]}", false },
+		{ "\"maximum\":5",
+		  "{\"$\":\"array\",\"dtype\":\"int64\",\"shape\":[1],\"v\":\"AAA=\"}", false },
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		cleanup_free char *s = str_printf("{\"type\":\"object\",\"properties\":{\"n\":{"
+						  "%s}}}",
+						  cases[i].schema);
+		cleanup_free char *v = str_printf("{\"n\":%s}", cases[i].value);
+		cleanup_json json_t *schema = compile(s), *args = NULL;
+		ASSERT_EQ(json_parse(v, strlen(v), 0, &args, NULL), 0);
+		if ((schema_check(schema, "add", args, NULL) >= 0) != cases[i].is_good)
+			test_fail(__FILE__, __LINE__, "%s with %s", cases[i].schema,
+				  cases[i].value);
+	}
+}
+
+/* A map in its tagged form is the same object. */
+TEST(tagged_maps)
+{
+	const char *s = "{\"type\":\"object\",\"properties\":{\"o\":{\"type\":\"object\","
+			"\"properties\":{\"n\":{\"maximum\":5},\"$\":{}},\"required\":[\"n\"],"
+			"\"additionalProperties\":false}}}";
+	check(s, "{\"o\":{\"$\":\"map\",\"v\":[[\"n\",5],[\"$\",1]]}}", NULL);
+	check(s, "{\"o\":{\"$\":\"map\",\"v\":[[\"n\",6]]}}",
+	      "Tool 'add': argument 'o.n' must be at most 5");
+	check(s, "{\"o\":{\"$\":\"map\",\"v\":[]}}", "Tool 'add': argument 'o' lacks 'n'");
+	check(s, "{\"o\":{\"$\":\"map\",\"v\":[[\"n\",1],[\"z\",1]]}}",
+	      "Tool 'add': argument 'o' must not have 'z'");
+	check(s, "{\"o\":{\"$\":\"map\",\"v\":[[\"n\",1],[\"n\",2]]}}",
+	      "Tool 'add': argument 'o' has the key 'n' twice");
+	check(s, "{\"o\":{\"$\":\"map\",\"v\":[[\"n\",1],[2,1]]}}",
+	      "Tool 'add': argument 'o' must have names as keys");
+	check("{\"o\":\"object\"}", "{\"o\":{\"$\":\"map\",\"v\":[[2,1]]}}", NULL);
+}
+
 TEST(alternatives)
 {
 	const char *s = "{\"type\":\"object\",\"properties\":{\"a\":{\"anyOf\":[{\"type\":"
