@@ -69,9 +69,10 @@ static int mount(struct request *q, struct buf *ret, struct cordon_error **reter
 	if (!list)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	r = target_add_mount(list, q->params, reterr);
+	if (r == 0)
+		r = seat_lock(&q->rpc->seats, q->seat, others(q), reterr);
 	if (r < 0)
 		return r;
-	seat_lock(&q->rpc->seats, q->seat, others(q));
 	r = parcel_export(q->seat->session, &fd, reterr);
 	if (r == 0)
 		r = open_again(q, params, &session, reterr);
@@ -114,9 +115,10 @@ static int offload(struct request *q, struct buf *ret, struct cordon_error **ret
 	if (q->seat->is_offloaded)
 		return buf_add_str(ret, "{\"ok\":true}");
 	int r = check_movable(q, reterr);
+	if (r == 0)
+		r = seat_lock(&q->rpc->seats, q->seat, others(q), reterr);
 	if (r < 0)
 		return r;
-	seat_lock(&q->rpc->seats, q->seat, others(q));
 	r = put_away(q, reterr);
 	if (r < 0) {
 		(void)seat_unlock(&q->rpc->seats, q->seat, q->seat->session);
@@ -157,8 +159,10 @@ static int rehydrate(struct request *q, struct buf *ret, struct cordon_error **r
 	if (!q->seat->is_offloaded)
 		return buf_add_str(ret, "{\"ok\":true}");
 	cleanup_json json_t *params = json_deep_copy(q->seat->opening);
-	seat_lock(&q->rpc->seats, q->seat, others(q));
-	int r = load_state(q, &fd, reterr);
+	int r = seat_lock(&q->rpc->seats, q->seat, others(q), reterr);
+	if (r < 0)
+		return r;
+	r = load_state(q, &fd, reterr);
 	if (r == 0)
 		r = open_again(q, params, &session, reterr);
 	if (r == 0)

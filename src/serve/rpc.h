@@ -72,6 +72,7 @@ enum rpc_flags {
 	RPC_EXECUTE = 1 << 3, /* occupies its session */
 	RPC_LAST = 1 << 4,    /* the connection ends after the answer */
 	RPC_ASLEEP = 1 << 5,  /* also on a session that is offloaded */
+	RPC_CLOSE = 1 << 6,   /* ends the session: also while it is moved */
 };
 
 /* Writes the result as JSON text. */

@@ -249,6 +249,7 @@ void seat_end(struct seats *t, struct seat *s)
 {
 	pthread_mutex_lock(&t->lock);
 	s->execution = 0;
+	s->is_exchanging = false;
 	pthread_cond_broadcast(&t->changed);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -307,25 +308,25 @@ int seat_begin_in_turn(struct seats *t, struct seat *s, json_t *request, bool (*
 
 /* The execution may have been accepted and not yet begun, when a single cancel would be lost: so it
  * is repeated until the execution is over. */
-static void cancel_locked(struct seats *t, struct seat *s, uint64_t number)
+static bool cancel_locked(struct seats *t, struct seat *s, uint64_t number)
 {
 	s->is_unwanted = true;
 	pthread_cond_broadcast(&t->changed);
-	while (s->execution == number) {
+	while (s->execution == number && !s->is_exchanging) {
 		if (s->session)
 			(void)cordon_session_cancel(s->session, NULL);
 		wait_little(t);
 	}
+	return s->execution != number;
 }
 
 bool seat_cancel(struct seats *t, struct seat *s)
 {
 	pthread_mutex_lock(&t->lock);
 	uint64_t number = s->execution;
-	if (number)
-		cancel_locked(t, s, number);
+	bool was_ended = number && cancel_locked(t, s, number);
 	pthread_mutex_unlock(&t->lock);
-	return number != 0;
+	return was_ended;
 }
 
 struct seat *seat_by_request(struct seats *t, const json_t *request)
@@ -365,13 +366,21 @@ void seat_name(struct seats *t, const char *session, char ret[SEAT_ID_BYTES])
 	pthread_mutex_unlock(&t->lock);
 }
 
-void seat_lock(struct seats *t, struct seat *s, unsigned others)
+int seat_lock(struct seats *t, struct seat *s, unsigned others, struct cordon_error **reterr)
 {
 	pthread_mutex_lock(&t->lock);
 	s->is_moving = true;
-	while (s->refs > 2 + others && !s->is_closing)
+	pthread_cond_broadcast(&t->changed);
+	/* Among the others may be one who waits for the end of this execution: seat_cancel,
+	 * seat_close. Both say so, and then it is this one who gives way. */
+	while (s->refs > 2 + others && !s->is_closing && !s->is_unwanted)
 		wait_little(t);
+	bool gives_way = s->is_closing || s->is_unwanted;
+	s->is_moving = s->is_exchanging = !gives_way;
 	pthread_mutex_unlock(&t->lock);
+	return gives_way ? err_set(reterr, CORDON_CANCELLED,
+				   "cancelled while others used the session")
+			 : 0;
 }
 
 struct cordon_session *seat_unlock(struct seats *t, struct seat *s, struct cordon_session *session)

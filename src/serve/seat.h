@@ -50,7 +50,8 @@ struct seat {
 	bool is_suspended;   /* executions that begin wait until it is resumed */
 	bool is_unwanted;    /* the execution was cancelled */
 	bool is_offloaded;   /* there is no session; its files are put away */
-	bool is_moving;      /* its session is being exchanged: nobody may use it */
+	bool is_moving;      /* its session will be exchanged: nobody may begin to use it */
+	bool is_exchanging;  /* this execution exchanges the session: it cannot be cancelled */
 	bool has_storage;    /* the client keeps the files of what is offloaded */
 	bool is_implicit;    /* made for a call that named none: may be ended to make room */
 	char guest[16];      /* for those who want to know */
@@ -97,7 +98,9 @@ int seat_pass(struct seats *t, struct seat *s, struct cordon_error **reterr);
 /* -CORDON_STATE: an execution runs. */
 int seat_suspend(struct seats *t, struct seat *s, struct cordon_error **reterr);
 void seat_resume(struct seats *t, struct seat *s);
-/* Ends the running execution, if any, and waits until it has ended. */
+/* Ends the running execution, if any, and waits until it has ended. false: there was none, or it is
+ * an exchange of the session that has begun. Whoever calls this holds a reference, for which the
+ * exchange waits: so neither waits for the other without end. */
 bool seat_cancel(struct seats *t, struct seat *s);
 /* The seat whose execution runs for this request, or NULL. The reference goes with seat_put. */
 struct seat *seat_by_request(struct seats *t, const json_t *request);
@@ -106,8 +109,9 @@ char *seat_request(struct seats *t, const char *session);
 /* The seat's id, which stays when its session is exchanged, for that of the session. */
 void seat_name(struct seats *t, const char *session, char ret[SEAT_ID_BYTES]);
 /* By who holds its execution: nobody finds it from here on, and those who had found it have left.
- * others: references that stay meanwhile, beside the table's and the caller's. */
-void seat_lock(struct seats *t, struct seat *s, unsigned others);
+ * others: references that stay meanwhile, beside the table's and the caller's. -CORDON_CANCELLED:
+ * the execution was cancelled, or the seat closed, while others had it; nothing is locked. */
+int seat_lock(struct seats *t, struct seat *s, unsigned others, struct cordon_error **reterr);
 /* The end of it, with another session or none (offloaded). The old one is returned. */
 struct cordon_session *seat_unlock(struct seats *t, struct seat *s, struct cordon_session *session);
 /* Takes it out of the table, ends its execution, waits for everybody else, and closes it. Takes the

@@ -166,7 +166,7 @@ const struct rpc_method rpc_session_methods[] = {
 	{ "session.cancel", cancel, RPC_SLOW | RPC_SESSION, "" },
 	{ "session.interrupt", interrupt, RPC_SESSION, "" },
 	{ "session.restart", restart, RPC_SLOW | RPC_SESSION, "" },
-	{ "session.close", close_session, RPC_SLOW | RPC_SESSION | RPC_ASLEEP, "" },
+	{ "session.close", close_session, RPC_SLOW | RPC_SESSION | RPC_ASLEEP | RPC_CLOSE, "" },
 	{ "session.describe", describe, RPC_SESSION, "" },
 	{ "session.setenv", set_env, RPC_SESSION, "name value" },
 	{ "session.list", list, 0, "" },

@@ -114,7 +114,7 @@ static int check_session(const struct request *q, struct cordon_error **reterr)
 	pthread_mutex_lock(&q->rpc->seats.lock);
 	bool is_moving = q->seat->is_moving, is_offloaded = q->seat->is_offloaded;
 	pthread_mutex_unlock(&q->rpc->seats.lock);
-	if (is_moving)
+	if (is_moving && !(q->method->flags & RPC_CLOSE))
 		return err_set(reterr, CORDON_STATE,
 			       "the sandbox is being moved; wait for mount, offload or rehydrate");
 	if (is_offloaded && !(q->method->flags & RPC_ASLEEP))
