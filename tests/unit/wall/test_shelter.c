@@ -137,9 +137,9 @@ TEST(a_place_that_cannot_be_is_an_error)
 	cleanup_error struct cordon_error *missing = NULL, *wide = NULL;
 	char dir[SHELTER_PATH], name[SHELTER_PATH + 1];
 
-	ASSERT_EQ(setenv("TMPDIR", "/nonexistent", 1), 0);
+	ASSERT_EQ(setenv("TMPDIR", "/proc/self/nonexistent", 1), 0);
 	ASSERT(shelter_make(geteuid(), dir, &missing) < 0);
-	ASSERT_HAS(cordon_error_message(missing), "'/nonexistent'");
+	ASSERT_HAS(cordon_error_message(missing), "'/proc/self/nonexistent'");
 	ASSERT_STREQ(dir, "");
 	memset(name, 'x', sizeof(name));
 	name[0] = '/';
