@@ -156,7 +156,7 @@ int agent_open(struct agent *a)
 		return -errno;
 	if (p->fds[PRIVATE_DENIALS] >= 0)
 		return 0;
-	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		return -errno;
 	a->denials = private_fd(p, pair[0]);
 	p->fds[PRIVATE_DENIALS] = private_fd(p, pair[1]);

@@ -83,7 +83,12 @@ void process_deny(const struct w2c_sys *p, const char *operation, const char *ta
 	struct iovec told[3] = { { (void *)operation, strlen(operation) },
 				 { " ", 1 },
 				 { (void *)target, strlen(target) } };
+	struct msghdr msg = { .msg_iov = told, .msg_iovlen = 3 };
+	int fd = p->fds[PRIVATE_DENIALS];
 
-	if (p->fds[PRIVATE_DENIALS] >= 0 && writev(p->fds[PRIVATE_DENIALS], told, 3) < 0)
-		errno = 0; /* a host that does not listen changes nothing */
+	if (fd < 0)
+		return;
+	if (sendmsg(fd, &msg, MSG_NOSIGNAL) < 0 && errno == ENOTSOCK && writev(fd, told, 3) < 0)
+		errno = 0;
+	errno = 0; /* a host that does not listen changes nothing */
 }

@@ -18,17 +18,19 @@
 DOOR_FN(socketpair)
 {
 	int type = guest_int(a[1]), fds[2];
+	int flags = type & (SOCK_CLOEXEC | SOCK_NONBLOCK), kind = type & ~flags;
 	int *out = guest_at(p, a[3], sizeof fds);
 
 	if (!out)
 		return -EFAULT;
 	if (guest_int(a[0]) != AF_UNIX || guest_int(a[2]))
 		return -EAFNOSUPPORT;
-	if ((type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) != SOCK_STREAM &&
-	    (type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) != SOCK_DGRAM &&
-	    (type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) != SOCK_SEQPACKET)
+	/* Messages too, and to the other end only, which a datagram socket would not keep to. */
+	if (kind == SOCK_DGRAM)
+		kind = SOCK_SEQPACKET;
+	if (kind != SOCK_STREAM && kind != SOCK_SEQPACKET)
 		return -EINVAL;
-	if (socketpair(AF_UNIX, type, 0, fds))
+	if (socketpair(AF_UNIX, kind | flags, 0, fds))
 		return -errno;
 	return guest_admit_pair(p, fds, out);
 }

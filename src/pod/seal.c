@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -114,6 +115,18 @@ static void no_code(struct writer *w, int number)
 	emit(w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 }
 
+/* No pairs of datagram sockets, whose ends can send to whatever has a name. */
+static void no_datagrams(struct writer *w)
+{
+	emit(w, BPF_JMP | BPF_JEQ | BPF_K, SYS_socketpair, 0, 6);
+	emit(w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]), 0, 0);
+	emit(w, BPF_ALU | BPF_AND | BPF_K, 0xf, 0, 0);
+	emit(w, BPF_JMP | BPF_JEQ | BPF_K, SOCK_STREAM, 2, 0);
+	emit(w, BPF_JMP | BPF_JEQ | BPF_K, SOCK_SEQPACKET, 1, 0);
+	emit(w, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
+	emit(w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+}
+
 static size_t compose(struct sock_filter *program, bool has_network)
 {
 	struct writer w = { program, 0 };
@@ -128,6 +141,7 @@ static size_t compose(struct sock_filter *program, bool has_network)
 	emit(&w, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
 	no_code(&w, SYS_mmap);
 	no_code(&w, SYS_mprotect);
+	no_datagrams(&w);
 	tree(&w, numbers, n);
 	return w.n;
 }

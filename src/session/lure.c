@@ -17,11 +17,14 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/mem.h"
 #include "base/random.h"
 
-enum { FD_TCP, FD_UDP, FD_ABSTRACT, FD_ABSTRACT_MAIL, FD_PATH, FD_PATH_MAIL };
+enum { FD_TCP, FD_UDP, FD_ABSTRACT, FD_ABSTRACT_MAIL, FD_PATH, FD_PATH_MAIL, FD_SHARED };
 /* Where the descriptor lies that a careless host would pass on. */
 enum { STRAY_FD = 200 };
+
+static const struct lure none = { .fds = { -1, -1, -1, -1, -1, -1, -1 }, .shm = -1 };
 
 static int say(struct lure *l, const char *key, const char *value)
 {
@@ -60,6 +63,8 @@ static int lay_unix(struct lure *l, int slot, int type, const char *key)
 
 	if (is_abstract)
 		snprintf(name, sizeof(name), "cordon-lure-%s-%d", l->secret, slot);
+	else if (slot == FD_SHARED)
+		snprintf(name, sizeof(name), "%s/%s", l->shared, key);
 	else
 		snprintf(name, sizeof(name), "%s/%s", l->dir, key);
 	memcpy(at.sun_path + is_abstract, name, strlen(name));
@@ -102,6 +107,41 @@ static int lay_file(struct lure *l)
 	return 0;
 }
 
+/* What a policy may show to the code: a folder with a daemon's socket and a file in it. */
+static int lay_shared(struct lure *l, bool is_mounted)
+{
+	char path[96];
+
+	snprintf(l->shared, sizeof(l->shared), "%s/shared", l->dir);
+	if (mkdir(l->shared, 0755) != 0 || chmod(l->shared, 0755) != 0)
+		return -errno;
+	snprintf(path, sizeof(path), "%s/locked", l->shared);
+	cleanup_close int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+	if (fd < 0 || fchmod(fd, 0644) != 0)
+		return -errno;
+	int r = lay_unix(l, FD_SHARED, SOCK_DGRAM, "mail");
+	if (r == 0 && (say(l, "shared", is_mounted ? LURE_SHARED : l->shared) < 0 ||
+		       say(l, "shared_host", l->shared) < 0))
+		r = -ENOMEM;
+	return r;
+}
+
+int lure_mount(const struct lure *l, struct policy *policy, struct cordon_error **reterr)
+{
+	struct policy_mount *m =
+		mem_grow(policy->mounts, policy->mount_count + 1, sizeof(*policy->mounts));
+	cleanup_free char *text = str_printf("%s:" LURE_SHARED ":ro", l->shared);
+
+	if (m)
+		policy->mounts = m;
+	if (!m || !text)
+		return err_errno(reterr, ENOMEM, "the policy of an attack");
+	int r = policy_parse_mount(text, &m[policy->mount_count], reterr);
+	if (r == 0)
+		policy->mount_count++;
+	return r;
+}
+
 static int lay_numbers(struct lure *l, const struct policy *p)
 {
 	const struct {
@@ -128,12 +168,13 @@ static int lay_numbers(struct lure *l, const struct policy *p)
 	return l->shm >= 0 && say_number(l, "shm", (uint64_t)l->shm) < 0 ? -ENOMEM : 0;
 }
 
-int lure_lay(struct lure *l, const struct policy *policy, struct cordon_error **reterr)
+int lure_lay(struct lure *l, const struct policy *policy, bool is_mounted,
+	     struct cordon_error **reterr)
 {
 	/* The caller may have put its secret into the environment before. */
 	const char *given = getenv("CORDON_LURE");
 
-	*l = (struct lure){ .fds = { -1, -1, -1, -1, -1, -1 }, .shm = -1 };
+	*l = none;
 	if (!given || !str_copy(l->secret, sizeof(l->secret), given) || strlen(given) < 8)
 		random_hex(l->secret, 32);
 	snprintf(l->marker, sizeof(l->marker), "marker-%s", l->secret);
@@ -150,6 +191,8 @@ int lure_lay(struct lure *l, const struct policy *policy, struct cordon_error **
 		r = lay_unix(l, FD_PATH, SOCK_STREAM, "path");
 	if (r == 0)
 		r = lay_unix(l, FD_PATH_MAIL, SOCK_DGRAM, "path_mail");
+	if (r == 0)
+		r = lay_shared(l, is_mounted);
 	if (r == 0)
 		r = lay_numbers(l, policy);
 	if (r < 0) {
@@ -174,23 +217,26 @@ int lure_plant(struct lure *l, const void *bytes, size_t len, struct cordon_erro
 
 void lure_clear(struct lure *l)
 {
-	static const char *const names[] = { "file", "path", "path_mail", "probe" };
+	static const char *const names[] = { "file",  "path",        "path_mail",
+					     "probe", "shared/mail", "shared/locked" };
 
 	for (size_t i = 0; i < l->args.count; i++)
 		if (str_starts(l->args.items[i], "descriptor="))
 			(void)close((int)strtol(l->args.items[i] + 11, NULL, 10));
-	for (size_t i = 0; i < 6; i++)
+	for (size_t i = 0; i < LURE_FDS; i++)
 		close_fdp(&l->fds[i]);
-	for (size_t i = 0; l->dir[0] && i < 4; i++) {
+	for (size_t i = 0; l->dir[0] && i < sizeof(names) / sizeof(*names); i++) {
 		char path[96];
 
 		snprintf(path, sizeof(path), "%s/%s", l->dir, names[i]);
 		(void)unlink(path);
 	}
+	if (l->shared[0])
+		(void)rmdir(l->shared);
 	if (l->dir[0])
 		(void)rmdir(l->dir);
 	if (l->shm >= 0)
 		(void)shmctl(l->shm, IPC_RMID, NULL);
 	strlist_done(&l->args);
-	*l = (struct lure){ .fds = { -1, -1, -1, -1, -1, -1 }, .shm = -1 };
+	*l = none;
 }

@@ -310,11 +310,15 @@ static int prove_pod(struct proof *x, json_t *rows, struct cordon_error **reterr
 
 static int prove(struct proof *x, json_t *rows, json_t *pod, struct cordon_error **reterr)
 {
-	int r = lure_lay(&x->lure, &x->policy, reterr);
+	int r = lure_lay(&x->lure, &x->policy, x->has_namespaces, reterr);
 
 	if (r < 0)
 		return r;
-	if (x->options->control)
+	if (x->has_namespaces)
+		r = lure_mount(&x->lure, &x->policy, reterr);
+	if (r == 0 && x->has_namespaces)
+		r = lure_mount(&x->lure, &x->listed, reterr);
+	if (r == 0 && x->options->control)
 		r = lure_plant(&x->lure, cordon_probe_bytes, cordon_probe_bytes_len, reterr);
 	find_guests(x);
 	bool with_pod = x->has_namespaces && has_pod(x);

@@ -1,8 +1,12 @@
 /* wall/filter/calls.c - the lists; see calls.h. Calls whose arguments matter (clone, socket, ioctl,
- * prctl, memfd_create, mknod, prlimit64, personality, sendto) are in generate.c. */
+ * prctl, memfd_create, mknod, prlimit64, personality, sendto, socketpair, fcntl, setsockopt) are in
+ * generate.c. */
 #include "wall/filter/calls.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stddef.h>
+#include <sys/socket.h>
 
 const struct call calls_allowed[] = {
 	/* Memory. */
@@ -97,7 +101,6 @@ const struct call calls_allowed[] = {
 	{ "fchmod", GUEST_ALL },
 	{ "fchown", GUEST_ALL },
 	{ "flock", GUEST_ALL },
-	{ "fcntl", GUEST_ALL },
 	{ "dup", GUEST_ALL },
 	{ "dup2", GUEST_ALL },
 	{ "dup3", GUEST_ALL },
@@ -141,7 +144,6 @@ const struct call calls_allowed[] = {
 	{ "recvmmsg", GUEST_ALL },
 	{ "shutdown", GUEST_ALL },
 	{ "getsockopt", GUEST_ALL },
-	{ "setsockopt", GUEST_ALL },
 	{ "getsockname", GUEST_ALL },
 	{ "getpeername", GUEST_ALL },
 	/* Processes and threads. */
@@ -347,4 +349,77 @@ const uint64_t calls_prctls[] = {
 	66,
 	0x53564d41 /* SET_VMA: names for debugging */,
 	0,
+};
+
+/* Not F_SETLEASE and F_NOTIFY, which make the host wait, or tell of the host, through a file that
+ * both can open. */
+const uint64_t calls_fcntls[] = {
+	0 /* F_DUPFD */,
+	1 /* F_GETFD */,
+	2 /* F_SETFD */,
+	3 /* F_GETFL */,
+	4 /* F_SETFL */,
+	5 /* F_GETLK */,
+	6 /* F_SETLK */,
+	7 /* F_SETLKW */,
+	8 /* F_SETOWN */,
+	9 /* F_GETOWN */,
+	10 /* F_SETSIG */,
+	11 /* F_GETSIG */,
+	15 /* F_SETOWN_EX */,
+	16 /* F_GETOWN_EX */,
+	36 /* F_OFD_GETLK */,
+	37 /* F_OFD_SETLK */,
+	38 /* F_OFD_SETLKW */,
+	1025 /* F_GETLEASE */,
+	1030 /* F_DUPFD_CLOEXEC */,
+	1031 /* F_SETPIPE_SZ */,
+	1032 /* F_GETPIPE_SZ */,
+	1033 /* F_ADD_SEALS */,
+	1034 /* F_GET_SEALS */,
+	CALLS_END,
+};
+
+/* What programs set on pairs of Unix sockets and on TCP. Nothing that loads a program into the
+ * kernel (SO_ATTACH_*), names an interface, or chooses a module. */
+const struct call_sockopt calls_sockopts[] = {
+	{ SOL_SOCKET, SO_REUSEADDR },
+	{ SOL_SOCKET, SO_BROADCAST },
+	{ SOL_SOCKET, SO_SNDBUF },
+	{ SOL_SOCKET, SO_RCVBUF },
+	{ SOL_SOCKET, SO_KEEPALIVE },
+	{ SOL_SOCKET, SO_OOBINLINE },
+	{ SOL_SOCKET, SO_PRIORITY },
+	{ SOL_SOCKET, SO_LINGER },
+	{ SOL_SOCKET, SO_REUSEPORT },
+	{ SOL_SOCKET, SO_PASSCRED },
+	{ SOL_SOCKET, SO_RCVLOWAT },
+	{ SOL_SOCKET, 20 /* SO_RCVTIMEO */ },
+	{ SOL_SOCKET, 21 /* SO_SNDTIMEO */ },
+	{ SOL_SOCKET, 66 /* SO_RCVTIMEO_NEW */ },
+	{ SOL_SOCKET, 67 /* SO_SNDTIMEO_NEW */ },
+	{ IPPROTO_TCP, TCP_NODELAY },
+	{ IPPROTO_TCP, TCP_MAXSEG },
+	{ IPPROTO_TCP, TCP_CORK },
+	{ IPPROTO_TCP, TCP_KEEPIDLE },
+	{ IPPROTO_TCP, TCP_KEEPINTVL },
+	{ IPPROTO_TCP, TCP_KEEPCNT },
+	{ IPPROTO_TCP, TCP_SYNCNT },
+	{ IPPROTO_TCP, TCP_LINGER2 },
+	{ IPPROTO_TCP, TCP_DEFER_ACCEPT },
+	{ IPPROTO_TCP, TCP_WINDOW_CLAMP },
+	{ IPPROTO_TCP, TCP_QUICKACK },
+	{ IPPROTO_TCP, TCP_USER_TIMEOUT },
+	{ IPPROTO_TCP, TCP_FASTOPEN },
+	{ IPPROTO_TCP, TCP_NOTSENT_LOWAT },
+	{ IPPROTO_TCP, TCP_FASTOPEN_CONNECT },
+	{ IPPROTO_IP, IP_TOS },
+	{ IPPROTO_IP, IP_TTL },
+	{ IPPROTO_IP, IP_RECVERR },
+	{ IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT },
+	{ IPPROTO_IPV6, IPV6_V6ONLY },
+	{ IPPROTO_IPV6, IPV6_UNICAST_HOPS },
+	{ IPPROTO_IPV6, IPV6_TCLASS },
+	{ IPPROTO_IPV6, IPV6_RECVERR },
+	{ CALLS_END, 0 },
 };

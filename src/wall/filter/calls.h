@@ -26,3 +26,10 @@ extern const char *const calls_explained[];
 extern const char *const calls_setup[];
 /* ioctl requests and prctl options that are allowed. */
 extern const uint64_t calls_ioctls[], calls_prctls[];
+/* fcntl commands, and socket options of which level; the last is CALLS_END. */
+#define CALLS_END UINT32_MAX
+struct call_sockopt {
+	uint32_t level, name;
+};
+extern const uint64_t calls_fcntls[];
+extern const struct call_sockopt calls_sockopts[];

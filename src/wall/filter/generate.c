@@ -113,11 +113,35 @@ static void refuse_sockets(scmp_filter_ctx c, bool net)
 			add_if(c, SCMP_ACT_NOTIFY, "socket", FAMILY(family));
 }
 
-static void socket_rules(scmp_filter_ctx c, bool net)
+/* Of a pair of datagram sockets each could send to any socket that has a name, with descriptors: in
+ * sendmsg the address is in memory, where no filter looks. The others have one peer for life. A raw
+ * one is a datagram socket to the kernel. */
+static bool is_pair(uint32_t guest, uint64_t type)
 {
-	add_if(c, SCMP_ACT_ALLOW, "socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+	return type == SOCK_STREAM || type == SOCK_SEQPACKET ||
+	       (type == SOCK_DGRAM && guest == GUEST_POD); /* whose own seal refuses it */
+}
+
+static void allow_pairs(scmp_filter_ctx c, uint32_t guest)
+{
+	for (uint64_t type = 0; type < 16; type++)
+		if (is_pair(guest, type))
+			MUST(seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 2,
+					      FAMILY(AF_UNIX),
+					      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)));
+}
+
+static void refuse_pairs(scmp_filter_ctx c, uint32_t guest)
+{
+	for (uint64_t type = 0; type < 16; type++)
+		if (!is_pair(guest, type))
+			add_if(c, DENY, "socketpair", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type));
+}
+
+static void socket_rules(scmp_filter_ctx c, uint32_t guest, bool net)
+{
+	allow_pairs(c, guest);
 	refuse_sockets(c, net);
-	/* A datagram socketpair could address other sockets. */
 	add_if(c, SCMP_ACT_ALLOW, "sendto", SCMP_A4(SCMP_CMP_EQ, 0));
 	if (!net)
 		return;
@@ -140,12 +164,19 @@ static bool is_net_call(const char *name)
 	       !strcmp(name, "accept") || !strcmp(name, "accept4");
 }
 
-static void argument_rules(scmp_filter_ctx c)
+static void argument_rules(scmp_filter_ctx c, bool net)
 {
 	for (const uint64_t *p = calls_ioctls; *p; p++)
 		add_if(c, SCMP_ACT_ALLOW, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, *p));
 	for (const uint64_t *p = calls_prctls; *p; p++)
 		add_if(c, SCMP_ACT_ALLOW, "prctl", SCMP_A0(SCMP_CMP_EQ, *p));
+	for (const uint64_t *p = calls_fcntls; *p != CALLS_END; p++)
+		add_if(c, SCMP_ACT_ALLOW, "fcntl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, *p));
+	for (const struct call_sockopt *p = calls_sockopts; p->level != CALLS_END; p++)
+		if (net || p->level == SOL_SOCKET)
+			MUST(seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(setsockopt), 2,
+					      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, p->level),
+					      SCMP_A2(SCMP_CMP_MASKED_EQ, 0xffffffff, p->name)));
 	add_if(c, SCMP_ACT_ALLOW, "prlimit64", SCMP_A0(SCMP_CMP_EQ, 0));
 	add_if(c, SCMP_ACT_ALLOW, "personality", SCMP_A0(SCMP_CMP_EQ, 0xffffffff));
 }
@@ -190,12 +221,12 @@ static scmp_filter_ctx whole(uint32_t guest, bool net)
 	scmp_filter_ctx c = new_filter(DENY);
 
 	allowed_calls(c, guest, true);
-	argument_rules(c);
+	argument_rules(c, net);
 	if (guest == GUEST_POD) /* it narrows itself further: a filter on top can only take away */
 		add_if(c, SCMP_ACT_ALLOW, "prctl", SCMP_A0(SCMP_CMP_EQ, 22 /* SET_SECCOMP */));
 	clone_rules(c, SCMP_ACT_ALLOW, SCMP_ACT_NOTIFY);
 	file_rules(c, SCMP_ACT_ALLOW, SCMP_ACT_NOTIFY);
-	socket_rules(c, net);
+	socket_rules(c, guest, net);
 	explained_calls(c, net, SCMP_ACT_NOTIFY);
 	add(c, SCMP_ACT_ERRNO(ENOSYS), "clone3"); /* the C library then falls back to clone */
 	return c;
@@ -213,7 +244,7 @@ static scmp_filter_ctx template(uint32_t guest, bool net)
 	scmp_filter_ctx c = new_filter(DENY);
 
 	allowed_calls(c, guest, false);
-	argument_rules(c);
+	argument_rules(c, net);
 	for (size_t i = 0; i < sizeof(sealing_prctls) / sizeof(*sealing_prctls); i++)
 		add_if(c, SCMP_ACT_ALLOW, "prctl", SCMP_A0(SCMP_CMP_EQ, sealing_prctls[i]));
 	/* Its reapers answer notifications. */
@@ -287,6 +318,7 @@ static scmp_filter_ctx final(uint32_t guest, bool net)
 	if (is_exec_told(guest))
 		add(c, SCMP_ACT_NOTIFY, "execve");
 	final_sockets(c, net);
+	refuse_pairs(c, guest);
 	for (uint64_t bit = 1; bit < 1ULL << 32; bit <<= 1)
 		if (bit & NAMESPACE_FLAGS)
 			add_if(c, SCMP_ACT_NOTIFY, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, bit, bit));

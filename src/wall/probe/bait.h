@@ -13,6 +13,8 @@ struct bait {
 	const char *abstract_mail; /* of an abstract datagram socket */
 	const char *path;          /* of a stream socket file */
 	const char *path_mail;     /* of a datagram socket file */
+	const char *shared;        /* a folder that the policy shows: a socket, a file */
+	const char *shared_host;   /* the same outside */
 	const char *marker;        /* word in the command line of what should not survive */
 	const char *seal;          /* a filter to load first, in hexadecimal; NULL: none */
 	long tcp, udp;             /* ports on 127.0.0.1 */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,30 @@ int probe_host_self_root(const struct bait *b)
 int probe_host_self_cwd(const struct bait *b)
 {
 	return through("/proc/self/cwd/../../../..", b);
+}
+
+static int open_shared(const struct bait *b, const char *name, int flags)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s%s", b->is_control ? b->shared_host : b->shared, name);
+	return open(path, flags | O_CLOEXEC);
+}
+
+/* Who opens it to write then waits for us. */
+int probe_mounted_lease(const struct bait *b)
+{
+	int fd = open_shared(b, "/locked", O_RDONLY);
+
+	return fd < 0 ? errno : bait_verdict(fcntl(fd, F_SETLEASE, F_RDLCK));
+}
+
+int probe_mounted_notify(const struct bait *b)
+{
+	int fd = open_shared(b, "", O_RDONLY | O_DIRECTORY);
+
+	(void)signal(SIGIO, SIG_IGN);
+	return fd < 0 ? errno : bait_verdict(fcntl(fd, F_NOTIFY, DN_CREATE));
 }
 
 int probe_shadow(const struct bait *b)

@@ -120,6 +120,13 @@ enum {
 	X(sendmsg_abstract, "send from a socketpair to an abstract socket", CONTROL_PLAIN, 0,      \
 	  "namespaces")                                                                            \
 	X(sendmsg_path, "send from a socketpair to a socket file", CONTROL_PLAIN, 0, "mount view") \
+	X(mail_mounted, "send a descriptor from a socketpair to a socket in a mounted folder",     \
+	  CONTROL_PLAIN, 0, "seccomp")                                                             \
+	X(mail_many, "the same by sendmmsg", CONTROL_PLAIN, 0, "seccomp")                          \
+	X(mail_raw, "the same from a raw socketpair", CONTROL_PLAIN, 0, "seccomp")                 \
+	X(socket_filter, "load a filter program into a socket", CONTROL_PLAIN, 0, "seccomp")       \
+	X(socket_filter_group, "load one for a group of sockets", CONTROL_PLAIN, 0, "seccomp")     \
+	X(socket_filter_lock, "lock a socket's filter", CONTROL_PLAIN, 0, "seccomp")               \
 	X(gateway_host, "reach a TCP service of the host through the gateway", CONTROL_PLAIN, 0,   \
 	  "namespaces")                                                                            \
 	X(net_tables, "read the host's connections", CONTROL_PLAIN, 0, "namespaces")
@@ -133,6 +140,8 @@ enum {
 	X(host_symlink, "follow a planted link out", CONTROL_PLAIN, 0, "mount view")               \
 	X(host_self_root, "leave through /proc/self/root", CONTROL_PLAIN, 0, "mount view")         \
 	X(host_self_cwd, "leave through /proc/self/cwd", CONTROL_PLAIN, 0, "mount view")           \
+	X(mounted_lease, "take a lease on a mounted file", CONTROL_PLAIN, 0, "seccomp")            \
+	X(mounted_notify, "watch a mounted folder by F_NOTIFY", CONTROL_PLAIN, 0, "seccomp")       \
 	X(shadow, "read /etc/shadow", CONTROL_ROOT, 0, "mount view")                               \
 	X(write_usr, "write a program of the host", CONTROL_ROOT, 0, "read-only mounts")           \
 	X(write_etc, "write /etc/passwd", CONTROL_ROOT, 0, "read-only mounts")                     \

@@ -104,6 +104,8 @@ static const struct {
 	{ "abstract_mail", offsetof(struct bait, abstract_mail) },
 	{ "path", offsetof(struct bait, path) },
 	{ "path_mail", offsetof(struct bait, path_mail) },
+	{ "shared", offsetof(struct bait, shared) },
+	{ "shared_host", offsetof(struct bait, shared_host) },
 	{ "marker", offsetof(struct bait, marker) },
 	{ "seal", offsetof(struct bait, seal) },
 }, numbers[] = {

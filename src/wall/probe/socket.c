@@ -1,6 +1,7 @@
 /* wall/probe/socket.c - attacks over sockets. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -11,6 +12,10 @@
 #include <unistd.h>
 
 #include "wall/probe/attacks.h"
+
+#ifndef SO_ATTACH_REUSEPORT_CBPF
+#define SO_ATTACH_REUSEPORT_CBPF 51
+#endif
 
 #ifndef IPPROTO_MPTCP
 #define IPPROTO_MPTCP 262
@@ -175,6 +180,93 @@ int probe_sendmsg_abstract(const struct bait *b)
 int probe_sendmsg_path(const struct bait *b)
 {
 	return mail(b->path_mail, 0);
+}
+
+/* A daemon's socket in a folder that the policy shows read-only; it would get a descriptor too. */
+static int mail_with_descriptor(const struct bait *b, int type, bool is_many)
+{
+	struct sockaddr_un to;
+	char name[96];
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} u = { .room = { 0 } };
+	struct iovec iov = { (char[]){ "x" }, 1 };
+	int pair[2];
+
+	snprintf(name, sizeof(name), "%s/mail", b->is_control ? b->shared_host : b->shared);
+	struct mmsghdr msg = { .msg_hdr = { .msg_name = &to,
+					    .msg_namelen = unix_address(&to, name, 0),
+					    .msg_iov = &iov,
+					    .msg_iovlen = 1,
+					    .msg_control = u.room,
+					    .msg_controllen = sizeof(u.room) } };
+	u.head.cmsg_level = SOL_SOCKET;
+	u.head.cmsg_type = SCM_RIGHTS;
+	u.head.cmsg_len = CMSG_LEN(sizeof(int));
+	memset(CMSG_DATA(&u.head), 0, sizeof(int)); /* standard input */
+	if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) != 0)
+		return errno;
+	long n = is_many ? sendmmsg(pair[0], &msg, 1, MSG_NOSIGNAL | MSG_DONTWAIT)
+			 : sendmsg(pair[0], &msg.msg_hdr, MSG_NOSIGNAL | MSG_DONTWAIT);
+	/* Nobody reads it: the queue that is full is the daemon's. */
+	return n < 0 && errno == EAGAIN ? 0 : bait_verdict(n);
+}
+
+int probe_mail_mounted(const struct bait *b)
+{
+	return mail_with_descriptor(b, SOCK_DGRAM, false);
+}
+
+int probe_mail_many(const struct bait *b)
+{
+	return mail_with_descriptor(b, SOCK_DGRAM, true);
+}
+
+int probe_mail_raw(const struct bait *b)
+{
+	return mail_with_descriptor(b, SOCK_RAW, false);
+}
+
+/* A classic BPF program of one instruction: let everything through. */
+static int set_filter(int option)
+{
+	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, 0xffffffff) };
+	struct sock_fprog prog = { .len = 1, .filter = code };
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+		return errno;
+	return bait_verdict(setsockopt(pair[0], SOL_SOCKET, option, &prog, sizeof(prog)));
+}
+
+int probe_socket_filter(const struct bait *b)
+{
+	(void)b;
+	return set_filter(SO_ATTACH_FILTER);
+}
+
+int probe_socket_filter_group(const struct bait *b)
+{
+	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
+	struct sock_fprog prog = { .len = 1, .filter = code };
+	int yes = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)b;
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof(yes)) != 0)
+		return errno;
+	return bait_verdict(
+		setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog)));
+}
+
+int probe_socket_filter_lock(const struct bait *b)
+{
+	int yes = 1, pair[2];
+
+	(void)b;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+		return errno;
+	return bait_verdict(setsockopt(pair[0], SOL_SOCKET, SO_LOCK_FILTER, &yes, sizeof(yes)));
 }
 
 /* The gateway's proxy is asked for the host's loopback, in the words of both its protocols. */
