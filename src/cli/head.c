@@ -18,6 +18,7 @@
 #include "wall/ahead.h"
 #include "wall/format.h"
 #include "wall/init/clone.h"
+#include "wall/keeper.h"
 #include "wall/machine.h"
 
 #ifndef MFD_EXEC
@@ -97,10 +98,11 @@ static int open_program(void)
 {
 	const char name[] = "cordon-init";
 	char path[] = "/proc/self/fd/00";
-	long fd = call(SYS_memfd_create, address(name), MFD_CLOEXEC | MFD_EXEC, 0, 0, 0);
+	const long flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	long fd = call(SYS_memfd_create, address(name), flags | MFD_EXEC, 0, 0, 0);
 
 	if (fd < 0) /* before Linux 6.3 every memfd may be executed */
-		fd = call(SYS_memfd_create, address(name), MFD_CLOEXEC, 0, 0, 0);
+		fd = call(SYS_memfd_create, address(name), flags, 0, 0, 0);
 	int writes = park(fd);
 	if (writes < 0)
 		return -1;
@@ -108,10 +110,11 @@ static int open_program(void)
 		      0);
 	path[14] = (char)('0' + writes / 10);
 	path[15] = (char)('0' + writes % 10);
-	int reads = n == (long)cordon_init_bytes_len && writes < 100
-			    ? park(call(SYS_openat, AT_FDCWD, address(path), O_RDONLY | O_CLOEXEC,
-					0, 0))
-			    : -1;
+	bool good = n == (long)cordon_init_bytes_len && writes < 100 &&
+		    call(SYS_fcntl, writes, F_ADD_SEALS, KEEPER_SEALS, 0, 0) == 0;
+	int reads =
+		good ? park(call(SYS_openat, AT_FDCWD, address(path), O_RDONLY | O_CLOEXEC, 0, 0))
+		     : -1;
 	call(SYS_close, writes, 0, 0, 0, 0);
 	return reads;
 }

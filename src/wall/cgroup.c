@@ -50,6 +50,17 @@ static int write_text_at(int dir, const char *file, const char *text)
 	return r;
 }
 
+/* A group that we have just made: the host's file mask may have left us no right to it. */
+static int open_made(int parent, const char *name)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	int fd = openat(parent, name, flags);
+
+	if (fd < 0 && errno == EACCES && fchmodat(parent, name, 0755, 0) == 0)
+		fd = openat(parent, name, flags);
+	return fd;
+}
+
 /* The folder `cordon` below a controller's directory, made when missing and given to the keeper. */
 static int open_parent(const char *dir, uid_t owner, bool is_v2)
 {
@@ -60,7 +71,7 @@ static int open_parent(const char *dir, uid_t owner, bool is_v2)
 	snprintf(path, sizeof(path), "%s/cordon", dir);
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT && (mkdir(path, 0755) == 0 || errno == EEXIST))
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		fd = open_made(AT_FDCWD, path);
 	if (fd < 0)
 		return -errno;
 	/* So that the keeper may remove our directories when the host is gone. */
@@ -155,7 +166,7 @@ static int open_keepers(struct cgroup *c)
 	c->keeper_fd = openat(parent, KEEPERS, flags);
 	if (c->keeper_fd < 0 && errno == ENOENT &&
 	    (mkdirat(parent, KEEPERS, 0755) == 0 || errno == EEXIST))
-		c->keeper_fd = openat(parent, KEEPERS, flags);
+		c->keeper_fd = open_made(parent, KEEPERS);
 	return c->keeper_fd < 0 ? -errno : 0;
 }
 
@@ -167,7 +178,7 @@ static int make_one(struct cgroup *c, const char *dir, uint32_t i, uid_t owner)
 	c->count = i + 1; /* from here on cgroup_done() closes and removes what there is */
 	if (mkdirat(c->parent_fds[i], c->name, 0755) != 0)
 		return -errno;
-	c->dir_fds[i] = openat(c->parent_fds[i], c->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	c->dir_fds[i] = open_made(c->parent_fds[i], c->name);
 	if (c->dir_fds[i] < 0)
 		return -errno;
 	/* The keeper and templates, not we, start what lives in it. */

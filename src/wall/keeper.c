@@ -44,15 +44,19 @@ int keeper_make_status(struct status **ret, int *ret_fd, struct cordon_error **r
 
 static int make_program(int *ret_fd, struct cordon_error **reterr)
 {
-	cleanup_close int fd = memfd_create("cordon-init", MFD_CLOEXEC | MFD_EXEC);
+	const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	cleanup_close int fd = memfd_create("cordon-init", flags | MFD_EXEC);
 
 	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 every memfd may be executed */
-		fd = memfd_create("cordon-init", MFD_CLOEXEC);
+		fd = memfd_create("cordon-init", flags);
 	if (fd < 0)
 		return err_errno(reterr, errno, "make the supervisor's file");
 	int r = file_write_all(fd, cordon_init_bytes, cordon_init_bytes_len);
 	if (r < 0)
 		return err_errno(reterr, -r, "write the supervisor's file");
+	/* Whoever reaches it in /proc, as any process of our uid does, changes nothing in it. */
+	if (fcntl(fd, F_ADD_SEALS, KEEPER_SEALS) != 0)
+		return err_errno(reterr, errno, "seal the supervisor's file");
 	/* A file that is open for writing cannot be executed: reopen it for reading. */
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);

@@ -8,6 +8,9 @@
 #include "base/error.h"
 #include "wall/format.h"
 
+/* Of the file that cordon-init is started from (F_SEAL_*): SEAL, SHRINK, GROW, WRITE. */
+enum { KEEPER_SEALS = 1 | 2 | 4 | 8 };
+
 struct keeper_options {
 	uint32_t flags; /* of PLANF_EARLY */
 	uid_t uid;

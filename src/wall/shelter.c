@@ -43,7 +43,8 @@ int shelter_make(uid_t owner, char ret[static SHELTER_PATH], struct cordon_error
 		return err_errno(reterr, e, "make a private directory in '%s'",
 				 parent ? parent : "/tmp");
 	}
-	if (owner != geteuid() && chown(ret, owner, owner) != 0) {
+	/* Whatever the host's file mask leaves of it. */
+	if (chmod(ret, 0700) != 0 || (owner != geteuid() && chown(ret, owner, owner) != 0)) {
 		int e = errno;
 
 		(void)rmdir(ret);

@@ -34,15 +34,11 @@ static int vector(const struct job *j, uint32_t offset, uint32_t count, char **r
 	return 0;
 }
 
-/* Nothing that the host ignores is ignored in here. In namespaces pid 1 is born like that, and we
- * are its child. */
-static void default_signals(const struct job *j)
+/* What is ignored was set right when this program began. */
+static void unblock_signals(void)
 {
-	struct sigaction sa = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
-	for (int s = 1; s < 65 && !(j->flags & PLANF_USERNS); s++)
-		(void)sigaction(s, &sa, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -105,7 +101,7 @@ static int prepare_base(struct job *j)
 		return plan_fail(j, STAGE_NAMESPACES, 2, errno);
 	plan_mark(j, MARK_NETWORK);
 	setsid();
-	default_signals(j);
+	unblock_signals();
 	return 0;
 }
 

@@ -358,6 +358,22 @@ static int shelter_main(struct job *j)
 	return keep(j, pid, pidfd);
 }
 
+/* Nothing that the host ignores is ignored in here, nor are files made by its mask: the root would
+ * have no rights, and pid 1 would miss the end of the guest. */
+static void forget_host(void)
+{
+	const struct {
+		void (*handler)(int);
+		unsigned long flags;
+		void (*restorer)(void);
+		unsigned long mask;
+	} ordinary = { 0 };
+
+	for (int s = 1; s < 65; s++) /* not the C library's, which does more with each */
+		(void)syscall(SYS_rt_sigaction, s, &ordinary, NULL, sizeof(ordinary.mask));
+	(void)umask(022);
+}
+
 int main(int argc, char **argv)
 {
 	struct job j = { 0 };
@@ -370,6 +386,7 @@ int main(int argc, char **argv)
 		close(INIT_FD_CGROUP);
 		reaper_run(&j, (pid_t)strtol(argv[2], NULL, 10), INIT_FD_CONTROL, listener);
 	}
+	forget_host();
 	if (argc != 2 || plan_map_status(&j, INIT_FD_STATUS) < 0)
 		return 125;
 	j.flags = (uint32_t)strtoul(argv[1], NULL, 10);
