@@ -212,7 +212,7 @@ static void time_host(const struct policy *p)
 	t[2] = clock_now_ns();
 	check(guest_launch(&guest, &launch, &e), e, "guest");
 	t[3] = clock_now_ns();
-	group.owner_uid = m.box_uid;
+	group.owner_gid = m.is_root ? m.box_uid : (gid_t)-1;
 	check(cgroup_make(&m, p, &group, &c, &e), e, "control groups");
 	t[4] = clock_now_ns();
 	struct blueprint_options b = {

@@ -64,7 +64,7 @@ _Noreturn static void session_main(struct request *q, int report)
 	plan_mark(j, MARK_FILTERED);
 	int status =
 		reaper_send(report, 'L', &listener, listener >= 0) < 0 ? -1 : seal_open_status(j);
-	if (status < 0 || seal_prove_process(j, status) < 0)
+	if (status < 0 || seal_open_files(j) < 0 || seal_prove_process(j, status) < 0)
 		_exit(1);
 	plan_mark(j, MARK_SEALED);
 	j->status->state = STATE_RUNNING;

@@ -81,12 +81,13 @@ static int child(void *arg)
 	/* The guest's own come with the plan. */
 	good = good && call(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0, 0, 0) == 0 &&
 	       call(SYS_close_range, INIT_FD_SELF + 1, ~0U, 4 /* CLOEXEC */, 0, 0) == 0;
-	if (h->is_root)
+	if (h->is_root) {
+		long gid = MACHINE_BOX_UID, uid = gid + call(SYS_getpid, 0, 0, 0, 0, 0);
+
 		good = good && call(SYS_setgroups, 0, 0, 0, 0, 0) == 0 &&
-		       call(SYS_setresgid, MACHINE_BOX_UID, MACHINE_BOX_UID, MACHINE_BOX_UID, 0,
-			    0) == 0 &&
-		       call(SYS_setresuid, MACHINE_BOX_UID, MACHINE_BOX_UID, MACHINE_BOX_UID, 0,
-			    0) == 0;
+		       call(SYS_setresgid, gid, gid, gid, 0, 0) == 0 &&
+		       call(SYS_setresuid, uid, uid, uid, 0, 0) == 0;
+	}
 	if (good)
 		call(SYS_execveat, h->program, address(empty), address(argv), address(none),
 		     AT_EMPTY_PATH);

@@ -27,7 +27,7 @@ static int open_workspace(struct cordon_session *s, struct cordon_error **reterr
 	struct box *b = s->engine->box;
 	struct workspace_options o = { .root_fd = box_workspace_fd(b),
 				       .owner_uid = box_uid(b),
-				       .owner_gid = box_uid(b),
+				       .owner_gid = box_gid(b),
 				       .max_bytes = s->policy.fs_bytes,
 				       .max_files = s->policy.file_count };
 

@@ -9,7 +9,7 @@
 struct ahead {
 	int32_t pid; /* of the keeper; 0: there is none */
 	int32_t pidfd, control, plan, status;
-	uint32_t uid; /* that it runs under */
+	uint32_t uid; /* that it runs under, of root's sandboxes the first of theirs */
 };
 
 /* The one that this program has; written before main() begins, and never by the library. */

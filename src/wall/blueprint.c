@@ -291,6 +291,8 @@ static uint64_t untouched(const struct policy *policy, enum launch_filter filter
 	return filter == LAUNCH_NODE ? NODE_THREADS * policy->stack_bytes : 0;
 }
 
+enum { SIGNALS_MAX = 512 };
+
 static void limits(struct plan *p, const struct policy *policy, const struct launch *l,
 		   uint64_t tasks)
 {
@@ -309,6 +311,8 @@ static void limits(struct plan *p, const struct policy *policy, const struct lau
 	add_rlimit(p, RLIMIT_STACK, policy->stack_bytes, policy->stack_bytes);
 	add_rlimit(p, RLIMIT_MEMLOCK, 0, 0);
 	add_rlimit(p, RLIMIT_MSGQUEUE, 0, 0);
+	/* Queued signals and timers, of which the user has some ten thousand in all. */
+	add_rlimit(p, RLIMIT_SIGPENDING, SIGNALS_MAX, SIGNALS_MAX);
 }
 
 void blueprint_workspace_data(const struct policy *p, char *ret, size_t size)

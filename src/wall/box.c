@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "wall/blueprint.h"
 #include "wall/handover.h"
 #include "wall/init/kernel.h"
@@ -35,7 +36,8 @@ struct box {
 	struct status *status;
 	enum launch_filter filter; /* which system call filter its guest has */
 	bool has_network;
-	uid_t uid;
+	uid_t uid; /* its own where root starts it; known when there is a keeper */
+	gid_t gid;
 	pid_t guest_pid; /* looked up once */
 	bool is_ready;   /* its root stands */
 	bool is_gone;
@@ -84,6 +86,11 @@ bool box_has_namespaces(const struct policy *p)
 	return m.has_userns;
 }
 
+static gid_t owner_of_groups(const struct box *b)
+{
+	return b->machine.is_root ? b->gid : (gid_t)-1;
+}
+
 /* The rung below is only for those who gave up every namespace, and never without Landlock and the
  * filter. */
 static int enter_shelter(struct box *b, const struct launch *from, struct launch *ret,
@@ -95,6 +102,12 @@ static int enter_shelter(struct box *b, const struct launch *from, struct launch
 	if (from->is_template)
 		return err_set(reterr, CORDON_UNSUPPORTED,
 			       "templates need user namespaces, which are not available here");
+	if (b->machine.has_box_uids) {
+		uint32_t any;
+
+		random_bytes(&any, sizeof(any));
+		b->uid += MACHINE_BOX_LATER + any % MACHINE_BOX_LATER;
+	}
 	r = shelter_make(b->uid, b->private_dir, reterr);
 	return r < 0 ? r : shelter_rewrite(from, b->private_dir, ret, reterr);
 }
@@ -115,7 +128,7 @@ static int make_plan(struct box *b, const struct box_options *o,
 	}
 	if (blueprint->launch->has_network)
 		h.fds[INIT_FD_RELAY] = blueprint->launch->relay_fd;
-	int r = handover_map_mounts(&h, b->uid, blueprint, reterr);
+	int r = handover_map_mounts(&h, b->uid, b->gid, blueprint, reterr);
 	if (r == 0)
 		r = blueprint_make(blueprint, &bytes, reterr);
 	if (r == 0)
@@ -129,6 +142,8 @@ static int start_keeper(struct box *b, const struct box_options *o, uint32_t fla
 	const struct keeper_options options = {
 		.flags = flags,
 		.uid = b->uid,
+		.adds_pid = b->machine.has_box_uids && !b->private_dir[0],
+		.gid = b->gid,
 		.empties_bounding = b->private_dir[0],
 		.fds = { o->stdin_fd, o->stdout_fd, o->stderr_fd, o->wire_fd },
 		.group_fd = b->cgroup.join_fds[0],
@@ -140,6 +155,7 @@ static int start_keeper(struct box *b, const struct box_options *o, uint32_t fla
 	if (r < 0)
 		return r;
 	b->keeper = k.pid;
+	b->uid = k.uid;
 	b->pidfd = k.pidfd;
 	b->control = k.control;
 	b->status = k.status;
@@ -167,7 +183,7 @@ static int start(struct box *b, const struct box_options *o, struct cordon_error
 					       .machine = &b->machine,
 					       .cgroup = &b->cgroup,
 					       .layers_off = o->layers_off };
-	struct cgroup_options group = { .owner_uid = b->uid,
+	struct cgroup_options group = { .owner_gid = owner_of_groups(b),
 					.limits_later = !b->machine.cgroup_v2 };
 	cleanup_launch struct launch sheltered = { 0 };
 	const bool is_v2 = b->machine.cgroup_v2;
@@ -212,6 +228,7 @@ int box_start(const struct box_options *o, struct box **ret, struct cordon_error
 	else
 		machine_probe(&b->machine);
 	b->uid = b->machine.box_uid;
+	b->gid = b->machine.is_root ? b->uid : getegid();
 	b->filter = o->launch->filter;
 	b->has_network = o->launch->has_network;
 	int r = start(b, o, reterr);
@@ -223,7 +240,8 @@ int box_start(const struct box_options *o, struct box **ret, struct cordon_error
 
 static int take_cgroup(struct box *b, const struct policy *p, struct cordon_error **reterr)
 {
-	struct cgroup_options group = { .owner_uid = b->uid, .below = b->template->cgroup.name };
+	struct cgroup_options group = { .owner_gid = owner_of_groups(b),
+					.below = b->template->cgroup.name };
 
 	if (slots_take(&b->template->slots, &b->cgroup))
 		return 0;
@@ -243,6 +261,7 @@ int box_prepare(const struct policy *p, struct box *template, struct box **ret,
 	b->is_forked = true;
 	b->require = p->require;
 	b->uid = template->uid;
+	b->gid = template->gid;
 	b->filter = template->filter;
 	b->has_network = template->has_network;
 	b->template = template;
@@ -498,6 +517,11 @@ int box_workspace_fd(const struct box *b)
 uid_t box_uid(const struct box *b)
 {
 	return b->uid;
+}
+
+gid_t box_gid(const struct box *b)
+{
+	return b->gid;
 }
 
 pid_t box_pid(const struct box *b)

@@ -65,6 +65,7 @@ bool box_wait_gone(struct box *b, deadline_ns deadline);
 
 int box_workspace_fd(const struct box *b); /* O_PATH; -1 before it came */
 uid_t box_uid(const struct box *b);
+gid_t box_gid(const struct box *b);
 pid_t box_pid(const struct box *b); /* pid 1 of the sandbox as the host sees it; 0: unknown */
 /* The guest's process as the host sees it; 0: unknown or gone. */
 pid_t box_guest_pid(struct box *b);

@@ -62,11 +62,25 @@ static int open_made(int parent, const char *name)
 }
 
 /* The folder `cordon` below a controller's directory, made when missing and given to the keeper. */
-static int open_parent(const char *dir, uid_t owner, bool is_v2)
+/* Keepers have uids of their own and one group. */
+static int give(int dir, const char *file, gid_t owner, mode_t mode)
+{
+	struct stat st;
+
+	if (owner == (gid_t)-1)
+		return 0;
+	if (fstatat(dir, file, &st, AT_EMPTY_PATH) != 0)
+		return -1;
+	if (st.st_uid == 0 && st.st_gid == owner && (st.st_mode & 0777) == mode)
+		return 0;
+	if (fchownat(dir, file, 0, owner, AT_EMPTY_PATH) != 0)
+		return -1;
+	return file[0] ? fchmodat(dir, file, mode, 0) : fchmod(dir, mode);
+}
+
+static int open_parent(const char *dir, gid_t owner, bool is_v2)
 {
 	char path[300];
-
-	struct stat st;
 
 	snprintf(path, sizeof(path), "%s/cordon", dir);
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -75,13 +89,12 @@ static int open_parent(const char *dir, uid_t owner, bool is_v2)
 	if (fd < 0)
 		return -errno;
 	/* So that the keeper may remove our directories when the host is gone. */
-	bool theirs = fstat(fd, &st) == 0 && st.st_uid == owner;
-	bool good = theirs || geteuid() == owner || fchown(fd, owner, (gid_t)-1) == 0;
+	bool good = give(fd, "", owner, 0775) == 0;
 	if (good && is_v2) {
 		/* And, in v2, move its sessions in. */
 		(void)write_text_at(fd, "cgroup.subtree_control", "+memory +pids");
 		(void)write_text_at(fd, "cgroup.subtree_control", "+cpu");
-		good = geteuid() == owner || fchownat(fd, "cgroup.procs", owner, (gid_t)-1, 0) == 0;
+		good = give(fd, "cgroup.procs", owner, 0664) == 0;
 	}
 	if (!good) {
 		int e = errno;
@@ -170,7 +183,7 @@ static int open_keepers(struct cgroup *c)
 	return c->keeper_fd < 0 ? -errno : 0;
 }
 
-static int make_one(struct cgroup *c, const char *dir, uint32_t i, uid_t owner)
+static int make_one(struct cgroup *c, const char *dir, uint32_t i, gid_t owner)
 {
 	c->parent_fds[i] = open_parent(dir, owner, c->is_v2);
 	if (c->parent_fds[i] < 0)
@@ -182,8 +195,7 @@ static int make_one(struct cgroup *c, const char *dir, uint32_t i, uid_t owner)
 	if (c->dir_fds[i] < 0)
 		return -errno;
 	/* The keeper and templates, not we, start what lives in it. */
-	if (c->is_v2 && geteuid() != owner &&
-	    fchownat(c->dir_fds[i], "cgroup.procs", owner, (gid_t)-1, 0) != 0)
+	if (c->is_v2 && give(c->dir_fds[i], "cgroup.procs", owner, 0664) != 0)
 		return -errno;
 	c->join_fds[i] = c->is_v2 ? fcntl(c->dir_fds[i], F_DUPFD_CLOEXEC, 3)
 				  : openat(c->dir_fds[i], "tasks", O_WRONLY | O_CLOEXEC);
@@ -248,7 +260,7 @@ static int make_all(const struct machine *m, const struct policy *p,
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < want; i++)
-		r = make_one(c, m->cgroup_dir[i], i, opts->owner_uid);
+		r = make_one(c, m->cgroup_dir[i], i, opts->owner_gid);
 	if (r == 0 && c->is_v2 && !opts->below)
 		r = open_keepers(c);
 	return r == 0 && !opts->limits_later ? limit(c, p) : r;

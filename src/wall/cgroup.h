@@ -30,7 +30,8 @@ struct cgroup_counts {
 };
 
 struct cgroup_options {
-	uid_t owner_uid;   /* gets the right to remove them: the keeper outlives a host that died */
+	/* Gets the right to remove them: the keeper outlives a host that died. -1: it is us. */
+	gid_t owner_gid;
 	const char *below; /* name of the template's cgroup whose keeper cleans up; NULL: none */
 	bool limits_later; /* v1: cgroup_limit() follows, before anything runs in them */
 };

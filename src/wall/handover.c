@@ -50,18 +50,18 @@ static bool is_reachable(const char *path, uid_t uid)
 	return true;
 }
 
-static int open_mount(const struct launch_bind *bind, uid_t uid, int *ret_fd,
+static int open_mount(const struct launch_bind *bind, uid_t uid, gid_t gid, int *ret_fd,
 		      struct cordon_error **reterr)
 {
 	if (bind->flags & BIND_WRITABLE)
-		return idmap_open(bind->host, uid, ret_fd, reterr);
+		return idmap_open(bind->host, uid, gid, ret_fd, reterr);
 	*ret_fd = (int)syscall(428 /* open_tree */, AT_FDCWD, bind->host,
 			       1 /* CLONE */ | 0x8000 /* RECURSIVE */ | O_CLOEXEC);
 	return *ret_fd < 0 ? err_errno(reterr, errno, "mount '%s'", bind->host) : 0;
 }
 
-int handover_map_mounts(struct handover *h, uid_t uid, struct blueprint_options *blueprint,
-			struct cordon_error **reterr)
+int handover_map_mounts(struct handover *h, uid_t uid, gid_t gid,
+			struct blueprint_options *blueprint, struct cordon_error **reterr)
 {
 	const struct launch *l = blueprint->launch;
 
@@ -77,7 +77,7 @@ int handover_map_mounts(struct handover *h, uid_t uid, struct blueprint_options 
 				       path,
 				       blueprint->private_dir ? "there is no mount namespace"
 							      : "there are 8 such already");
-		r = open_mount(&l->binds[i], uid, &fd, reterr);
+		r = open_mount(&l->binds[i], uid, gid, &fd, reterr);
 		if (r < 0)
 			return r;
 		if (fd < 0)

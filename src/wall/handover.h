@@ -16,8 +16,8 @@ struct handover {
 
 void handover_init(struct handover *h, const struct cgroup *c);
 /* What root lets a sandbox write is another user's: seen as the sandbox's own. */
-int handover_map_mounts(struct handover *h, uid_t uid, struct blueprint_options *blueprint,
-			struct cordon_error **reterr);
+int handover_map_mounts(struct handover *h, uid_t uid, gid_t gid,
+			struct blueprint_options *blueprint, struct cordon_error **reterr);
 /* To each of the supervisor's processes: the keeper, pid 1 and the one that becomes the guest. When
  * they are gone already, they have told why. */
 int handover_send(const struct handover *h, int socket, int plan_fd, struct cordon_error **reterr);

@@ -29,7 +29,7 @@ static int write_map(pid_t pid, const char *file, unsigned long from, unsigned l
 }
 
 /* A user namespace is its maps here; a child holds it until we have it by descriptor. */
-static int open_maps(uid_t owner, gid_t group, uid_t uid, int *ret_fd)
+static int open_maps(const struct stat *st, uid_t uid, gid_t gid, int *ret_fd)
 {
 	int made[2], held[2], r = 0;
 	char byte, path[64];
@@ -56,9 +56,9 @@ static int open_maps(uid_t owner, gid_t group, uid_t uid, int *ret_fd)
 	else if (read(made[0], &byte, 1) != 1)
 		r = -EPERM;
 	if (r == 0)
-		r = write_map(pid, "uid_map", owner, uid);
+		r = write_map(pid, "uid_map", st->st_uid, uid);
 	if (r == 0)
-		r = write_map(pid, "gid_map", group, uid);
+		r = write_map(pid, "gid_map", st->st_gid, gid);
 	if (r == 0) {
 		snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
 		*ret_fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -71,7 +71,7 @@ static int open_maps(uid_t owner, gid_t group, uid_t uid, int *ret_fd)
 	return r;
 }
 
-int idmap_open(const char *path, uid_t uid, int *ret_fd, struct cordon_error **reterr)
+int idmap_open(const char *path, uid_t uid, gid_t gid, int *ret_fd, struct cordon_error **reterr)
 {
 	cleanup_close int maps = -1, tree = -1;
 	struct stat st;
@@ -96,7 +96,7 @@ int idmap_open(const char *path, uid_t uid, int *ret_fd, struct cordon_error **r
 			       "'%s' is to be writable and has root's group, which no code gets; "
 			       "remedy: chgrp it to a group of its owner's, or mode snapshot",
 			       path);
-	int r = open_maps(st.st_uid, st.st_gid, uid, &maps);
+	int r = open_maps(&st, uid, gid, &maps);
 	if (r < 0)
 		return err_errno(reterr, -r, "map the owner of '%s'", path);
 	tree = (int)syscall(428 /* open_tree */, AT_FDCWD, path,
@@ -107,9 +107,9 @@ int idmap_open(const char *path, uid_t uid, int *ret_fd, struct cordon_error **r
 	    syscall(SYS_mount_setattr, tree, "", EMPTY_PATH | RECURSIVE, &attr, sizeof(attr)) != 0)
 		return err_set(reterr, CORDON_UNSUPPORTED,
 			       "'%s' is to be writable and belongs to uid %u, and its file system "
-			       "cannot map that to the sandbox's uid %u (%s); remedy: chown it to "
-			       "%u, or mode snapshot",
-			       path, st.st_uid, uid, strerror(errno), uid);
+			       "cannot map that to a sandbox's own (%s); remedy: a directory on "
+			       "another file system, or mode snapshot",
+			       path, st.st_uid, strerror(errno));
 	*ret_fd = TAKE_FD(tree);
 	return 0;
 }

@@ -102,7 +102,8 @@ static int spawn_keeper(const struct keeper_options *o, struct keeper *k,
 		.fds = { o->fds[0], o->fds[1], o->fds[2], o->fds[3], inner, awaits, status, program,
 			 is_born ? o->group_fd : -1 },
 		.uid = o->uid,
-		.gid = o->uid,
+		.adds_pid = o->adds_pid,
+		.gid = o->gid,
 		.empties_bounding = o->empties_bounding,
 		.cgroup_fd = is_born ? o->own_group_fd : -1,
 	};
@@ -144,6 +145,7 @@ int keeper_start(const struct keeper_options *o, struct keeper *ret, struct cord
 			munmap(k.status, sizeof(struct status));
 		return r;
 	}
+	k.uid = o->uid + (o->adds_pid ? (uid_t)k.pid : 0);
 	*ret = k;
 	return 0;
 }

@@ -14,6 +14,8 @@ enum { KEEPER_SEALS = 1 | 2 | 4 | 8 };
 struct keeper_options {
 	uint32_t flags; /* of PLANF_EARLY */
 	uid_t uid;
+	bool adds_pid; /* its uid is that and its own pid (machine.h) */
+	gid_t gid;
 	bool empties_bounding;
 	int fds[4];   /* the guest's stdin, stdout, stderr and wire; -1: none */
 	int group_fd; /* PLANF_BORN_IN_GROUP: the sandbox's group, and the keeper's */
@@ -22,6 +24,7 @@ struct keeper_options {
 
 struct keeper {
 	pid_t pid;
+	uid_t uid;
 	int pidfd, control; /* the caller's, as are the others */
 	int plan;           /* the socket that it waits at */
 	struct status *status;

@@ -211,13 +211,19 @@ uid_t machine_box_uid(void)
 {
 	unsigned long outside;
 
-	return geteuid() == 0 && has_uid(MACHINE_BOX_UID, &outside) ? MACHINE_BOX_UID : geteuid();
+	if (geteuid() != 0)
+		return geteuid();
+	if (has_uid(MACHINE_BOX_UID, &outside) &&
+	    has_uid(MACHINE_BOX_UID + MACHINE_BOX_UIDS - 1, &outside))
+		return MACHINE_BOX_UID;
+	return has_uid(MACHINE_LONE_UID, &outside) ? MACHINE_LONE_UID : 0;
 }
 
 void machine_look_first(struct machine *m)
 {
 	*m = (struct machine){ .has_userns = true, .box_uid = machine_box_uid() };
 	m->is_root = m->box_uid != geteuid();
+	m->has_box_uids = m->is_root && m->box_uid == MACHINE_BOX_UID;
 	/* Only where uid 0 cannot be left: an ordinary user's is not 0 anywhere. */
 	unsigned long outside = 1;
 	m->is_host_root = m->box_uid == 0 && has_uid(0, &outside) && outside == 0;
@@ -233,23 +239,15 @@ void machine_look_further(struct machine *m)
 }
 
 /* What the launch does first, in a child that ends at once. */
-static int try_userns(int report)
+static int try_userns(void)
 {
-	char text[64];
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
+	uid_t uid = machine_box_uid();
 
-	if (uid == 0 &&
-	    (setresgid(64321, 64321, 64321) != 0 || setresuid(64321, 64321, 64321) != 0))
+	if (uid != geteuid() && (setresgid(uid, uid, uid) != 0 || setresuid(uid, uid, uid) != 0))
 		return 1;
-	if (uid == 0)
-		uid = gid = 64321;
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
 		    CLONE_NEWUTS) != 0)
 		return 1;
-	(void)report;
-	(void)text;
-	(void)gid;
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
 		return 2;
 	if (mount("probe", "/tmp", "tmpfs", 0, "size=4k") != 0)
@@ -269,7 +267,7 @@ void machine_probe(struct machine *m)
 		return;
 	pid_t pid = fork();
 	if (pid == 0) {
-		int answer[2] = { try_userns(pair[1]), 0 };
+		int answer[2] = { try_userns(), 0 };
 		answer[1] = answer[0] ? errno : 0;
 		_exit(write(pair[1], answer, sizeof(answer)) != sizeof(answer));
 	}

@@ -25,13 +25,21 @@ struct machine {
 	bool cgroup_v2;       /* one directory with all controllers: cgroup_dir[0] */
 	char cgroup_why[160]; /* why there are none */
 	uid_t box_uid;        /* machine_box_uid() */
+	bool has_box_uids;    /* it is the first of a range: each sandbox has one of its own */
 	bool is_host_root; /* that uid is 0 outside of our user namespace: limits do not hold it */
 	bool is_root;      /* of this machine: it can become the sandboxes' own uid */
 };
 
-/* The host uid of sandboxes that root starts: dedicated, non-zero, in no one's files. */
-enum { MACHINE_BOX_UID = 64210 };
-/* The uid that sandboxes have on the host: that one, or our own where we cannot become it. */
+/* The host uids of sandboxes that root starts: in no one's files, and in none of the ranges that
+ * systemd (UIDS-GIDS), shadow's subordinate ids, SSSD, Kubernetes and OpenShift take theirs from.
+ * The kernel counts many things by uid (descriptors in flight, pipes, watches), so each sandbox has
+ * its own: the first of the range and the pid of its keeper, which is the last of the sandbox to
+ * go. The second half is for those whose uid must be known before there is a keeper; the first id
+ * is the group of all, and the gateway's. */
+enum { MACHINE_BOX_UID = 2100000000, MACHINE_BOX_UIDS = 1 << 23, MACHINE_BOX_LATER = 1 << 22 };
+/* In a container that has no more than 65,536 ids: one for all, again in nobody's range. */
+enum { MACHINE_LONE_UID = 65530 };
+/* The first of the uids that sandboxes have on the host, or our own where we cannot become it. */
 uid_t machine_box_uid(void);
 
 /* Cheap facts for every launch (microseconds); no process is started: what must be known to start

@@ -39,9 +39,10 @@ IN_CHILD static int drop_privileges(const struct spawn *s)
 				return -1;
 			break;
 		}
+	uid_t uid = s->uid + (s->adds_pid ? (uid_t)syscall(SYS_getpid) : 0);
 	if (syscall(SYS_setgroups, 0, NULL) != 0 ||
 	    syscall(SYS_setresgid, s->gid, s->gid, s->gid) != 0 ||
-	    syscall(SYS_setresuid, s->uid, s->uid, s->uid) != 0)
+	    syscall(SYS_setresuid, uid, uid, uid) != 0)
 		return -1;
 	return 0;
 }

@@ -15,6 +15,7 @@ struct spawn {
 	int fds[SPAWN_FDS];
 	bool empties_bounding; /* as root, because nobody can later: the rung without namespaces */
 	uid_t uid;             /* taken on before exec when we are root */
+	bool adds_pid;         /* that and the child's pid */
 	gid_t gid;
 	int cgroup_fd; /* v2 directory the child is born in; -1: none */
 };

@@ -132,7 +132,7 @@ static int seal_one_shot(struct job *j, int report)
 		return -1;
 	if (reaper_send(report, 'L', &listener, listener >= 0 ? 1 : 0) < 0)
 		return plan_fail(j, STAGE_SECCOMP, 9, errno);
-	return seal_prove_process(j, status);
+	return seal_open_files(j) < 0 ? -1 : seal_prove_process(j, status);
 }
 
 /* A template runs no foreign code and must still make namespaces: its filter is the wide one, and

@@ -47,6 +47,16 @@ int identity_forbid_nesting(struct job *j, unsigned allowed)
 	return r < 0 ? plan_fail(j, STAGE_NESTED, 0, -r) : 0;
 }
 
+int identity_limit_watches(struct job *j, bool is_template)
+{
+	/* A user has 128 instances on most machines, for all that he runs. */
+	int r = write_file("/proc/sys/user/max_inotify_instances", is_template ? "16" : "8");
+
+	if (r == 0)
+		r = write_file("/proc/sys/user/max_inotify_watches", is_template ? "4096" : "1024");
+	return r < 0 && r != -ENOENT ? plan_fail(j, STAGE_NESTED, 1, -r) : 0;
+}
+
 int identity_join_cgroups(struct job *j, const int *fds, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)

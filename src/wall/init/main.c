@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -52,7 +53,7 @@ static int build_base(struct job *j, uid_t uid, gid_t gid)
 		return 0;
 	if (identity_map(j, uid, gid) < 0 || identity_hostname(j) < 0 ||
 	    identity_forbid_nesting(j, j->flags & PLANF_TEMPLATE ? 1000 : 0) < 0 ||
-	    skeleton_build(j) < 0)
+	    identity_limit_watches(j, j->flags & PLANF_TEMPLATE) < 0 || skeleton_build(j) < 0)
 		return -1;
 	plan_mark(j, MARK_BASE);
 	return 0;
@@ -372,6 +373,13 @@ static void forget_host(void)
 	for (int s = 1; s < 65; s++) /* not the C library's, which does more with each */
 		(void)syscall(SYS_rt_sigaction, s, &ordinary, NULL, sizeof(ordinary.mask));
 	(void)umask(022);
+	/* Descriptors on their way are counted by uid against this: above what all sandboxes of our
+	 * user may have there, so that none of them is in the way of another's start. */
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = files.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &files);
+	}
 }
 
 int main(int argc, char **argv)

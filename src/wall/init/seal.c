@@ -19,24 +19,40 @@
 #include "wall/init/kernel.h"
 #include "wall/namespaces.h"
 
-int seal_rlimits(struct job *j)
+static int set_limit(const struct plan_rlimit *l)
+{
+	struct rlimit has, r = { .rlim_cur = l->soft, .rlim_max = l->hard };
+
+	if (setrlimit((int)l->resource, &r) == 0)
+		return 0;
+	/* The host's own hard limit is lower: stricter than asked, and read back. */
+	if (errno != EPERM || getrlimit((int)l->resource, &has) != 0)
+		return -1;
+	r.rlim_max = r.rlim_max < has.rlim_max ? r.rlim_max : has.rlim_max;
+	r.rlim_cur = r.rlim_cur < r.rlim_max ? r.rlim_cur : r.rlim_max;
+	return setrlimit((int)l->resource, &r);
+}
+
+/* Those of descriptors, or all the others. */
+static int set_limits(struct job *j, bool of_files)
 {
 	for (uint32_t i = 0; i < j->plan->rlimit_count; i++) {
 		const struct plan_rlimit *l = &j->plan->rlimits[i];
-		struct rlimit r = { .rlim_cur = l->soft, .rlim_max = l->hard };
 
-		if (setrlimit((int)l->resource, &r) == 0)
-			continue;
-		/* The host's own hard limit is lower: stricter than asked, and read back. */
-		struct rlimit has;
-		if (errno != EPERM || getrlimit((int)l->resource, &has) != 0)
-			return plan_fail(j, STAGE_RLIMITS, i, errno);
-		r.rlim_max = r.rlim_max < has.rlim_max ? r.rlim_max : has.rlim_max;
-		r.rlim_cur = r.rlim_cur < r.rlim_max ? r.rlim_cur : r.rlim_max;
-		if (setrlimit((int)l->resource, &r) != 0)
+		if ((l->resource == RLIMIT_NOFILE) == of_files && set_limit(l) != 0)
 			return plan_fail(j, STAGE_RLIMITS, i, errno);
 	}
 	return 0;
+}
+
+int seal_rlimits(struct job *j)
+{
+	return set_limits(j, false);
+}
+
+int seal_open_files(struct job *j)
+{
+	return set_limits(j, true);
 }
 
 int seal_bounding(struct job *j)
@@ -164,6 +180,8 @@ static long forbid_neighbours(void)
 		REFUSE(SYS_removexattr),
 		REFUSE(SYS_lremovexattr),
 		REFUSE(SYS_fremovexattr),
+		REFUSE(SYS_inotify_init), /* counted by user */
+		REFUSE(SYS_inotify_init1),
 		REFUSE(SYS_inotify_add_watch),
 		REFUSE(SYS_setpriority),
 		REFUSE(SYS_pidfd_open),

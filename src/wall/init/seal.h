@@ -5,6 +5,9 @@
 #include "wall/init/plan.h"
 
 int seal_rlimits(struct job *j);
+/* The last of them, when the filter's listener is sent: as many descriptors may be on their way, of
+ * all processes of our uid, as the sender may have open. */
+int seal_open_files(struct job *j);
 /* Empties every capability set and locks it; no_new_privs. */
 int seal_capabilities(struct job *j);
 /* The same in two steps: the bounding set, which takes longest and needs nothing else; the rest. */

@@ -249,6 +249,44 @@ int probe_sparse_file(const struct bait *b)
 	return bait_in_child(stretch_file, b);
 }
 
+/* Of what the kernel counts by user, and each sandbox has a few. */
+enum { MANY_INSTANCES = 100, MANY_SIGNALS = 2000 };
+
+int probe_watch_instances(const struct bait *b)
+{
+	(void)b;
+	for (int i = 0; i < MANY_INSTANCES; i++)
+		if (syscall(SYS_inotify_init1, 0) < 0)
+			return errno;
+	return 0;
+}
+
+int probe_queued_signals(const struct bait *b)
+{
+	sigset_t blocked;
+
+	(void)b;
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGRTMIN + 5);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	for (int i = 0; i < MANY_SIGNALS; i++)
+		if (sigqueue(getpid(), SIGRTMIN + 5, (union sigval){ 0 }) != 0)
+			return errno;
+	return 0;
+}
+
+int probe_timers(const struct bait *b)
+{
+	struct sigevent none = { .sigev_notify = SIGEV_NONE };
+	int id;
+
+	(void)b;
+	for (int i = 0; i < MANY_SIGNALS; i++)
+		if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &none, &id) != 0)
+			return errno;
+	return 0;
+}
+
 int probe_open_files(const struct bait *b)
 {
 	for (long i = 0; i < b->open_files + 1; i++)

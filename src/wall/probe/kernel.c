@@ -296,6 +296,36 @@ int probe_shm_host(const struct bait *b)
 	return p == (void *)-1 ? errno : 0;
 }
 
+int probe_aio(const struct bait *b)
+{
+	unsigned long context = 0;
+
+	(void)b;
+	return bait_verdict(syscall(SYS_io_setup, 1, &context));
+}
+
+int probe_sysv_queue(const struct bait *b)
+{
+	long id = syscall(SYS_msgget, 0 /* IPC_PRIVATE */, 0600 | 01000 /* IPC_CREAT */);
+	int r = bait_verdict(id);
+
+	(void)b;
+	if (id >= 0)
+		(void)syscall(SYS_msgctl, id, 0 /* IPC_RMID */, NULL);
+	return r;
+}
+
+int probe_sysv_semaphore(const struct bait *b)
+{
+	long id = syscall(SYS_semget, 0, 1, 0600 | 01000);
+	int r = bait_verdict(id);
+
+	(void)b;
+	if (id >= 0)
+		(void)syscall(SYS_semctl, id, 0, 0, 0);
+	return r;
+}
+
 int probe_message_queue(const struct bait *b)
 {
 	struct {

@@ -70,6 +70,9 @@ enum {
 	X(int80, "32-bit system calls by int 0x80", CONTROL_PLAIN, 0, "seccomp")                   \
 	X(x32, "x32 system calls", CONTROL_PLAIN, 0, "seccomp")                                    \
 	X(shm_host, "attach System V memory of the host", CONTROL_PLAIN, 0, "namespaces")          \
+	X(aio, "asynchronous I/O, counted for the whole machine", CONTROL_PLAIN, 0, "seccomp")     \
+	X(sysv_queue, "make a System V message queue", CONTROL_PLAIN, 0, "seccomp")                \
+	X(sysv_semaphore, "make a System V semaphore", CONTROL_PLAIN, 0, "seccomp")                \
 	X(message_queue, "make a POSIX message queue", CONTROL_PLAIN, 0, "rlimits")                \
 	X(terminal_input, "type into the terminal (TIOCSTI)", CONTROL_PLAIN, PROBE_TTY, "session") \
 	X(terminal_take, "take the controlling terminal", CONTROL_PLAIN, PROBE_TTY, "seccomp")     \
@@ -191,6 +194,12 @@ enum {
 	  PROBE_ONCE | PROBE_SPACED, "workspace quota")                                            \
 	X(big_file, "a bigger file than allowed", CONTROL_PLAIN, PROBE_ONCE, "rlimits")            \
 	X(sparse_file, "a bigger file than allowed, full of holes", CONTROL_PLAIN, PROBE_ONCE,     \
+	  "rlimits")                                                                               \
+	X(watch_instances, "most of the user's inotify instances", CONTROL_PLAIN, PROBE_ONCE,      \
+	  "namespaces")                                                                            \
+	X(queued_signals, "many of the user's queued signals", CONTROL_PLAIN, PROBE_ONCE,          \
+	  "rlimits")                                                                               \
+	X(timers, "many timers, which count as queued signals", CONTROL_PLAIN, PROBE_ONCE,         \
 	  "rlimits")                                                                               \
 	X(open_files, "more descriptors than allowed", CONTROL_PLAIN, PROBE_ONCE, "rlimits")       \
 	X(cpu, "more processor time than allowed", CONTROL_PLAIN, PROBE_ONCE, "rlimits")

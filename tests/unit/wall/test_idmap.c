@@ -31,7 +31,7 @@ static int opened(const char *path)
 	struct cordon_error *e = NULL;
 	int fd = -2;
 
-	if (idmap_open(path, BOX, &fd, &e) < 0)
+	if (idmap_open(path, BOX, BOX, &fd, &e) < 0)
 		test_fail(__FILE__, __LINE__, "%s", cordon_error_message(e));
 	return fd;
 }
@@ -41,7 +41,7 @@ static void refused(const char *path, int code, const char *words)
 	struct cordon_error *e = NULL;
 	int fd = -2;
 
-	ASSERT_EQ(idmap_open(path, BOX, &fd, &e), -code);
+	ASSERT_EQ(idmap_open(path, BOX, BOX, &fd, &e), -code);
 	ASSERT_HAS(cordon_error_message(e), words);
 	ASSERT_EQ(fd, -2); /* untouched */
 	cordon_error_free(e);
