@@ -223,18 +223,28 @@ void conn_run(struct conn *c)
 		stream_watch(&c->server, true);
 }
 
+static void refuse_late(struct conn *c)
+{
+	const struct config *config = &c->hub->config;
+	bool is_old = c->state == CONN_TUNNEL && deadline_is_over(c->tunnel_end);
+
+	if (c->ask_id != 0)
+		refuse_for(c, 504, "timeout", "nobody approved it within %llu ms",
+			   (unsigned long long)config->approval_timeout_ms);
+	else
+		refuse_for(c, 504, "timeout",
+			   is_old                    ? "the tunnel stood for %llu ms"
+			   : c->state == CONN_TUNNEL ? "nothing was said in the tunnel for %llu ms"
+						     : "no answer within %llu ms",
+			   (unsigned long long)(is_old ? config->tunnel_ms : config->timeout_ms));
+}
+
 void conn_tick(struct conn *c)
 {
 	if (c->deadline == 0 || !deadline_is_over(c->deadline))
 		return;
 	if (c->record.is_open && c->state != CONN_LEAVING) {
-		bool is_old = c->state == CONN_TUNNEL && deadline_is_over(c->tunnel_end);
-		refuse_for(c, 504, "timeout",
-			   is_old                    ? "the tunnel stood for %llu ms"
-			   : c->state == CONN_TUNNEL ? "nothing was said in the tunnel for %llu ms"
-						     : "no answer within %llu ms",
-			   (unsigned long long)(is_old ? c->hub->config.tunnel_ms
-						       : c->hub->config.timeout_ms));
+		refuse_late(c);
 		c->deadline = deadline_after_ms(LEAVING_MS);
 	} else if (c->state == CONN_EXCHANGE) {
 		conn_leave(c); /* idle between requests */

@@ -1,5 +1,5 @@
 /* net/control.h - the gateway's line to the host program: JSON objects, one a line. Out go "ready",
- * "relay", "event" and "ask"; in come "answer", "execution", "counters" and "stop". */
+ * "relay", "event", "ask" and "ask.over"; in come "answer", "execution", "counters" and "stop". */
 #pragma once
 
 #include "base/buf.h"

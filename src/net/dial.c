@@ -189,18 +189,8 @@ static void proceed(struct conn *c)
 
 static void ask(struct conn *c)
 {
-	struct hub *e = c->hub;
-	json_t *headers = NULL;
-
-	if (c->dial_headers)
-		(void)json_parse(c->dial_headers, strlen(c->dial_headers), 0, &headers, NULL);
-	c->ask_id = ++e->next_id;
-	c->deadline = deadline_after_ms(e->config.approval_timeout_ms); /* the clock stands still */
-	control_send(&e->control,
-		     json_pack("{s:s, s:I, s:s, s:s, s:i, s:s, s:s?, s:b, s:o?}", "type", "ask",
-			       "id", (json_int_t)c->ask_id, "execution", e->execution, "host",
-			       c->target.name, "port", (int)c->port, "method", c->record.method,
-			       "path", c->record.path, "tls", c->is_opened, "headers", headers));
+	if (approval_ask(c)) /* the clock stands still */
+		c->deadline = deadline_after_ms(c->hub->config.approval_timeout_ms);
 }
 
 void dial_start(struct conn *c, enum conn_purpose purpose)
@@ -235,7 +225,7 @@ void dial_cancel(struct conn *c)
 	if (c->job)
 		resolver_cancel(c->job);
 	c->job = NULL;
-	c->ask_id = 0;
+	approval_leave(c);
 	c->is_connecting = c->is_proxy_greeting = false;
 }
 
@@ -264,5 +254,12 @@ static bool step_proxy(struct conn *c)
 
 bool dial_step(struct conn *c)
 {
+	/* Who hangs up does not wait for a decision. One who has only said all of his request is
+	 * told apart from that by having said something: nothing is behind a tunnel's. */
+	if (c->ask_id != 0 && c->purpose == PURPOSE_TUNNEL && c->client.is_eof &&
+	    c->client.in.len == 0) {
+		conn_abort(c);
+		return true;
+	}
 	return c->is_proxy_greeting ? step_proxy(c) : false;
 }

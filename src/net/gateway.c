@@ -25,6 +25,7 @@ struct gateway {
 	struct buf in;
 	gateway_event_fn event;
 	gateway_ask_fn ask;
+	gateway_over_fn over;
 	void *arg;
 	char *authority;
 	uint16_t ports[RELAY_PORTS_MAX];
@@ -68,6 +69,14 @@ static void take_ask(struct gateway *g, const json_t *m)
 		(void)gateway_answer(g, id, false, "nobody is there to decide", NULL);
 }
 
+static void take_over(struct gateway *g, const json_t *m)
+{
+	uint64_t id = 0;
+
+	if (g->over && json_get_uint(m, "", "id", &id, NULL) == 0)
+		g->over(id, g->arg);
+}
+
 static void take_message(struct gateway *g, const json_t *m)
 {
 	const char *type = json_string_value(json_object_get(m, "type"));
@@ -79,6 +88,8 @@ static void take_message(struct gateway *g, const json_t *m)
 			g->event(m, g->arg);
 	} else if (str_eq(type, "ask")) {
 		take_ask(g, m);
+	} else if (str_eq(type, "ask.over")) {
+		take_over(g, m);
 	} else if (str_eq(type, "ready")) {
 		take_ready(g, m);
 	} else if (str_eq(type, "relay")) {
@@ -152,6 +163,7 @@ int gateway_start(const struct gateway_options *o, struct gateway **ret,
 	g->control_fd = g->relay_fd = -1;
 	g->event = o->event;
 	g->ask = o->ask;
+	g->over = o->over;
 	g->arg = o->arg;
 	buf_init(&g->in, LINE_MAX_BYTES + 32768);
 	int r = gateway_process_start(o, &process, reterr);

@@ -19,6 +19,9 @@ typedef void (*gateway_event_fn)(const json_t *event, void *arg);
  * with gateway_answer(), from within or any time later. */
 typedef void (*gateway_ask_fn)(uint64_t id, const json_t *request, void *arg);
 
+/* Nobody waits for this decision any more: it was answered, its time is up, or the client left. */
+typedef void (*gateway_over_fn)(uint64_t id, void *arg);
+
 struct gateway_options {
 	const struct policy *policy; /* network, secrets, approval_timeout_ms */
 	const char *program;         /* path of cordon-gateway; NULL: gateway_find_program() */
@@ -30,7 +33,8 @@ struct gateway_options {
 	const json_t *fetch; /* net/fetch.h: one request of the host itself; NULL: serves a guest */
 	bool callback;       /* ask is called for every request, whatever the policy's "ask" says */
 	gateway_event_fn event;
-	gateway_ask_fn ask; /* NULL: what has to be asked is denied */
+	gateway_ask_fn ask;   /* NULL: what has to be asked is denied */
+	gateway_over_fn over; /* NULL: not told */
 	void *arg;
 };
 

@@ -188,9 +188,7 @@ static void take_answer(struct hub *e, const json_t *m)
 	    json_get_bool(m, "", "allow", &allow, NULL) < 0 ||
 	    json_get_string(m, "", "reason", &reason, NULL) < 0)
 		return;
-	struct conn *c = conn_by_ask(e, id);
-	if (c)
-		dial_answer(c, allow, reason);
+	approval_answer(e, id, allow, reason);
 }
 
 static void on_message(const json_t *m, void *arg)
@@ -315,6 +313,7 @@ struct hub *hub_free(struct hub *e)
 	if (e->relay_fd >= 0)
 		(void)close(e->relay_fd);
 	errand_free(e->errand);
+	approvals_done(&e->approvals);
 	bulk_pool_done(&e->bulks);
 	resolver_free(e->resolver);
 	control_close(&e->control);

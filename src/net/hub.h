@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/loop.h"
+#include "net/approval.h"
 #include "net/bulk.h"
 #include "net/config.h"
 #include "net/confine.h"
@@ -51,6 +52,7 @@ struct hub {
 	struct conn *conns;
 	size_t conn_count, dns_count; /* those for names are counted by themselves */
 	uint64_t next_id;
+	struct approvals approvals;
 	/* Of the running execution. */
 	char execution[64];
 	uint64_t total_bytes, denial_events;

@@ -106,6 +106,11 @@ const struct field field_table[] = {
 	  .enforced = "supervisor's timer; unanswered is refused",
 	  .says = "What needs approval and gets no answer is refused after {}.",
 	  .says_all = "What needs approval waits until it gets an answer." },
+	{ .name = "approval_total_ms", LIMIT, AT(approval_total_ms), .unit = UNIT_MS,
+	  .unlimited = true, RANGE(1, 31 * DAY_MS), EVERY(900000),
+	  .enforced = "supervisor's timer: the clock of `timeout_ms` goes on after that",
+	  .says = "While approvals are decided the clock stands still, {} in all.",
+	  .says_all = "While approvals are decided the clock stands still." },
 
 	{ .name = "modules", .kind = &kind_list, .sense = SENSE_LOOSER, AT(modules),
 	  WORDS("*", "*", "*"),

@@ -96,6 +96,7 @@ struct policy {
 	uint64_t tool_calls;     /* per execution; POLICY_UNLIMITED: none */
 	uint64_t max_executions; /* per session; POLICY_UNLIMITED: none */
 	uint64_t approval_timeout_ms;
+	uint64_t approval_total_ms; /* that the clock stands still, in one execution */
 	/* Permissions. */
 	struct policy_list modules;  /* Python imports; advisory */
 	struct policy_list commands; /* sh, pod */

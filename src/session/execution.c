@@ -37,6 +37,9 @@ struct execution {
 	struct stream out, err;
 	uint64_t id, started_ns;
 	deadline_ns deadline;
+	/* The clock, for approvals: how long it stood; what desk and network said, and when. */
+	uint64_t stood_ns, asked_ns, noted_ns;
+	bool stands;
 	deadline_ns stop_by;  /* it was asked to stop, and is made to then; 0: not */
 	int stops;            /* how often it was asked */
 	bool is_over;         /* a result came, or none will */
@@ -221,14 +224,32 @@ static void serve_wire(struct execution *x, short revents)
 		x->is_over = x->is_dead = true;
 }
 
-/* The clock stands still while somebody decides about an approval. */
+/* The clock stands still while somebody decides about an approval. Two who decide at once do not
+ * make it stand twice as long. */
+static void note_standstill(struct execution *x)
+{
+	struct cordon_session *s = x->session;
+	uint64_t now = clock_now_ns();
+	uint64_t asked = desk_waited_ns(s->desk) + network_waited_ns(s->network);
+	uint64_t by_asking = asked - x->asked_ns, by_clock = now - x->noted_ns;
+
+	x->stood_ns += by_asking < by_clock ? by_asking : by_clock;
+	x->asked_ns = asked;
+	x->noted_ns = now;
+	x->stands = desk_is_waiting(s->desk) || network_is_waiting(s->network);
+}
+
+/* In all it stands no longer than the policy says: it is the code that asks. A standstill that does
+ * not end is over, and the rest of the time with it, at the deadline and all of that. */
 static deadline_ns deadline_of(const struct execution *x)
 {
-	if (x->deadline == 0 || desk_is_waiting(x->session->desk) ||
-	    network_is_waiting(x->session->network))
+	uint64_t most_ms = x->session->policy.approval_total_ms;
+	bool is_limited = most_ms != POLICY_UNLIMITED;
+	uint64_t most_ns = is_limited ? most_ms * 1000000 : UINT64_MAX;
+
+	if (x->deadline == 0 || (x->stands && !is_limited))
 		return 0;
-	return x->deadline + desk_waited_ns(x->session->desk) +
-	       network_waited_ns(x->session->network);
+	return x->deadline + (x->stands || x->stood_ns > most_ns ? most_ns : x->stood_ns);
 }
 
 /* Before any code has run there is only the guest. */
@@ -287,6 +308,7 @@ static void check_clocks(struct execution *x)
 {
 	uint64_t limit_us = x->session->policy.cpu_seconds * 1000000;
 
+	note_standstill(x);
 	if (x->stop_by != 0) {
 		if (deadline_is_over(x->stop_by))
 			stop(x);
@@ -349,6 +371,7 @@ static void wait_and_serve(struct execution *x)
 		[P_NET] = { .fd = network_fd(x->session->network), .events = POLLIN },
 	};
 
+	note_standstill(x);
 	/* While there is nothing else to do. */
 	(void)engine_assurance(e, &x->session->policy);
 	if (poll(p, P_COUNT, patience_ms(x)) < 0)
@@ -391,7 +414,7 @@ static void begin(struct execution *x)
 		look_at_cpu_first(x->engine);
 	x->evidence.cpu_before_us = x->engine->cpu_us;
 	x->evidence.timeout_ms = timeout;
-	x->started_ns = clock_now_ns();
+	x->started_ns = x->noted_ns = clock_now_ns();
 	x->deadline = timeout == UINT64_MAX ? 0 : deadline_after_ms(timeout);
 }
 

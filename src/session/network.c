@@ -18,7 +18,14 @@
 #define BUNDLE_PATH "/etc/ssl/certs/ca-certificates.crt"
 #define APPROVAL_PREFIX "net-"
 
-enum { BUNDLE_MAX = 16 << 20, APPROVAL_KEY = 32, DENIALS_MAX = 1000 };
+enum { BUNDLE_MAX = 16 << 20, APPROVAL_KEY = 32, DENIALS_MAX = 1000, PENDING_MAX = 256 };
+
+/* A request that waits for a decision, until the gateway says that it does not any more. */
+struct pending {
+	uint64_t id;
+	bool is_of_now;   /* of the execution that runs: its clock stands still */
+	bool is_answered; /* a second answer is none */
+};
 
 struct network {
 	struct cordon_session *session;
@@ -26,8 +33,9 @@ struct network {
 	json_t *denials;            /* of this execution */
 	char key[APPROVAL_KEY + 1]; /* makes approval ids unguessable */
 	pthread_mutex_t lock;       /* of the gateway's control line and the fields below */
-	unsigned waiting;
-	uint64_t waiting_since_ns, waited_ns;
+	struct pending pending[PENDING_MAX];
+	size_t pending_count;
+	uint64_t waiting_since_ns, waited_ns; /* for any of them, in this execution; 0: for none */
 };
 
 /* The shape of docs/result.md; the rest of the event is the audit log's. */
@@ -85,6 +93,50 @@ static void on_event(const json_t *event, void *arg)
 		add_denial(result_array(&n->denials), event);
 }
 
+static struct pending *find_pending(struct network *n, uint64_t id)
+{
+	for (size_t i = 0; i < n->pending_count; i++)
+		if (n->pending[i].id == id)
+			return &n->pending[i];
+	return NULL;
+}
+
+static bool is_waiting(const struct network *n)
+{
+	for (size_t i = 0; i < n->pending_count; i++)
+		if (n->pending[i].is_of_now && !n->pending[i].is_answered)
+			return true;
+	return false;
+}
+
+static uint64_t waited_ns(const struct network *n)
+{
+	return n->waited_ns + (n->waiting_since_ns ? clock_now_ns() - n->waiting_since_ns : 0);
+}
+
+/* After every change of what is pending. */
+static void note_waiting(struct network *n)
+{
+	bool waits = is_waiting(n);
+
+	if (waits && n->waiting_since_ns == 0) {
+		n->waiting_since_ns = clock_now_ns();
+	} else if (!waits) {
+		n->waited_ns = waited_ns(n);
+		n->waiting_since_ns = 0;
+	}
+}
+
+static void on_over(uint64_t id, void *arg)
+{
+	struct network *n = arg;
+	struct pending *p = find_pending(n, id);
+
+	if (p)
+		*p = n->pending[--n->pending_count];
+	note_waiting(n);
+}
+
 static void on_ask(uint64_t id, const json_t *request, void *arg)
 {
 	struct network *n = arg;
@@ -97,8 +149,12 @@ static void on_ask(uint64_t id, const json_t *request, void *arg)
 	snprintf(key, sizeof(key), APPROVAL_PREFIX "%s-%" PRIu64, n->key, id);
 	snprintf(what, sizeof(what), "%s %s%s", method ? method : "connect", host ? host : "?",
 		 path ? path : "");
-	if (n->waiting++ == 0)
-		n->waiting_since_ns = clock_now_ns();
+	if (n->pending_count == PENDING_MAX || find_pending(n, id)) {
+		(void)gateway_answer(n->gateway, id, false, "too many approvals are pending", NULL);
+		return;
+	}
+	n->pending[n->pending_count++] = (struct pending){ .id = id, .is_of_now = true };
+	note_waiting(n);
 	struct cordon_approval a = { .id = key,
 				     .session = n->session->id,
 				     .kind = "network",
@@ -119,6 +175,7 @@ int network_start(const struct policy *p, const struct network_listener *to, str
 				     .gid = is_box ? 0 : machine_box_uid(),
 				     .event = to->event,
 				     .ask = to->ask,
+				     .over = to->over,
 				     .arg = to->arg };
 
 	return gateway_start(&o, ret, reterr);
@@ -134,7 +191,7 @@ int network_open(struct cordon_session *s, struct network **ret, struct cordon_e
 	n->session = s;
 	pthread_mutex_init(&n->lock, NULL);
 	random_hex(n->key, APPROVAL_KEY);
-	struct network_listener to = { on_event, s->approval ? on_ask : NULL, n };
+	struct network_listener to = { on_event, s->approval ? on_ask : NULL, on_over, n };
 	int r = network_start(&s->policy, &to, &n->gateway, reterr);
 	if (r < 0) {
 		network_close(n);
@@ -226,7 +283,9 @@ void network_serve(struct network *n)
 	if (!n)
 		return;
 	pthread_mutex_lock(&n->lock);
-	(void)gateway_dispatch(n->gateway, NULL);
+	if (gateway_dispatch(n->gateway, NULL) < 0)
+		n->pending_count = 0; /* with the gateway went those who waited there */
+	note_waiting(n);
 	pthread_mutex_unlock(&n->lock);
 }
 
@@ -238,7 +297,9 @@ void network_begin(struct network *n, uint64_t execution)
 		return;
 	snprintf(id, sizeof(id), "%" PRIu64, execution);
 	pthread_mutex_lock(&n->lock);
-	n->waited_ns = 0;
+	for (size_t i = 0; i < n->pending_count; i++)
+		n->pending[i].is_of_now = false;
+	n->waited_ns = n->waiting_since_ns = 0;
 	json_array_clear(n->denials);
 	(void)gateway_begin_execution(n->gateway, id, NULL);
 	pthread_mutex_unlock(&n->lock);
@@ -257,14 +318,24 @@ void network_end(struct network *n, struct cordon_result *r)
 	pthread_mutex_unlock(&n->lock);
 }
 
-bool network_is_waiting(const struct network *n)
+bool network_is_waiting(struct network *n)
 {
-	return n && n->waiting > 0;
+	if (!n)
+		return false;
+	pthread_mutex_lock(&n->lock);
+	bool waits = is_waiting(n);
+	pthread_mutex_unlock(&n->lock);
+	return waits;
 }
 
-uint64_t network_waited_ns(const struct network *n)
+uint64_t network_waited_ns(struct network *n)
 {
-	return n ? n->waited_ns : 0;
+	if (!n)
+		return 0;
+	pthread_mutex_lock(&n->lock);
+	uint64_t ns = waited_ns(n);
+	pthread_mutex_unlock(&n->lock);
+	return ns;
 }
 
 bool network_is_approval(const char *approval_id)
@@ -283,9 +354,13 @@ int network_resolve(struct network *n, const char *approval_id, bool allow, cons
 			       approval_id);
 	uint64_t id = strtoull(approval_id + prefix + APPROVAL_KEY + 1, NULL, 10);
 	pthread_mutex_lock(&n->lock);
-	int r = gateway_answer(n->gateway, id, allow, reason, reterr);
-	if (r == 0 && n->waiting > 0 && --n->waiting == 0)
-		n->waited_ns += clock_now_ns() - n->waiting_since_ns;
+	struct pending *p = find_pending(n, id);
+	int r = p && !p->is_answered ? gateway_answer(n->gateway, id, allow, reason, reterr)
+				     : err_set(reterr, CORDON_NOT_FOUND,
+					       "no such approval is pending: %s", approval_id);
+	if (r == 0)
+		p->is_answered = true;
+	note_waiting(n);
 	pthread_mutex_unlock(&n->lock);
 	return r;
 }

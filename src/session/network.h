@@ -17,6 +17,7 @@ struct network;
 struct network_listener {
 	gateway_event_fn event;
 	gateway_ask_fn ask;
+	gateway_over_fn over;
 	void *arg;
 };
 
@@ -42,8 +43,8 @@ void network_begin(struct network *n, uint64_t execution);
 void network_end(struct network *n, struct cordon_result *r);
 
 /* Requests that wait for an approval; the execution's clock stands still meanwhile. */
-bool network_is_waiting(const struct network *n);
-uint64_t network_waited_ns(const struct network *n);
+bool network_is_waiting(struct network *n);
+uint64_t network_waited_ns(struct network *n);
 bool network_is_approval(const char *approval_id);
 int network_resolve(struct network *n, const char *approval_id, bool allow, const char *reason,
 		    struct cordon_error **reterr);

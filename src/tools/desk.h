@@ -13,7 +13,7 @@
  *
  * The desk keeps its own deadlines (a timerfd inside desk_fd), so the session's poll needs none.
  * While an approval is pending the session's clock stands still: its deadline is that of the
- * execution plus desk_waited_ns().
+ * execution plus desk_waited_ns(), up to approval_total_ms.
  * A handler that blocks blocks its session (and nobody else): it should answer "pending". */
 #pragma once
 

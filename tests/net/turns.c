@@ -1,9 +1,10 @@
 /* tests/net/turns.c - turns POLICY GUEST DELAY_MS CODE…: executes each code in one session, and
- * allows what waits for approval after a while, from another thread. Prints an array of results.
- * For tests/net/guests. */
+ * allows what waits for approval after a while, from another thread ("never": does not). Prints an
+ * array of results. For tests/net/guests. */
 #include <cordon/cordon.h>
 #include <jansson.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@ struct desk {
 	struct cordon_session *session;
 	char id[160], kind[32], what[256];
 	unsigned delay_ms, asked;
+	bool is_mute;
 };
 
 static void *decide(void *arg)
@@ -32,13 +34,14 @@ static void on_approval(const struct cordon_approval *a, void *arg)
 	snprintf(d->id, sizeof(d->id), "%s", a->id);
 	snprintf(d->what, sizeof(d->what), "%s: %s", a->kind, a->what);
 	d->asked++;
-	if (pthread_create(&thread, NULL, decide, d) == 0)
+	if (!d->is_mute && pthread_create(&thread, NULL, decide, d) == 0)
 		pthread_detach(thread);
 }
 
 int main(int argc, char **argv)
 {
-	struct desk desk = { .delay_ms = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0 };
+	struct desk desk = { .delay_ms = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0,
+			     .is_mute = argc > 3 && strcmp(argv[3], "never") == 0 };
 	struct cordon_policy *policy = NULL;
 	struct cordon_error *e = NULL;
 	json_t *out = json_array();
@@ -63,6 +66,7 @@ int main(int argc, char **argv)
 		}
 		json_t *one = json_loads(cordon_result_json(r), 0, NULL);
 		json_object_set_new(one, "asked", json_string(desk.what));
+		json_object_set_new(one, "times", json_integer(desk.asked));
 		json_array_append_new(out, one);
 		cordon_result_free(r);
 	}

@@ -203,6 +203,22 @@ def test_approval():
         c.fails(-32005, "", "approval.resolve", session=s, id="nonsense", allow=True)
 
 
+def test_approvals_do_not_stop_the_clock_for_ever():
+    """Who asks again and again gets the time of the policy for that, and no more."""
+    with Client(tools={"pay": lambda: 1}) as c:
+        s = c.open(guest="python", tools=[{"name": "pay", "approval": True}],
+                   policy={"timeout_ms": 1500, "approval_timeout_ms": 50, "approval_total_ms": 500})
+        code = "while True:\n    try: pay()\n    except Exception: pass"
+        for _ in range(2):
+            r = c.call("session.execute", session=s, code=code)
+            assert r["error_kind"] == "timeout", r
+        # One that is never answered.
+        s = c.open(guest="python", tools=[{"name": "pay", "approval": True}],
+                   policy={"timeout_ms": 1500, "approval_timeout_ms": None, "approval_total_ms": 500})
+        r = c.call("session.execute", session=s, code="pay()")
+        assert r["error_kind"] == "timeout", r
+
+
 def test_files():  # FS-01..03
     with Client() as c:
         s = c.open(guest="python")
