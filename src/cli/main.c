@@ -1,6 +1,7 @@
 /* cli/main.c - finds the verb, reads its options, runs it. */
 #include <cordon/cordon.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -9,6 +10,8 @@
 #include "base/str.h"
 #include "cli/verb.h"
 #include "wall/ahead.h"
+
+enum { DESCRIPTORS_MAX = 65536 };
 
 static int run_verb(struct cli *c, int argc, char **argv)
 {
@@ -64,12 +67,26 @@ static bool fill_ends(void)
 	return true;
 }
 
+/* A session takes some twenty descriptors, a pool many times that: the usual soft limit of 1024 is
+ * for programs that still use select(2), which this one does not. What runs in a sandbox has limits
+ * of its own. */
+static void raise_descriptors(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) != 0 || l.rlim_cur >= DESCRIPTORS_MAX)
+		return;
+	l.rlim_cur = l.rlim_max < DESCRIPTORS_MAX ? l.rlim_max : DESCRIPTORS_MAX;
+	(void)setrlimit(RLIMIT_NOFILE, &l);
+}
+
 int main(int argc, char **argv)
 {
 	struct cli c;
 
 	if (!fill_ends())
 		return cordon_code_exit_status(CORDON_OS);
+	raise_descriptors();
 	jsonguard_install();
 	seed_json();
 	cli_init(&c);

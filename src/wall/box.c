@@ -241,7 +241,7 @@ int box_start(const struct box_options *o, struct box **ret, struct cordon_error
 static int take_cgroup(struct box *b, const struct policy *p, struct cordon_error **reterr)
 {
 	struct cgroup_options group = { .owner_gid = owner_of_groups(b),
-					.below = b->template->cgroup.name };
+					.below = &b->template->cgroup };
 
 	if (slots_take(&b->template->slots, &b->cgroup))
 		return 0;
@@ -488,11 +488,11 @@ struct box *box_free(struct box *b)
 	close_fdp(&b->pidfd);
 	if (!had_keeper && b->private_dir[0])
 		(void)rmdir(b->private_dir); /* nobody was there to fill it */
+	slots_done(&b->slots);               /* before what they are below */
 	if (b->template && b->cgroup.count)
 		slots_give(&b->template->slots, &b->cgroup);
 	else
 		cgroup_done(&b->cgroup);
-	slots_done(&b->slots);
 	free(b);
 	return NULL;
 }

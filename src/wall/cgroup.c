@@ -183,9 +183,13 @@ static int open_keepers(struct cgroup *c)
 	return c->keeper_fd < 0 ? -errno : 0;
 }
 
-static int make_one(struct cgroup *c, const char *dir, uint32_t i, gid_t owner)
+static int make_one(struct cgroup *c, const char *dir, uint32_t i,
+		    const struct cgroup_options *opts)
 {
-	c->parent_fds[i] = open_parent(dir, owner, c->is_v2);
+	gid_t owner = opts->owner_gid;
+
+	c->parent_fds[i] =
+		c->is_below ? opts->below->parent_fds[i] : open_parent(dir, owner, c->is_v2);
 	if (c->parent_fds[i] < 0)
 		return c->parent_fds[i];
 	c->count = i + 1; /* from here on cgroup_done() closes and removes what there is */
@@ -197,8 +201,8 @@ static int make_one(struct cgroup *c, const char *dir, uint32_t i, gid_t owner)
 	/* The keeper and templates, not we, start what lives in it. */
 	if (c->is_v2 && give(c->dir_fds[i], "cgroup.procs", owner, 0664) != 0)
 		return -errno;
-	c->join_fds[i] = c->is_v2 ? fcntl(c->dir_fds[i], F_DUPFD_CLOEXEC, 3)
-				  : openat(c->dir_fds[i], "tasks", O_WRONLY | O_CLOEXEC);
+	c->join_fds[i] =
+		c->is_v2 ? c->dir_fds[i] : openat(c->dir_fds[i], "tasks", O_WRONLY | O_CLOEXEC);
 	return c->join_fds[i] < 0 ? -errno : 0;
 }
 
@@ -228,7 +232,7 @@ static void name_group(struct cgroup *c, const struct cgroup_options *opts)
 
 	random_hex(tail, 16);
 	if (opts->below)
-		snprintf(c->name, sizeof(c->name), "%s.%s", opts->below, tail);
+		snprintf(c->name, sizeof(c->name), "%.40s.%s", opts->below->name, tail);
 	else
 		snprintf(c->name, sizeof(c->name), "%d-%s", (int)getpid(), tail);
 }
@@ -260,7 +264,7 @@ static int make_all(const struct machine *m, const struct policy *p,
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < want; i++)
-		r = make_one(c, m->cgroup_dir[i], i, opts->owner_gid);
+		r = make_one(c, m->cgroup_dir[i], i, opts);
 	if (r == 0 && c->is_v2 && !opts->below)
 		r = open_keepers(c);
 	return r == 0 && !opts->limits_later ? limit(c, p) : r;
@@ -271,6 +275,7 @@ int cgroup_make(const struct machine *m, const struct policy *p, const struct cg
 {
 	struct cgroup c = { .is_v2 = m->cgroup_v2,
 			    .has_cpu = m->cgroup_dir[CONTROLLER_CPU][0],
+			    .is_below = opts->below && opts->below->count > 0,
 			    .memory_bytes = UINT64_MAX,
 			    .processes = UINT64_MAX,
 			    .cpu_percent = UINT64_MAX };
@@ -405,9 +410,11 @@ void cgroup_done(struct cgroup *c)
 				break;
 			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		}
-		close_one(&c->join_fds[i]);
+		if (!c->is_v2)
+			close_one(&c->join_fds[i]);
 		close_one(&c->dir_fds[i]);
-		close_one(&c->parent_fds[i]);
+		if (!c->is_below)
+			close_one(&c->parent_fds[i]);
 	}
 	c->count = 0;
 }

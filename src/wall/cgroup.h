@@ -17,6 +17,7 @@ struct cgroup {
 	uint64_t memory_bytes, processes, cpu_percent;
 	char name[64];                       /* of the directories */
 	int parent_fds[MACHINE_CONTROLLERS]; /* directories that hold them */
+	bool is_below;                       /* those are the template's */
 	int dir_fds[MACHINE_CONTROLLERS];
 	int peak_fd;                       /* the memory peak, read after every execution */
 	int join_fds[MACHINE_CONTROLLERS]; /* v1: `tasks`, for writing; v2: the directory itself */
@@ -32,7 +33,8 @@ struct cgroup_counts {
 struct cgroup_options {
 	/* Gets the right to remove them: the keeper outlives a host that died. -1: it is us. */
 	gid_t owner_gid;
-	const char *below; /* name of the template's cgroup whose keeper cleans up; NULL: none */
+	/* The template's cgroup, whose keeper cleans up, and which outlives this one; NULL: none */
+	const struct cgroup *below;
 	bool limits_later; /* v1: cgroup_limit() follows, before anything runs in them */
 };
 
