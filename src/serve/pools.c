@@ -55,13 +55,18 @@ static int open_pool(struct request *q, struct buf *ret, struct cordon_error **r
 	return r;
 }
 
-/* In slices, so that the end of the client or the pool is noticed. */
+/* Where the waitlist has not seen to it: in slices, so that the end of the client or the pool is
+ * noticed. */
 static int acquire_session(struct request *q, struct cordon_session **ret,
 			   struct cordon_error **reterr)
 {
 	uint64_t wait_ms = 0;
 	int r = target_uint(q, "wait_ms", &wait_ms, reterr);
 
+	if (r == 0 && q->loan) {
+		*ret = TAKE_PTR(q->loan);
+		return 0;
+	}
 	if (r < 0)
 		return r;
 	deadline_ns deadline = deadline_after_ms(wait_ms);
@@ -145,9 +150,9 @@ static int close_pool(struct request *q, struct buf *ret, struct cordon_error **
 /* A session that pool.acquire lent goes back with session.close. */
 const struct rpc_method rpc_pool_methods[] = {
 	{ "pool.open", open_pool, RPC_SLOW, OPENING_PARAMS " size max_size reuse" },
-	{ "pool.execute", execute, RPC_SLOW | RPC_POOL, EXECUTION_PARAMS " wait_ms" },
-	{ "pool.acquire", acquire, RPC_SLOW | RPC_POOL, "wait_ms" },
+	{ "pool.execute", execute, RPC_SLOW | RPC_POOL | RPC_WAITS, EXECUTION_PARAMS " wait_ms" },
+	{ "pool.acquire", acquire, RPC_SLOW | RPC_POOL | RPC_WAITS, "wait_ms" },
 	{ "pool.status", status, RPC_POOL, "" },
-	{ "pool.close", close_pool, RPC_SLOW | RPC_POOL, "" },
+	{ "pool.close", close_pool, RPC_SLOW | RPC_POOL | RPC_ENDS, "" },
 	{ 0 },
 };

@@ -48,6 +48,8 @@ static void request_free(struct request *q)
 {
 	if (q->has_begun)
 		seat_end(&q->rpc->seats, q->seat);
+	if (q->loan)
+		cordon_pool_release(q->seat->pool, q->loan);
 	seat_put(&q->rpc->seats, q->seat);
 	json_decref(q->message);
 	free(q);
@@ -71,10 +73,11 @@ static void carry_out(struct request *q)
 		reply_failure(&q->rpc->out, q->id, e, q->is_pod_style);
 }
 
-static bool take_place(struct rpc *c)
+/* What ends something has as many places again: it may be what all the others wait for. */
+static bool take_place(struct rpc *c, const struct rpc_method *m)
 {
 	pthread_mutex_lock(&c->lock);
-	bool fits = c->busy < RPC_REQUESTS_MAX;
+	bool fits = c->busy < RPC_REQUESTS_MAX * (m->flags & RPC_ENDS ? 2U : 1U);
 	if (fits)
 		c->busy++;
 	pthread_mutex_unlock(&c->lock);
@@ -149,36 +152,108 @@ static struct request *request_new(struct rpc *c, json_t *message)
 	return NULL;
 }
 
+void rpc_leave(struct rpc *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->threads--;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+}
+
+bool rpc_start_thread(struct rpc *c, void *(*fn)(void *), struct request *q)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	pthread_mutex_lock(&c->lock);
+	c->threads++;
+	pthread_mutex_unlock(&c->lock);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	bool good = pthread_create(&thread, &attr, fn, q ? (void *)q : (void *)c) == 0;
+	pthread_attr_destroy(&attr);
+	if (!good)
+		rpc_leave(c);
+	return good;
+}
+
+static void finish_request(struct request *q)
+{
+	struct rpc *c = q->rpc;
+
+	carry_out(q);
+	leave_place(c);
+	request_free(q);
+}
+
+static void *request_thread(void *arg)
+{
+	struct rpc *c = ((struct request *)arg)->rpc;
+
+	finish_request(arg);
+	rpc_leave(c);
+	return NULL;
+}
+
+/* It has its session, so it gets a place, whatever others have. */
+void rpc_carry_on(struct request *q)
+{
+	pthread_mutex_lock(&q->rpc->lock);
+	q->rpc->busy++;
+	pthread_mutex_unlock(&q->rpc->lock);
+	if (!rpc_start_thread(q->rpc, request_thread, q))
+		finish_request(q);
+}
+
+void rpc_refuse(struct request *q, const struct cordon_error *e)
+{
+	if (q->id)
+		reply_failure(&q->rpc->out, q->id, e, q->is_pod_style);
+	request_free(q);
+}
+
+bool rpc_has_id(const struct request *q, const json_t *id)
+{
+	return q->id && json_equal(q->id, id);
+}
+
 static void *serve_thread(void *arg);
 
 /* Another thread waits to read, or is started for it. false: there is none, go on alone. */
 static bool has_follower(struct rpc *c)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
-
 	if (c->is_alone)
 		return false;
 	pthread_mutex_lock(&c->lock);
 	bool good = c->waiting > 0;
-	if (!good) {
-		c->threads++;
+	if (!good)
 		c->waiting++; /* on its behalf */
-	}
 	pthread_mutex_unlock(&c->lock);
 	if (good)
 		return true;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	good = pthread_create(&thread, &attr, serve_thread, c) == 0;
-	pthread_attr_destroy(&attr);
+	good = rpc_start_thread(c, serve_thread, NULL);
 	if (!good) {
 		pthread_mutex_lock(&c->lock);
-		c->threads--;
 		c->waiting--;
 		pthread_mutex_unlock(&c->lock);
 	}
 	return good;
+}
+
+/* A session for a request that needs one of a pool. false: it waits, or was answered. */
+static bool find_loan(struct request *q)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	uint64_t wait_ms = 0;
+
+	if (!(q->method->flags & RPC_WAITS) || q->rpc->is_alone)
+		return true;
+	int r = target_uint(q, "wait_ms", &wait_ms, &e);
+	if (r == 0)
+		r = waitlist_take(q, wait_ms, &e);
+	if (r < 0)
+		rpc_refuse(q, e);
+	return r > 0;
 }
 
 /* One request. *ret_reading: whether this thread still is the reader. false: it was the last. */
@@ -187,10 +262,10 @@ static bool handle(struct rpc *c, json_t *message, bool *ret_reading)
 	struct request *q = request_new(c, message);
 	bool goes_on;
 
-	if (!q)
+	if (!q || !find_loan(q))
 		return true;
 	goes_on = !(q->method->flags & RPC_LAST);
-	if ((q->method->flags & RPC_SLOW) && !take_place(c)) {
+	if ((q->method->flags & RPC_SLOW) && !take_place(c, q->method)) {
 		if (q->id)
 			reply_error(&c->out, q->id, cordon_code_rpc(CORDON_LIMIT),
 				    "too many requests at once");
@@ -298,10 +373,7 @@ static void *serve_thread(void *arg)
 
 	while (become_reader(c) && read_lines(c) && stay(c))
 		;
-	pthread_mutex_lock(&c->lock);
-	c->threads--;
-	pthread_cond_broadcast(&c->changed);
-	pthread_mutex_unlock(&c->lock);
+	rpc_leave(c);
 	return NULL;
 }
 
@@ -310,10 +382,7 @@ static void *end_seats(void *arg)
 	struct rpc *c = arg;
 
 	seats_close(&c->seats);
-	pthread_mutex_lock(&c->lock);
-	c->threads--;
-	pthread_cond_broadcast(&c->changed);
-	pthread_mutex_unlock(&c->lock);
+	rpc_leave(c);
 	return NULL;
 }
 
@@ -323,6 +392,7 @@ static void start_closers(struct rpc *c)
 	pthread_t thread;
 
 	callbacks_close(&c->callbacks);
+	waitlist_close(c);
 	(void)proof_cancel(c, NULL);
 	pthread_mutex_lock(&c->lock);
 	struct seat *home = TAKE_PTR(c->home);
@@ -365,6 +435,7 @@ struct rpc *rpc_new(const struct rpc_options *o)
 	lineout_init(&c->out, o->out_fd);
 	seats_init(&c->seats);
 	callbacks_init(&c->callbacks, &c->out, &c->seats);
+	waitlist_init(&c->waits);
 	c->policy = o->policy;
 	c->program = o->program;
 	c->is_alone = true;
@@ -397,6 +468,7 @@ static void rpc_done(struct rpc *c)
 	linein_done(&c->in);
 	lineout_done(&c->out);
 	callbacks_done(&c->callbacks);
+	waitlist_done(&c->waits);
 	seats_done(&c->seats);
 	pthread_mutex_destroy(&c->reading);
 	pthread_mutex_destroy(&c->lock);

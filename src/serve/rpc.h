@@ -13,6 +13,7 @@
 #include "serve/callback.h"
 #include "serve/line.h"
 #include "serve/seat.h"
+#include "serve/waitlist.h"
 
 enum { RPC_PROTOCOL = 1, RPC_LINE_MAX = 8 << 20, RPC_REQUESTS_MAX = 256 };
 
@@ -41,6 +42,7 @@ struct rpc {
 	uint64_t lines; /* read so far, also those that were too long; the reader's */
 	struct seats seats;
 	struct callbacks callbacks;
+	struct waitlist waits;
 	const struct cordon_policy *policy;
 	const char *program;
 	pthread_mutex_t reading; /* held by the one thread that reads */
@@ -61,8 +63,9 @@ struct request {
 	json_t *id;      /* borrowed; NULL: a notification */
 	json_t *params;  /* borrowed; NULL: none */
 	struct seat *seat;
-	bool is_pod_style; /* it named a sandboxId or nothing instead of a session */
-	bool has_begun;    /* an execution of the seat */
+	struct cordon_session *loan; /* of the pool's, not used yet; NULL: none */
+	bool is_pod_style;           /* it named a sandboxId or nothing instead of a session */
+	bool has_begun;              /* an execution of the seat */
 };
 
 enum rpc_flags {
@@ -73,6 +76,8 @@ enum rpc_flags {
 	RPC_LAST = 1 << 4,    /* the connection ends after the answer */
 	RPC_ASLEEP = 1 << 5,  /* also on a session that is offloaded */
 	RPC_CLOSE = 1 << 6,   /* ends the session: also while it is moved */
+	RPC_WAITS = 1 << 7,   /* needs a session of the pool, and waits for it without a thread */
+	RPC_ENDS = 1 << 8,    /* ends something: has a place where all others are taken */
 };
 
 /* Writes the result as JSON text. */
@@ -105,6 +110,15 @@ extern const struct rpc_method rpc_fetch_methods[];
 extern const struct rpc_method rpc_proof_methods[];
 /* Calls fn for every method of every table. */
 void rpc_visit_methods(void (*fn)(const struct rpc_method *m, void *arg), void *arg);
+
+/* For who has taken a request over: carries it out in a thread of its own, or answers that it will
+ * not be. Both free it. */
+void rpc_carry_on(struct request *q);
+void rpc_refuse(struct request *q, const struct cordon_error *e);
+bool rpc_has_id(const struct request *q, const json_t *id);
+/* A thread that the end of the client waits for, until rpc_leave(); q: its argument, NULL: c. */
+bool rpc_start_thread(struct rpc *c, void *(*fn)(void *), struct request *q);
+void rpc_leave(struct rpc *c);
 
 /* A notification to the client; params is JSON text. */
 bool rpc_notify(struct rpc *c, const char *method, const char *params, size_t len);

@@ -316,7 +316,9 @@ const struct rpc_method rpc_sandbox_methods[] = {
 	{ "env.get", get_env, RPC_SESSION, "name" },
 	{ "sandbox.create", create_sandbox, RPC_SLOW, "*" },
 	{ "sandbox.list", list, 0, "" },
-	{ "sandbox.remove", destroy, RPC_SLOW | RPC_SESSION | RPC_ASLEEP | RPC_CLOSE, "" },
-	{ "sandbox.destroy", destroy, RPC_SLOW | RPC_SESSION | RPC_ASLEEP | RPC_CLOSE, "" },
+	{ "sandbox.remove", destroy, RPC_SLOW | RPC_SESSION | RPC_ASLEEP | RPC_CLOSE | RPC_ENDS,
+	  "" },
+	{ "sandbox.destroy", destroy, RPC_SLOW | RPC_SESSION | RPC_ASLEEP | RPC_CLOSE | RPC_ENDS,
+	  "" },
 	{ 0 },
 };

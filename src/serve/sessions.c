@@ -79,7 +79,8 @@ static int cancel_request(struct request *q, struct buf *ret, struct cordon_erro
 	if (!id)
 		return err_set(reterr, CORDON_INVALID, "Missing required param: request_id");
 	struct seat *s = seat_by_request(&q->rpc->seats, id);
-	bool was_running = s ? seat_cancel(&q->rpc->seats, s) : proof_cancel(q->rpc, id);
+	bool was_running = s ? seat_cancel(&q->rpc->seats, s)
+			     : waitlist_cancel(q->rpc, id) || proof_cancel(q->rpc, id);
 	seat_put(&q->rpc->seats, s);
 	return buf_printf(ret, "{\"cancelled\":%s}", was_running ? "true" : "false");
 }
@@ -163,14 +164,15 @@ const struct rpc_method rpc_session_methods[] = {
 	{ "session.open", open_session, RPC_SLOW, OPENING_PARAMS },
 	{ "session.execute", execute, RPC_SLOW | RPC_SESSION | RPC_EXECUTE, EXECUTION_PARAMS },
 	{ "session.run", run, RPC_SLOW, OPENING_PARAMS " " EXECUTION_PARAMS },
-	{ "session.cancel", cancel, RPC_SLOW | RPC_SESSION, "" },
+	{ "session.cancel", cancel, RPC_SLOW | RPC_SESSION | RPC_ENDS, "" },
 	{ "session.interrupt", interrupt, RPC_SESSION, "" },
 	{ "session.restart", restart, RPC_SLOW | RPC_SESSION, "" },
-	{ "session.close", close_session, RPC_SLOW | RPC_SESSION | RPC_ASLEEP | RPC_CLOSE, "" },
+	{ "session.close", close_session,
+	  RPC_SLOW | RPC_SESSION | RPC_ASLEEP | RPC_CLOSE | RPC_ENDS, "" },
 	{ "session.describe", describe, RPC_SESSION, "" },
 	{ "session.setenv", set_env, RPC_SESSION, "name value" },
 	{ "session.list", list, 0, "" },
 	{ "approval.resolve", resolve, RPC_SESSION, "id allow value reason" },
-	{ "cancel", cancel_request, RPC_SLOW, "request_id" },
+	{ "cancel", cancel_request, RPC_SLOW | RPC_ENDS, "request_id" },
 	{ 0 },
 };

@@ -340,7 +340,7 @@ void pool_check_waiters(struct cordon_pool *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-void pool_leave(struct cordon_pool *p, struct pool_waiter *w)
+void pool_leave(struct cordon_pool *p, struct pool_waiter *w, bool gives_back)
 {
 	pthread_mutex_lock(&p->lock);
 	for (struct pool_waiter **at = &p->first; *at; at = &(*at)->next)
@@ -351,8 +351,10 @@ void pool_leave(struct cordon_pool *p, struct pool_waiter *w)
 			break;
 		}
 	pthread_mutex_unlock(&p->lock);
-	cordon_pool_release(p, w->session);
-	w->session = NULL;
+	if (gives_back) {
+		cordon_pool_release(p, w->session);
+		w->session = NULL;
+	}
 }
 
 /* One of the caller's threads that waits. */

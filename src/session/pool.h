@@ -22,5 +22,5 @@ struct pool_waiter {
 void pool_queue(struct cordon_pool *p, struct pool_waiter *w);
 /* Looks at the deadlines of those who wait, for the pool itself has no timer for them. */
 void pool_check_waiters(struct cordon_pool *p);
-/* Leaves the queue; what it has got meanwhile is given back. */
-void pool_leave(struct cordon_pool *p, struct pool_waiter *w);
+/* Leaves the queue, and nobody wakes it any more. gives_back: also what it has got meanwhile. */
+void pool_leave(struct cordon_pool *p, struct pool_waiter *w, bool gives_back);

@@ -317,8 +317,8 @@ TEST_WITHIN(who_waits_is_served_in_turn_or_told, 120)
 	cordon_pool_release(p, s);
 	sem_wait(&first.done);
 	ASSERT(first.waiter.session && !second.waiter.is_done && !third.waiter.is_done);
-	pool_leave(p, &second.waiter);
-	pool_leave(p, &first.waiter); /* gives it back */
+	pool_leave(p, &second.waiter, false);
+	pool_leave(p, &first.waiter, true);
 	sem_wait(&third.done);
 	ASSERT(third.waiter.session && !second.waiter.is_done);
 	wait_for(&second, p, clock_now_ns() + 1000);

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "serve/fake.h"
+#include "session/pool.h"
 
 struct cordon_session {
 	char id[32];
@@ -326,6 +327,26 @@ void cordon_pool_release(struct cordon_pool *p, struct cordon_session *s)
 {
 	(void)p;
 	(void)cordon_session_close(s);
+}
+
+void pool_queue(struct cordon_pool *p, struct pool_waiter *w)
+{
+	(void)cordon_pool_acquire(p, 0, &w->session, &w->error);
+	w->is_done = true;
+	w->wake(w);
+}
+
+void pool_check_waiters(struct cordon_pool *p)
+{
+	(void)p;
+}
+
+void pool_leave(struct cordon_pool *p, struct pool_waiter *w, bool gives_back)
+{
+	if (!gives_back)
+		return;
+	cordon_pool_release(p, w->session);
+	w->session = NULL;
 }
 
 struct cordon_pool_status cordon_pool_get_status(const struct cordon_pool *p)

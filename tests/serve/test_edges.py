@@ -292,8 +292,9 @@ def test_requests_at_once():
         waiting = [c.send("pool.acquire", {"pool": p, "wait_ms": 20000}) for _ in range(256)]
         c.fails(-32003, "too many requests", "pool.acquire", pool=p, wait_ms=1)
         assert c.call("version")["name"] == "cordon"  # quick ones go on
-        c.send("pool.close", {"pool": p})  # refused, too: it may take time
         c.call("session.describe", session=held)
+        c.call("session.close", session=held)  # what they wait for
+        assert c.wait(waiting[0])["session"] != held
         c.out.close()
         assert c.process.wait(3) is not None
         assert len(waiting) == 256
