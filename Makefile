@@ -1,12 +1,16 @@
 # The verbs of the project; Meson does the work. `make help` lists them.
 # /usr/bin first: the system's Python and tools, whatever else the PATH brings.
 export PATH := /usr/bin:/bin:$(PATH)
+# Caches are kept there, also for whoever starts us without it.
+ifeq ($(HOME),)
+export HOME := $(shell getent passwd "$$(id -u)" | cut -d: -f6)
+endif
 BUILD ?= build
 CI ?=
 NICE ?= nice
 
 .DEFAULT_GOAL := all
-.PHONY: all run test asan lint format fuzz bench man install pod pod-tests vm clean help setup-core setup-test setup-lint
+.PHONY: all run test asan lint format fuzz bench man install pod pod-tests vm clean help fresh setup-core setup-test setup-lint
 
 all: setup-core ## build the library and the program
 	@tools/configure $(BUILD) $(if $(CI),-Dwerror=true)
@@ -18,8 +22,12 @@ run: all ## run a first program in the sandbox, or FILE=x.py
 test: setup-test all pod-tests $(if $(CI),setup-lint asan) ## set up, build, run all tests (CI=1: also sanitizers and lint)
 	@tools/test $(if $(CI),--asan build-asan --lint) $(BUILD)
 
+fresh: ## both commands on bare Debian roots made for it (root; W='KIND... [-- COMMAND]')
+	@tools/setup fresh
+	@tools/fresh $(W)
+
 vm: setup-test all ## behaviour and attacks on other kernels, in an emulator (an hour and more; W=WORD picks)
-	@CORDON_NEEDS=strict BUILD=$(abspath $(BUILD)) $(NICE) tests/vm/run --full $(W)
+	@CORDON_NEEDS=strict BUILD="$$(realpath "$(BUILD)")" $(NICE) tests/vm/run --full $(W)
 
 asan: setup-core ## build with AddressSanitizer and UBSan into build-asan
 	@tools/configure build-asan -Db_sanitize=address,undefined
@@ -41,13 +49,13 @@ man: all ## the man pages into $(BUILD)/man
 	@$(NICE) ninja -C $(BUILD) man/man1
 
 install: all ## into DESTDIR, prefix as set up
-	@meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+	@meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir "$$(realpath -m "$(DESTDIR)")")
 
 pod: ## build the image of WebAssembly programs
-	@$(NICE) tools/pod --out $(abspath $(BUILD))/pod
+	@$(NICE) tools/pod --out '$(BUILD)/pod'
 
 pod-tests: all
-	@$(NICE) tools/pod --tests --out $(abspath $(BUILD))/pod
+	@$(NICE) tools/pod --tests --out '$(BUILD)/pod'
 
 clean: ## remove the build folders
 	@rm -rf build build-asan build-fuzz build-lint
