@@ -22,7 +22,7 @@ def promises_and_timers(guest):
         fails(s, "queueMicrotask(() => { throw new Error('micro') }); 1", "micro")
         fails(s, "process.nextTick(() => { throw new Error('tick') }); 1", "tick")
         fails(s, "await new Promise(() => {}); 1", "never happen")
-        r = s.execute("setTimeout(() => console.log('later'), 30); setImmediate(() => console.log('soon')); 'now'")
+        r = s.execute("setImmediate(() => { console.log('soon'); setTimeout(() => console.log('later'), 30) }); 'now'")
         same((value(r), r.stdout), ("now", "soon\nlater\n"))
         same(value(s.execute("setInterval(() => {}, 1000).unref(); 6")), 6)
 
