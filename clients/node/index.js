@@ -343,7 +343,11 @@ export class Session {
     this.#open = false;
     collected.unregister(this);
     this.#connection.sessions--;
-    if (this.#connection.isAlive) await this.#connection.request("session.close", { session: this.id }).catch(() => {});
+    if (this.#connection.isAlive) {
+      const answer = await this.#connection.request("session.close", { session: this.id }).catch(() => ({}));
+      // The workspace was not saved, or the audit log lacks lines.
+      for (const lost of answer?.warnings ?? []) process.emitWarning(lost);
+    }
     this.#connection.owners.delete(this.id);
   }
   async [dispose]() {

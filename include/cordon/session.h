@@ -52,6 +52,13 @@ int cordon_session_open(const struct cordon_session_options *opts, struct cordon
 /* Ends everything in it. Accepts NULL; always returns NULL. Safe while another thread executes:
  * that execution ends as cancelled. */
 struct cordon_session *cordon_session_close(struct cordon_session *s);
+/* The same, and an error when something of it is lost: its workspace could not be saved, or lines
+ * of its audit log were not written since the last result said so. The session is gone in either
+ * case; what was saved before is as it was. Accepts NULL. */
+int cordon_session_end(struct cordon_session *s, struct cordon_error **reterr);
+/* Saves the workspace of a session that has a name for it now, if it has changed. It is otherwise
+ * saved a second after the last change and when the session ends. */
+int cordon_session_save(struct cordon_session *s, struct cordon_error **reterr);
 
 struct cordon_execute_options {
 	const char *code;
@@ -121,6 +128,10 @@ char *cordon_result_denials_text(const struct cordon_result *r);
 /* Advice of the language's own parser about calls that the sandbox may restrict, one a line, to be
  * freed; "" when there is none. Only where validation is on (policy `validate`). */
 char *cordon_result_warnings_text(const struct cordon_result *r);
+/* Those of the warnings that say what was lost: a workspace that could not be saved, files that a
+ * restart could not keep, lines of the audit log that could not be written. One a line, to be
+ * freed; "" when there is nothing, as it should be. */
+char *cordon_result_losses_text(const struct cordon_result *r);
 int cordon_result_exit_status(const struct cordon_result *r); /* what `cordon run` exits with */
 
 /* Pools. */

@@ -1,16 +1,25 @@
 /* audit/audit.c - events as lines, built field by field. */
 #include "audit/audit.h"
 
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "audit/journal.h"
+#include "audit/loss.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
 
-enum { EVENT_MAX_BYTES = 64 << 20, EVENT_KEEP_BYTES = 65536, LOG_MAX_BYTES = 16384 };
+enum {
+	EVENT_MAX_BYTES = 64 << 20,
+	EVENT_KEEP_BYTES = 65536,
+	LOG_MAX_BYTES = 16384,
+	LOSS_MAX_BYTES = 8192,
+	REASON_BYTES = 1024
+};
 
 struct audit_event {
 	struct audit *audit;
@@ -29,7 +38,10 @@ struct audit {
 	void *arg;
 	cordon_log_fn log;
 	void *log_arg;
-	char head[CHAIN_HEX + 1]; /* of the callback's chain when there is no file */
+	char head[CHAIN_HEX + 1];  /* of the callback's chain when there is no file */
+	uint64_t lost;             /* lines that the log lacks and does not tell of yet */
+	uint64_t untold;           /* lines that the caller was not told of yet */
+	char reason[REASON_BYTES]; /* of the last one */
 };
 
 int audit_open(const struct audit_options *opts, struct audit **ret, struct cordon_error **reterr)
@@ -41,7 +53,10 @@ int audit_open(const struct audit_options *opts, struct audit **ret, struct cord
 	a->journal.fd = -1;
 	if (opts->path) {
 		int r = journal_open(&a->journal, opts->path, reterr);
+		if (r >= 0)
+			r = loss_take(opts->path, &a->lost, reterr);
 		if (r < 0) {
+			(void)journal_close(&a->journal, false);
 			free(a);
 			return r;
 		}
@@ -59,20 +74,94 @@ int audit_open(const struct audit_options *opts, struct audit **ret, struct cord
 	a->log_arg = opts->log_arg;
 	buf_init(&a->event.log, LOG_MAX_BYTES);
 	memcpy(a->head, chain_genesis, sizeof(a->head));
+	if (a->lost)
+		(void)str_copy(a->reason, sizeof(a->reason), "an earlier writer could not note it");
 	*ret = a;
 	return 0;
 }
 
-struct audit *audit_close(struct audit *a)
+/* Counts a line that is not in the log. */
+static void lose(struct audit *a, const struct cordon_error *e)
+{
+	cleanup_free char *text = err_text(e);
+
+	a->lost++;
+	a->untold++;
+	snprintf(a->reason, sizeof(a->reason), "%s", text ? text : "out of memory");
+}
+
+/* For the callback alone: the same chain, without a file. */
+static int seal_alone(struct audit *a, struct buf *line, struct cordon_error **reterr)
+{
+	if (!buf_reserve(line, CHAIN_SEAL_BYTES + 1))
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	buf_commit(line, chain_seal(line->data, line->len, a->head) - line->len);
+	return 0;
+}
+
+/* The line that tells of lost ones, before the next one or at the end. */
+static int append_loss(struct audit *a, struct cordon_error **reterr)
+{
+	cleanup_buf struct buf line = { 0 };
+
+	buf_init(&line, LOSS_MAX_BYTES);
+	if (loss_render(&line, a->lost, a->reason) < 0)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	int r = a->journal.fd >= 0 ? journal_append(&a->journal, &line, reterr)
+				   : seal_alone(a, &line, reterr);
+	if (r < 0)
+		return r;
+	a->lost = 0;
+	if (a->fn)
+		a->fn(line.data, line.len, a->arg);
+	return 0;
+}
+
+/* Nobody else uses it any more. */
+static int end(struct audit *a, struct cordon_error **reterr)
+{
+	bool is_kept = a->journal.fd >= 0 || a->fn;
+	if (a->lost && is_kept && append_loss(a, NULL) < 0 && a->journal.fd >= 0)
+		loss_leave(a->journal.path, a->lost);
+	char *text = NULL;
+	uint64_t n = audit_take_lost(a, &text);
+	cleanup_free char *owned = text;
+	int r = n ? err_set(reterr, CORDON_OS, "%s", text ? text : "audit lines were lost") : 0;
+	int synced = journal_close(&a->journal, a->sync != AUDIT_SYNC_NONE);
+	return synced < 0 && r == 0 ? err_errno(reterr, -synced, "write the audit log to the disk")
+				    : r;
+}
+
+uint64_t audit_take_lost(struct audit *a, char **ret_text)
 {
 	if (!a)
-		return NULL;
-	journal_close(&a->journal, a->sync != AUDIT_SYNC_NONE);
+		return 0;
+	pthread_mutex_lock(&a->lock);
+	uint64_t n = a->untold;
+	a->untold = 0;
+	if (n)
+		*ret_text = str_printf("%" PRIu64 " line%s of the audit log %s lost: %s", n,
+				       n == 1 ? "" : "s", n == 1 ? "was" : "were", a->reason);
+	pthread_mutex_unlock(&a->lock);
+	return n;
+}
+
+struct audit *audit_close(struct audit *a)
+{
+	(void)audit_end(a, NULL);
+	return NULL;
+}
+
+int audit_end(struct audit *a, struct cordon_error **reterr)
+{
+	if (!a)
+		return 0;
+	int r = end(a, reterr);
 	buf_done(&a->event.line);
 	buf_done(&a->event.log);
 	pthread_mutex_destroy(&a->lock);
 	free(a);
-	return NULL;
+	return r;
 }
 
 static void keep(struct audit_event *e, int r)
@@ -255,33 +344,34 @@ void audit_add_seconds(struct audit_event *e, const char *key, uint64_t ns)
 	show(e, key);
 }
 
-/* For the callback alone: the same chain, without a file. */
-static int seal_alone(struct audit *a, struct cordon_error **reterr)
+static int append(struct audit_event *e, struct cordon_error **reterr)
 {
-	struct buf *line = &a->event.line;
+	struct audit *a = e->audit;
 
-	if (!buf_reserve(line, CHAIN_SEAL_BYTES + 1))
+	if (e->failed == -CORDON_LIMIT)
+		return err_set(reterr, CORDON_LIMIT, "the audit event is larger than %d bytes",
+			       EVENT_MAX_BYTES);
+	if (e->failed < 0)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	buf_commit(line, chain_seal(line->data, line->len, a->head) - line->len);
-	return 0;
+	if (a->journal.fd < 0 && !a->fn)
+		return 0;
+	int r = a->lost ? append_loss(a, reterr) : 0;
+	if (r < 0)
+		return r;
+	return a->journal.fd >= 0 ? journal_append(&a->journal, &e->line, reterr)
+				  : seal_alone(a, &e->line, reterr);
 }
 
 int audit_commit(struct audit_event *e, struct cordon_error **reterr)
 {
-	int r;
+	struct cordon_error *err = NULL;
 
 	if (!e)
 		return 0;
 	struct audit *a = e->audit;
-	if (e->failed == -CORDON_LIMIT)
-		r = err_set(reterr, CORDON_LIMIT, "the audit event is larger than %d bytes",
-			    EVENT_MAX_BYTES);
-	else if (e->failed < 0)
-		r = err_set(reterr, CORDON_NOMEM, "out of memory");
-	else if (a->journal.fd >= 0)
-		r = journal_append(&a->journal, &e->line, reterr);
-	else
-		r = a->fn ? seal_alone(a, reterr) : 0;
+	int r = append(e, &err);
+	if (r < 0)
+		lose(a, err);
 	if (r >= 0 && a->fn)
 		a->fn(e->line.data, e->line.len, a->arg);
 	if (a->log && buf_add_char(&e->log, '}') >= 0)
@@ -291,6 +381,10 @@ int audit_commit(struct audit_event *e, struct cordon_error **reterr)
 		buf_init(&e->line, EVENT_MAX_BYTES);
 	}
 	pthread_mutex_unlock(&a->lock);
+	if (reterr && err)
+		*reterr = err;
+	else
+		cordon_error_free(err);
 	return r;
 }
 

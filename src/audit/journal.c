@@ -126,12 +126,13 @@ int journal_open(struct journal *j, const char *path, struct cordon_error **rete
 	return 0;
 }
 
-void journal_close(struct journal *j, bool sync)
+int journal_close(struct journal *j, bool sync)
 {
-	if (j->fd >= 0 && sync)
-		(void)fsync(j->fd);
+	int r = j->fd >= 0 && sync && fsync(j->fd) < 0 ? -errno : 0;
+
 	close_fdp(&j->fd);
 	free_ptrp(&j->path);
+	return r;
 }
 
 static int lock(int fd, struct cordon_error **reterr)

@@ -24,8 +24,8 @@ struct journal {
 };
 
 int journal_open(struct journal *j, const char *path, struct cordon_error **reterr);
-/* sync: write everything to the disk first. */
-void journal_close(struct journal *j, bool sync);
+/* sync: write everything to the disk first; -errno when that failed. */
+int journal_close(struct journal *j, bool sync);
 /* line: one open JSON object without its closing brace; it is sealed in place. On
  * failure the file is as it was. */
 int journal_append(struct journal *j, struct buf *line, struct cordon_error **reterr);

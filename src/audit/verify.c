@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "audit/chain.h"
+#include "audit/loss.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -76,6 +77,18 @@ static bool settle_suspect(struct walk *w, const json_t *event)
 	return true;
 }
 
+/* Its writer's own word that lines are missing before this one. */
+static void note_loss(struct walk *w, const json_t *event)
+{
+	json_int_t lines = json_integer_value(json_object_get(event, "lines"));
+
+	if (!str_eq(json_string_value(json_object_get(event, "event")), "audit_lost"))
+		return;
+	w->report.lost += lines > 0 ? (uint64_t)lines : 1;
+	if (!w->report.lost_line)
+		w->report.lost_line = w->line;
+}
+
 /* Whether the walk goes on. */
 static bool take_line(struct walk *w, const char *line, size_t len)
 {
@@ -98,6 +111,7 @@ static bool take_line(struct walk *w, const char *line, size_t len)
 		return false;
 	if (!w->is_started && !start(w, event))
 		return false;
+	note_loss(w, event);
 	memcpy(w->report.head, head, sizeof(head));
 	w->report.lines++;
 	return true;
@@ -165,7 +179,8 @@ int cordon_audit_verify(const char *path, const char *prev, struct cordon_audit_
 	int r = walk_file(&w, fd, reterr);
 	if (r < 0)
 		return r;
-	w.report.is_whole = !w.report.reason;
+	w.report.lost += loss_look(path);
+	w.report.is_whole = !w.report.reason && w.report.lost == 0;
 	*ret = w.report;
 	return 0;
 }

@@ -3,12 +3,16 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/str.h"
 
 #undef err_set /* as an analyser sees them */
 #undef err_errno
+
+enum { TEXT_MAX_BYTES = 8192 };
 
 struct cordon_error {
 	enum cordon_code code;
@@ -126,6 +130,21 @@ const char *cordon_error_message(const struct cordon_error *e)
 const struct cordon_error *cordon_error_cause(const struct cordon_error *e)
 {
 	return e ? e->cause : NULL;
+}
+
+char *err_text(const struct cordon_error *e)
+{
+	struct buf b;
+
+	buf_init(&b, TEXT_MAX_BYTES);
+	for (; e; e = e->cause) {
+		(void)buf_printf(&b, "%s%s", b.len > 0 ? ": " : "", cordon_error_message(e));
+		/* Messages in a guest's own words have it already. */
+		if (!e->cause && e->os_errno && e->message &&
+		    !strstr(e->message, strerror(e->os_errno)))
+			(void)buf_printf(&b, ": %s", strerror(e->os_errno));
+	}
+	return b.len > 0 ? buf_take(&b) : NULL;
 }
 
 struct cordon_error *cordon_error_free(struct cordon_error *e)

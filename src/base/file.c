@@ -137,23 +137,15 @@ int file_load(const char *path, size_t max_bytes, struct buf *ret, struct cordon
 	return 0;
 }
 
-/* Fills an open temporary file so that a crash leaves either nothing or all of it. */
-static int fill(int fd, mode_t mode, const void *bytes, size_t len)
-{
-	int r = file_write_all(fd, bytes, len);
-	if (r < 0)
-		return r;
-	return fchmod(fd, mode) < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
-int file_save(const char *path, mode_t mode, const void *bytes, size_t len,
-	      struct cordon_error **reterr)
+int file_draft_open(struct file_draft *d, const char *path, struct cordon_error **reterr)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	cleanup_free char *dir = slash == path ? str_dup("/")
 				 : slash       ? str_ndup(path, (size_t)(slash - path))
 					       : str_dup(".");
 	char tag[17];
+
+	*d = (struct file_draft){ .fd = -1, .dir_fd = -1, .path = path, .name = name };
 	random_hex(tag, 16);
 	cleanup_free char *temporary = str_printf(".%.200s.%s", name, tag);
 	if (!dir || !temporary)
@@ -161,19 +153,65 @@ int file_save(const char *path, mode_t mode, const void *bytes, size_t len,
 	cleanup_close int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd < 0)
 		return err_errno(reterr, errno, "open '%s'", dir);
-	cleanup_close int fd = openat(dir_fd, temporary,
-				      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
+	d->fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		       0600);
+	if (d->fd < 0)
 		return err_errno(reterr, errno, "create '%s/%s'", dir, temporary);
-	int r = fill(fd, mode, bytes, len);
-	if (r == 0 && renameat(dir_fd, temporary, dir_fd, name) < 0)
-		r = -errno;
-	if (r < 0) {
-		(void)unlinkat(dir_fd, temporary, 0);
-		return err_errno(reterr, -r, "write '%s'", path);
-	}
-	(void)fsync(dir_fd); /* some file systems cannot; the data is safe already */
+	d->dir_fd = TAKE_FD(dir_fd);
+	d->temporary = TAKE_PTR(temporary);
 	return 0;
+}
+
+/* Where the file system knows no rename that keeps, a link does the same. */
+static int rename_new(const struct file_draft *d)
+{
+	if (renameat2(d->dir_fd, d->temporary, d->dir_fd, d->name, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (linkat(d->dir_fd, d->temporary, d->dir_fd, d->name, 0) < 0)
+		return -errno;
+	(void)unlinkat(d->dir_fd, d->temporary, 0);
+	return 0;
+}
+
+int file_draft_publish(struct file_draft *d, mode_t mode, bool replaces,
+		       struct cordon_error **reterr)
+{
+	int r = fchmod(d->fd, mode) < 0 || fsync(d->fd) < 0 ? -errno : 0;
+
+	if (r == 0 && replaces)
+		r = renameat(d->dir_fd, d->temporary, d->dir_fd, d->name) < 0 ? -errno : 0;
+	else if (r == 0)
+		r = rename_new(d);
+	if (r < 0)
+		return err_errno(reterr, -r, "write '%s'", d->path);
+	free_ptrp(&d->temporary);
+	(void)fsync(d->dir_fd); /* some file systems cannot; the data is safe already */
+	return 0;
+}
+
+void file_draft_done(struct file_draft *d)
+{
+	if (d->temporary)
+		(void)unlinkat(d->dir_fd, d->temporary, 0);
+	free_ptrp(&d->temporary);
+	close_fdp(&d->fd);
+	close_fdp(&d->dir_fd);
+}
+
+int file_save(const char *path, mode_t mode, const void *bytes, size_t len,
+	      struct cordon_error **reterr)
+{
+	cleanup_file_draft struct file_draft d = { .fd = -1, .dir_fd = -1 };
+	int r = file_draft_open(&d, path, reterr);
+
+	if (r < 0)
+		return r;
+	r = file_write_all(d.fd, bytes, len);
+	if (r < 0)
+		return err_errno(reterr, -r, "write '%s'", path);
+	return file_draft_publish(&d, mode, true, reterr);
 }
 
 int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode, int *ret_fd,

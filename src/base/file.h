@@ -18,6 +18,23 @@ int file_read_to_end(int fd, struct buf *b, struct cordon_error **reterr);
 /* Reads a regular file (or "-" for standard input), at most max_bytes. Directories, devices and
  * oversize are refused by name. */
 int file_load(const char *path, size_t max_bytes, struct buf *ret, struct cordon_error **reterr);
+/* A file that gets its name when it is whole and on the disk: written beside, under a name that
+ * goes away with the draft, then renamed. A crash or a full disk leaves what was there before. */
+struct file_draft {
+	int fd; /* to write to */
+	/* The rest is the draft's own. */
+	int dir_fd;
+	const char *path, *name; /* the caller's */
+	char *temporary;         /* NULL: it has its name */
+};
+
+int file_draft_open(struct file_draft *d, const char *path, struct cordon_error **reterr);
+/* replaces false: a file of that name is EEXIST. */
+int file_draft_publish(struct file_draft *d, mode_t mode, bool replaces,
+		       struct cordon_error **reterr);
+void file_draft_done(struct file_draft *d);
+#define cleanup_file_draft CLEANUP(file_draft_done)
+
 /* Creates or replaces atomically: temporary name beside it, fsync, rename. */
 int file_save(const char *path, mode_t mode, const void *bytes, size_t len,
 	      struct cordon_error **reterr);

@@ -68,17 +68,8 @@ void log_at(enum log_level level, const char *fmt, ...)
 
 void log_error_chain(const char *prefix, const struct cordon_error *e)
 {
-	cleanup_buf struct buf b = { 0 };
-	buf_init(&b, LINE_MAX_BYTES);
-	(void)buf_add_str(&b, prefix ? prefix : "");
-	for (; e; e = cordon_error_cause(e)) {
-		if (b.len > 0)
-			(void)buf_add_str(&b, ": ");
-		(void)buf_add_str(&b, cordon_error_message(e));
-		int os_errno = cordon_error_cause(e) ? 0 : cordon_error_errno(e);
-		/* Messages in a guest's own words have it already. */
-		if (os_errno && !strstr(cordon_error_message(e), strerror(os_errno)))
-			(void)buf_printf(&b, ": %s", strerror(os_errno));
-	}
-	log_at(LOG_ERROR, "%s", buf_text(&b));
+	cleanup_free char *text = err_text(e);
+
+	log_at(LOG_ERROR, "%s%s%s", prefix ? prefix : "", prefix ? ": " : "",
+	       text ? text : cordon_error_message(e));
 }

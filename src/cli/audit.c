@@ -15,14 +15,29 @@
 
 enum { LINE_MAX_BYTES = 65 << 20, TAIL_MAX = 100000, FOLLOW_MS = 200 };
 
+/* The chain may be good, and the record still not complete. */
+static void print_loss(const struct cli *c, const char *path, const struct cordon_audit_report *r)
+{
+	if (r->lost == 0)
+		return;
+	printf("%s%s: %" PRIu64 " events were lost: they could not be written%s",
+	       cli_style(c, STYLE_RED), path, r->lost, r->lost_line ? "; line " : "");
+	if (r->lost_line)
+		printf("%" PRIu64 " tells of the first", r->lost_line);
+	else
+		printf(", nor could a line that says so (%s.lost)", path);
+	printf("%s\n", cli_style(c, STYLE_PLAIN));
+}
+
 static void print_report(const struct cli *c, const char *path, const struct cordon_audit_report *r)
 {
-	if (!r->is_whole)
+	if (r->reason)
 		printf("%s%s: line %" PRIu64 ": %s%s\n", cli_style(c, STYLE_RED), path,
 		       r->broken_line, r->reason, cli_style(c, STYLE_PLAIN));
-	printf("%s: %s%" PRIu64 " events%s%s, head %s\n", path, r->is_whole ? "" : "before it ",
+	printf("%s: %s%" PRIu64 " events%s%s, head %s\n", path, r->reason ? "before it " : "",
 	       r->lines, r->is_whole ? ", whole" : "",
 	       r->is_continued ? ", continues another file" : "", r->head);
+	print_loss(c, path, r);
 	if (r->torn_bytes > 0)
 		printf("%s: the last line was never finished (%" PRIu64 " bytes): its writer was "
 		       "interrupted, all before it counts\n",
@@ -34,12 +49,13 @@ static void print_report(const struct cli *c, const char *path, const struct cor
 
 static int print_json(const char *path, const struct cordon_audit_report *r)
 {
-	cleanup_json json_t *j = json_pack(
-		"{s:s,s:b,s:I,s:I,s:s?,s:I,s:I,s:b,s:s,s:s}", "file", path, "whole", r->is_whole,
-		"events", (json_int_t)r->lines, "broken_line", (json_int_t)r->broken_line, "reason",
-		r->reason, "torn_bytes", (json_int_t)r->torn_bytes, "recovered",
-		(json_int_t)r->recovered, "continued", r->is_continued, "first_prev", r->first_prev,
-		"head", r->head);
+	cleanup_json json_t *j =
+		json_pack("{s:s,s:b,s:I,s:I,s:s?,s:I,s:I,s:I,s:b,s:s,s:s}", "file", path, "whole",
+			  r->is_whole, "events", (json_int_t)r->lines, "broken_line",
+			  (json_int_t)r->broken_line, "reason", r->reason, "torn_bytes",
+			  (json_int_t)r->torn_bytes, "recovered", (json_int_t)r->recovered, "lost",
+			  (json_int_t)r->lost, "continued", r->is_continued, "first_prev",
+			  r->first_prev, "head", r->head);
 	cleanup_free char *text = j ? json_text(j, NULL) : NULL;
 
 	if (!text)
@@ -65,8 +81,9 @@ static int verify(struct cli *c, int argc, char **argv)
 		else
 			print_report(c, argv[i], &r);
 		memcpy(head, r.head, sizeof(head));
-		if (!r.is_whole)
+		if (r.reason)
 			return 1;
+		status |= !r.is_whole;
 	}
 	if (want && !str_eq(want, head)) {
 		cli_error(c, "the log ends with %s, not with %s: it was cut or rewritten", head,
@@ -316,7 +333,9 @@ const struct verb verb_audit = {
 	.run = run,
 	.about = "verify checks the chain of hashes: its status is 0 when every line is good and "
 		 "follows from the one before, and 1 when one does not. A last line that was never "
-		 "finished is told, and is no fault of the rest. The hash that it prints as head, "
+		 "finished is told, and is no fault of the rest. Events that could not be written, "
+		 "because the disk was full or the log's folder gone, are told too, and the "
+		 "status is 1. The hash that it prints as head, "
 		 "kept "
 		 "elsewhere and given with --head, also tells a log that was cut short.\n\n"
 		 "show prints the events, one a line; tail the last of them.",

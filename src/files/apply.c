@@ -175,9 +175,17 @@ static int put_link(const struct applying *a, const struct change *c, int dir_fd
 
 static int put_dir(const struct change *c, int dir_fd, const char *name)
 {
-	if (c->was && !S_ISDIR(c->was->mode) && unlinkat(dir_fd, name, 0))
+	if (!c->was || S_ISDIR(c->was->mode))
+		return mkdirat(dir_fd, name, 0755) && errno != EEXIST ? -errno : 0;
+	/* In the place of a file, which goes only when the directory is there to come. */
+	char staged[STAGE_NAME_SIZE];
+	place_stage_name(staged);
+	if (mkdirat(dir_fd, staged, 0755))
 		return -errno;
-	return mkdirat(dir_fd, name, 0755) && errno != EEXIST ? -errno : 0;
+	int r = unlinkat(dir_fd, name, 0) || renameat(dir_fd, staged, dir_fd, name) ? -errno : 0;
+	if (r < 0)
+		(void)unlinkat(dir_fd, staged, AT_REMOVEDIR);
+	return r;
 }
 
 /* Directories that were not chosen themselves, above something that was. */

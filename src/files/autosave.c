@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/condvar.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 enum { DEFAULT_MS = 1000, MAX_DELAYS = 10 };
 
@@ -19,21 +20,41 @@ struct autosave {
 	pthread_cond_t wake;
 	bool is_ending;
 	uint64_t first_ns, last_ns; /* of the changes not yet saved; 0: none */
-	struct cordon_error *failure;
+	bool is_unsaved;            /* the last save failed */
+	char *failure;              /* why; NULL: it did not, or there is no memory for words */
 
 	pthread_mutex_t saving; /* one save at a time; taken before the lock */
 };
 
-/* Saves if there is anything to save. A failed one is tried again with the next change. */
-static int save_now(struct autosave *a, struct cordon_error **reterr)
+/* With the lock held. */
+static void note(struct autosave *a, const struct cordon_error *e, int r)
 {
+	free(a->failure);
+	a->is_unsaved = r < 0;
+	a->failure = r < 0 ? err_text(e) : NULL;
+}
+
+/* Saves if there is anything to save. A failed one is tried again with the next change, and by a
+ * flush (retries). */
+static int save_now(struct autosave *a, bool retries, struct cordon_error **reterr)
+{
+	struct cordon_error *e = NULL;
+
 	(void)pthread_mutex_lock(&a->saving);
 	(void)pthread_mutex_lock(&a->lock);
-	bool is_due = a->first_ns != 0;
+	bool is_due = a->first_ns != 0 || (retries && a->is_unsaved);
 	a->first_ns = a->last_ns = 0;
 	(void)pthread_mutex_unlock(&a->lock);
-	int r = is_due ? a->save(a->arg, reterr) : 0;
+	int r = is_due ? a->save(a->arg, &e) : 0;
+	(void)pthread_mutex_lock(&a->lock);
+	if (is_due)
+		note(a, e, r);
+	(void)pthread_mutex_unlock(&a->lock);
 	(void)pthread_mutex_unlock(&a->saving);
+	if (reterr && e)
+		*reterr = e;
+	else
+		cordon_error_free(e);
 	return r;
 }
 
@@ -58,14 +79,9 @@ static void *work(void *arg)
 			(void)condvar_wait(&a->wake, &a->lock, due);
 			continue;
 		}
-		struct cordon_error *e = NULL;
 		(void)pthread_mutex_unlock(&a->lock);
-		(void)save_now(a, &e);
+		(void)save_now(a, false, NULL); /* what fails is kept: autosave_failure, flush */
 		(void)pthread_mutex_lock(&a->lock);
-		if (e) {
-			cordon_error_free(a->failure);
-			a->failure = e;
-		}
 	}
 	(void)pthread_mutex_unlock(&a->lock);
 	return NULL;
@@ -104,20 +120,15 @@ void autosave_touch(struct autosave *a)
 
 int autosave_flush(struct autosave *a, struct cordon_error **reterr)
 {
-	int r = save_now(a, reterr);
+	return save_now(a, true, reterr);
+}
+
+char *autosave_failure(struct autosave *a)
+{
 	(void)pthread_mutex_lock(&a->lock);
-	struct cordon_error *earlier = a->failure;
-	a->failure = NULL;
+	char *text = a->is_unsaved ? str_dup(a->failure ? a->failure : "out of memory") : NULL;
 	(void)pthread_mutex_unlock(&a->lock);
-	if (r == 0 && earlier) {
-		r = -(int)cordon_error_code(earlier);
-		if (reterr) {
-			*reterr = earlier;
-			return r;
-		}
-	}
-	cordon_error_free(earlier);
-	return r;
+	return text;
 }
 
 struct autosave *autosave_free(struct autosave *a)
@@ -129,10 +140,11 @@ struct autosave *autosave_free(struct autosave *a)
 	(void)pthread_cond_signal(&a->wake);
 	(void)pthread_mutex_unlock(&a->lock);
 	(void)pthread_join(a->thread, NULL);
-	(void)autosave_flush(a, NULL);
+	(void)save_now(a, false, NULL);
 	(void)pthread_mutex_destroy(&a->lock);
 	(void)pthread_mutex_destroy(&a->saving);
 	(void)pthread_cond_destroy(&a->wake);
+	free(a->failure);
 	free(a);
 	return NULL;
 }

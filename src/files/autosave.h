@@ -14,10 +14,13 @@ int autosave_new(uint64_t delay_ms, autosave_fn save, void *arg, struct autosave
 		 struct cordon_error **reterr);
 /* Something changed. Cheap; from any thread. */
 void autosave_touch(struct autosave *a);
-/* Saves now if anything changed since the last save; what went wrong in the background since the
- * last flush comes out here too. */
+/* Saves now if anything changed since the last save that worked: one that failed in the background
+ * is tried again. 0: all is saved. */
 int autosave_flush(struct autosave *a, struct cordon_error **reterr);
-/* Flushes, then ends. Accepts NULL; always returns NULL. */
+/* Why the last save failed, to be freed; NULL: it did not. */
+char *autosave_failure(struct autosave *a);
+/* Saves what changed since the last save, then ends. Who wants to know whether that worked flushes
+ * first. Accepts NULL; always returns NULL. */
 struct autosave *autosave_free(struct autosave *a);
 
 DEFINE_FREEP(struct autosave *, autosave_free)

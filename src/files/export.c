@@ -2,6 +2,7 @@
 #include "files/export.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -30,6 +31,15 @@ static int put_state(struct tar *t, const char *state)
 	return r < 0 ? r : tar_end(t);
 }
 
+/* Whose disk is full is the host's, not the workspace's. */
+static int fail_write(int r, struct cordon_error **reterr)
+{
+	if (r == -ENAMETOOLONG)
+		return err_set(reterr, CORDON_LIMIT,
+			       "a path in the workspace has more than %d characters", PATH_MAX - 1);
+	return err_errno(reterr, -r, "write the export");
+}
+
 int export_write(struct workspace *ws, const char *state, int fd, struct cordon_error **reterr)
 {
 	cleanup_blob_writer struct blob_writer *w = NULL;
@@ -47,7 +57,7 @@ int export_write(struct workspace *ws, const char *state, int fd, struct cordon_
 	}
 	r = r < 0 ? r : tar_finish(&t);
 	if (r < 0)
-		return place_fail(ws, "the export", r, reterr);
+		return fail_write(r, reterr);
 	return blob_writer_finish(w, reterr);
 }
 

@@ -177,6 +177,7 @@ static int verify_audit(struct request *q, struct buf *ret, struct cordon_error 
 			    report.broken_line ? json_integer((json_int_t)report.broken_line)
 					       : json_null());
 	json_object_set_new(j, "reason", report.reason ? json_string(report.reason) : json_null());
+	json_object_set_new(j, "lost", json_integer((json_int_t)report.lost));
 	json_object_set_new(j, "torn_bytes", json_integer((json_int_t)report.torn_bytes));
 	json_object_set_new(j, "head", json_string(report.head));
 	return add_json(ret, j, reterr);

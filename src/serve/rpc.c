@@ -499,7 +499,9 @@ int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr)
 		pthread_cond_wait(&c->changed, &c->lock);
 	pthread_mutex_unlock(&c->lock);
 	int r = end(c, reterr);
-	if (r == 0) /* otherwise somebody still uses it */
-		rpc_done(c);
-	return r;
+	if (r < 0) /* somebody still uses it */
+		return r;
+	cleanup_free char *loss = seats_take_loss(&c->seats);
+	rpc_done(c);
+	return loss ? err_set(reterr, CORDON_OS, "%s", loss) : 0;
 }

@@ -21,6 +21,7 @@ void seats_init(struct seats *t)
 
 void seats_done(struct seats *t)
 {
+	free(t->loss);
 	pthread_cond_destroy(&t->changed);
 	pthread_mutex_destroy(&t->lock);
 }
@@ -405,14 +406,38 @@ static void wait_alone(struct seats *t, struct seat *s)
 	}
 }
 
+/* The first one: it names what it is about. */
+static void note_loss(struct seats *t, const struct cordon_error *e)
+{
+	char *text = err_text(e);
+
+	pthread_mutex_lock(&t->lock);
+	if (t->loss)
+		free(text);
+	else
+		t->loss = text;
+	pthread_mutex_unlock(&t->lock);
+}
+
+char *seats_take_loss(struct seats *t)
+{
+	pthread_mutex_lock(&t->lock);
+	char *text = TAKE_PTR(t->loss);
+	pthread_mutex_unlock(&t->lock);
+	return text;
+}
+
 static void end_session(struct seats *t, struct seat *s)
 {
+	cleanup_error struct cordon_error *e = NULL;
+
 	s->project = cordon_project_close(s->project);
 	if (s->lender && s->session) {
 		cordon_pool_release(s->lender->pool, s->session);
 		seat_put(t, s->lender);
 	} else {
-		cordon_session_close(s->session);
+		if (cordon_session_end(s->session, &e) < 0)
+			note_loss(t, e);
 	}
 	s->session = NULL;
 	s->pool = cordon_pool_free(s->pool);

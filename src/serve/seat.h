@@ -31,6 +31,7 @@ struct seats {
 	unsigned pool_count; /* ever made: names them */
 	bool is_closing;
 	struct seat_quota *quota; /* NULL: none but the counts above */
+	char *loss; /* what a session that ended could not keep, and nobody was told yet */
 };
 
 enum seat_kind { SEAT_SESSION, SEAT_POOL };
@@ -119,6 +120,8 @@ struct cordon_session *seat_unlock(struct seats *t, struct seat *s, struct cordo
 void seat_close(struct seats *t, struct seat *s);
 /* All of it, executions first. No seat is made or found afterwards. */
 void seats_close(struct seats *t);
+/* What a session that has ended could not keep, in words, to be freed; NULL: nothing. */
+char *seats_take_loss(struct seats *t);
 /* Ends the sessions that nobody uses and nobody asked for since then; only_implicit: of those made
  * for calls that named none. keep: so many of them may stay whatever their age. */
 void seats_expire(struct seats *t, uint64_t before_ns, bool only_implicit, unsigned keep);

@@ -57,6 +57,8 @@ static int run(struct request *q, struct buf *ret, struct cordon_error **reterr)
 	r = seat_begin(&q->rpc->seats, seat, q->id, reterr);
 	if (r == 0) {
 		r = rpc_execution_run(q, seat, ret, reterr);
+		if (r == 0) /* while there is somebody to tell */
+			r = cordon_session_save(seat->session, reterr);
 		seat_end(&q->rpc->seats, seat);
 	}
 	seat_close(&q->rpc->seats, seat);
@@ -101,9 +103,13 @@ static int restart(struct request *q, struct buf *ret, struct cordon_error **ret
 
 static int close_session(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	(void)reterr;
 	target_close(q);
-	return buf_add_str(ret, "{}");
+	cleanup_free char *text = seats_take_loss(&q->rpc->seats);
+	if (!text)
+		return buf_add_str(ret, "{}");
+	cleanup_json json_t *j = json_pack("{s:[s]}", "warnings", text);
+	cleanup_free char *answer = j ? json_text(j, NULL) : NULL;
+	return answer ? buf_add_str(ret, answer) : err_set(reterr, CORDON_NOMEM, "out of memory");
 }
 
 static int describe(struct request *q, struct buf *ret, struct cordon_error **reterr)

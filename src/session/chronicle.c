@@ -167,3 +167,13 @@ int chronicle_result(struct cordon_session *s, const struct cordon_execute_optio
 				   o->code_len ? o->code_len : strlen(o->code), AUDIT_RESULT_CHARS);
 	return commit(s, e, reterr);
 }
+
+void chronicle_losses(struct cordon_session *s, struct cordon_result *r)
+{
+	char *text = NULL;
+	uint64_t n = audit_take_lost(s->audit, &text);
+	cleanup_free char *owned = text;
+
+	if (n)
+		(void)result_lose(r, text ? text : "lines of the audit log were lost");
+}

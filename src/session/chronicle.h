@@ -14,3 +14,5 @@ int chronicle_code(struct cordon_session *s, const struct cordon_execute_options
 /* How it ended, and every denial by its cause. */
 int chronicle_result(struct cordon_session *s, const struct cordon_execute_options *o,
 		     const struct cordon_result *r, struct cordon_error **reterr);
+/* Lines that could not be written and that the policy lets go are told in the result. */
+void chronicle_losses(struct cordon_session *s, struct cordon_result *r);

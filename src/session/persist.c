@@ -4,11 +4,14 @@
 #include <errno.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "files/autosave.h"
 #include "files/store.h"
+#include "session/result.h"
 
 struct persist {
 	struct cordon_session *session;
+	char *name;
 	struct store *store;
 	struct autosave *autosave;
 	pthread_mutex_t lock; /* the session's workspace stays while it is held */
@@ -38,8 +41,10 @@ int persist_open(struct cordon_session *s, const char *name, struct persist **re
 	if (!p)
 		return err_errno(reterr, ENOMEM, "open the workspace '%s'", name);
 	p->session = s;
+	p->name = str_dup(name);
 	pthread_mutex_init(&p->lock, NULL);
-	int r = store_open(NULL, name, &p->store, reterr);
+	int r = p->name ? store_open(NULL, name, &p->store, reterr)
+			: err_errno(reterr, ENOMEM, "open the workspace '%s'", name);
 	if (r == 0)
 		r = autosave_new(0, save, p, &p->autosave, reterr);
 	if (r < 0) {
@@ -69,6 +74,23 @@ int persist_load(struct persist *p, struct cordon_error **reterr)
 	return 0;
 }
 
+int persist_save(struct persist *p, struct cordon_error **reterr)
+{
+	int r = p ? autosave_flush(p->autosave, reterr) : 0;
+
+	return r < 0 ? err_wrap(reterr, r, "the workspace '%s' is not saved", p->name) : 0;
+}
+
+void persist_warn(struct persist *p, struct cordon_result *result)
+{
+	cleanup_free char *why = p ? autosave_failure(p->autosave) : NULL;
+	cleanup_free char *text =
+		why ? str_printf("the workspace '%s' is not saved: %s", p->name, why) : NULL;
+
+	if (why)
+		(void)result_lose(result, text ? text : "the workspace is not saved");
+}
+
 void persist_touch(struct persist *p)
 {
 	if (p)
@@ -94,6 +116,7 @@ struct persist *persist_close(struct persist *p)
 	autosave_free(p->autosave);
 	store_close(p->store);
 	pthread_mutex_destroy(&p->lock);
+	free(p->name);
 	free(p);
 	return NULL;
 }

@@ -11,6 +11,10 @@ int persist_open(struct cordon_session *s, const char *name, struct persist **re
 		 struct cordon_error **reterr);
 /* Fills the fresh workspace with what was saved. */
 int persist_load(struct persist *p, struct cordon_error **reterr);
+/* Saves now what is not saved; the error names the workspace. */
+int persist_save(struct persist *p, struct cordon_error **reterr);
+/* A warning in the result when the last save failed. */
+void persist_warn(struct persist *p, struct cordon_result *result);
 /* Something may have changed: it is saved a while later. */
 void persist_touch(struct persist *p);
 /* Around a change of the session's workspace. */

@@ -32,6 +32,7 @@ struct cordon_result *cordon_result_free(struct cordon_result *r)
 	json_decref(r->outputs);
 	json_decref(r->denials);
 	json_decref(r->warnings);
+	json_decref(r->losses);
 	free(r->assurance);
 	buf_done(&r->json);
 	free(r);
@@ -84,6 +85,14 @@ int result_warn(struct cordon_result *r, const char *text)
 	json_t *a = result_array(&r->warnings);
 
 	return a && json_array_append_new(a, json_string(text)) == 0 ? 0 : -CORDON_NOMEM;
+}
+
+int result_lose(struct cordon_result *r, const char *text)
+{
+	json_t *a = result_array(&r->losses);
+	int warned = result_warn(r, text);
+
+	return a && json_array_append_new(a, json_string(text)) == 0 ? warned : -CORDON_NOMEM;
 }
 
 static void add_string(struct buf *b, const char *key, const char *text, size_t len)
@@ -218,20 +227,30 @@ const char *cordon_result_traceback(const struct cordon_result *r)
 /* Texts for people, and so for terminals: what the code chose, a path or a name, is spelled out. */
 enum { TEXT_BYTES = 65536 };
 
-char *cordon_result_warnings_text(const struct cordon_result *r)
+static char *lines_of(const json_t *list)
 {
 	struct buf b;
 	size_t i;
 	json_t *w;
 
 	buf_init(&b, TEXT_BYTES);
-	json_array_foreach(r->warnings, i, w)
+	json_array_foreach(list, i, w)
 	{
 		(void)buf_add_str(&b, "warning: ");
 		(void)buf_add_printable(&b, json_string_value(w));
 		(void)buf_add_str(&b, "\n");
 	}
 	return b.len ? buf_take(&b) : str_dup("");
+}
+
+char *cordon_result_warnings_text(const struct cordon_result *r)
+{
+	return lines_of(r->warnings);
+}
+
+char *cordon_result_losses_text(const struct cordon_result *r)
+{
+	return lines_of(r->losses);
 }
 
 char *cordon_result_denials_text(const struct cordon_result *r)

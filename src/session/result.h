@@ -21,6 +21,7 @@ struct cordon_result {
 	int exit_code;
 	double time_ms, cpu_ms, memory_mb;
 	json_t *outputs, *denials, *warnings; /* arrays; NULL: empty */
+	json_t *losses; /* those of the warnings that are the host's own: result_lose */
 	uint64_t tool_calls;
 	bool restarted;
 	char *assurance; /* JSON text */
@@ -31,6 +32,8 @@ struct cordon_result *result_new(void); /* NULL: out of memory */
 /* Sets error and kind; the first one stands. */
 int result_fail(struct cordon_result *r, const char *kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int result_warn(struct cordon_result *r, const char *text);
+/* A warning that something was not kept or not recorded, which nobody may overlook. */
+int result_lose(struct cordon_result *r, const char *text);
 /* Takes paths, pids, hosts and traces out of what the guest said. */
 void result_sanitize(struct cordon_result *r);
 json_t *result_array(json_t **array); /* makes it when missing; borrowed */

@@ -200,7 +200,8 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 	return desk_new(&desk, &s->desk, reterr);
 }
 
-static struct cordon_session *destroy(struct cordon_session *s)
+/* An error says what of the audit log was lost. */
+static int destroy(struct cordon_session *s, struct cordon_error **reterr)
 {
 	s->persist = persist_close(s->persist);
 	session_drop_engine(s);
@@ -213,13 +214,13 @@ static struct cordon_session *destroy(struct cordon_session *s)
 	json_decref(s->env);
 	free(s->directory);
 	free(s->cwd);
-	audit_close(s->audit);
+	int r = audit_end(s->audit, reterr);
 	policy_done(&s->policy);
 	pthread_cond_destroy(&s->idle);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->files_lock);
 	free(s);
-	return NULL;
+	return r;
 }
 
 static int add_env(struct cordon_session *s, const char *const *env, struct cordon_error **reterr)
@@ -269,7 +270,7 @@ int session_open(const struct cordon_session_options *opts, bool ahead, struct c
 	if (r == 0)
 		r = chronicle_session(s, "session_start", reterr);
 	if (r < 0) {
-		destroy(s);
+		(void)destroy(s, NULL);
 		return r;
 	}
 	if (ahead)
@@ -279,12 +280,23 @@ int session_open(const struct cordon_session_options *opts, bool ahead, struct c
 	return 0;
 }
 
+int cordon_session_save(struct cordon_session *s, struct cordon_error **reterr)
+{
+	return persist_save(s->persist, reterr);
+}
+
 struct cordon_session *cordon_session_close(struct cordon_session *s)
+{
+	(void)cordon_session_end(s, NULL);
+	return NULL;
+}
+
+int cordon_session_end(struct cordon_session *s, struct cordon_error **reterr)
 {
 	uint64_t one = 1;
 
 	if (!s)
-		return NULL;
+		return 0;
 	pthread_mutex_lock(&s->lock);
 	s->is_closed = true;
 	while (s->is_busy) {
@@ -294,7 +306,9 @@ struct cordon_session *cordon_session_close(struct cordon_session *s)
 	}
 	pthread_mutex_unlock(&s->lock);
 	(void)chronicle_session(s, "session_close", NULL);
-	return destroy(s);
+	int r = persist_save(s->persist, reterr);
+	int ended = destroy(s, r < 0 ? NULL : reterr);
+	return r < 0 ? r : ended;
 }
 
 int session_hold(struct cordon_session *s, const char *busy_text, struct cordon_error **reterr)
@@ -385,6 +399,7 @@ static int run_recorded(struct cordon_session *s, const struct cordon_execute_op
 	if (s->policy.sanitize_errors)
 		result_sanitize(result);
 	r = chronicle_result(s, o, result, reterr);
+	chronicle_losses(s, result);
 	if (r == 0)
 		*ret = TAKE_PTR(result);
 	return r;
@@ -412,6 +427,8 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 		s->executions++; /* rejected code is not counted */
 	if (r == 0 && *ret && !alive)
 		r = renewal_after(s, ret, reterr);
+	if (r == 0)
+		persist_warn(s->persist, *ret);
 	persist_touch(s->persist);
 	timeline_mark(&s->timeline, TIMELINE_CONCLUDED);
 	session_let_go(s);
@@ -463,6 +480,7 @@ int cordon_run(const struct cordon_session_options *session,
 	       const struct cordon_execute_options *opts, struct cordon_result **ret,
 	       struct cordon_error **reterr)
 {
+	cleanup_error struct cordon_error *lost = NULL;
 	struct cordon_session *s = mem_alloc(sizeof(*s));
 	bool alive;
 
@@ -481,7 +499,10 @@ int cordon_run(const struct cordon_session_options *session,
 	if (r == 0)
 		r = run_recorded(s, opts, ret, &alive, reterr);
 	(void)chronicle_session(s, "session_close", NULL);
-	destroy(s);
+	if (destroy(s, &lost) < 0 && r == 0) {
+		cleanup_free char *text = err_text(lost);
+		(void)result_lose(*ret, text ? text : "lines of the audit log were lost");
+	}
 	return r;
 }
 

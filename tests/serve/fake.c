@@ -59,6 +59,19 @@ struct cordon_session *cordon_session_close(struct cordon_session *s)
 	return NULL;
 }
 
+int cordon_session_end(struct cordon_session *s, struct cordon_error **reterr)
+{
+	(void)reterr;
+	free(s);
+	return 0;
+}
+
+int cordon_session_save(struct cordon_session *s, struct cordon_error **reterr)
+{
+	(void)s, (void)reterr;
+	return 0;
+}
+
 static char *copy(const char *text)
 {
 	return str_dup(text);

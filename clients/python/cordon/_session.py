@@ -5,6 +5,7 @@ import numbers
 import os
 import sys
 import tempfile
+import warnings
 import weakref
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
@@ -394,7 +395,9 @@ class Session:
         self._c.sessions -= 1
         if self._c.is_alive:
             try:
-                self._c.request("session.close", {"session": self.id}, session=self.id)
+                answer = self._c.request("session.close", {"session": self.id}, session=self.id)
+                for lost in answer.get("warnings", ()):  # the workspace was not saved, or the audit log lacks lines
+                    warnings.warn(lost, RuntimeWarning, stacklevel=2)
             except RpcError:
                 pass
         self._c.tools.pop(self.id, None)

@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import tempfile
+import warnings
 from typing import Any, Callable, Dict, List, Mapping, Optional, Set
 
 from ._errors import ConnectionLost, CordonError, LimitExceeded, RpcError, StateError, error_text, rpc_error
@@ -398,7 +399,9 @@ class Session:
         session, self.id = self.id, ""
         if session and self._c.is_alive:
             try:
-                await self._c.request("session.close", {"session": session})
+                answer = await self._c.request("session.close", {"session": session})
+                for lost in answer.get("warnings", ()):  # the workspace was not saved, or the audit log lacks lines
+                    warnings.warn(lost, RuntimeWarning, stacklevel=2)
             except RpcError:
                 pass
             self._c.tools.pop(session, None)

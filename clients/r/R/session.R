@@ -324,7 +324,9 @@ new_session <- function(tools = list(), sandbox = FALSE, limits = NULL, verbose 
     state$id <- NULL
     if (!is.null(id)) {
       if (is_connected(state$link)) {
-        tryCatch(request(state$link, "session.close", list(session = id)), cordon_error = function(e) NULL)
+        answer <- tryCatch(request(state$link, "session.close", list(session = id)), cordon_error = function(e) NULL)
+        # The workspace was not saved, or the audit log lacks lines.
+        for (lost in answer$warnings) warning(lost, call. = FALSE)
       }
       forget(id)
       say("session closed")

@@ -236,3 +236,29 @@ TEST(bytes_in_a_sealed_file_cannot_be_changed)
 	ASSERT(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 	close(fd);
 }
+
+TEST(a_draft_gets_its_name_when_it_is_whole)
+{
+	const char *path = "draft";
+	enter_dir();
+	for (int round = 0; round < 2; round++) {
+		cleanup_file_draft struct file_draft d = { .fd = -1, .dir_fd = -1 };
+		cleanup_error struct cordon_error *e = NULL;
+		ASSERT_EQ(file_draft_open(&d, path, NULL), 0);
+		ASSERT_EQ(access(path, F_OK), round - 1);
+		ASSERT_EQ(file_write_all(d.fd, "new", 3), 0);
+		ASSERT_EQ(file_draft_publish(&d, 0600, false, &e), round ? -CORDON_EXISTS : 0);
+		if (round)
+			ASSERT_EQ(file_draft_publish(&d, 0600, true, NULL), 0);
+	}
+	{
+		cleanup_file_draft struct file_draft d = { .fd = -1, .dir_fd = -1 };
+		ASSERT_EQ(file_draft_open(&d, path, NULL), 0);
+		ASSERT_EQ(file_write_all(d.fd, "half", 4), 0);
+	}
+	cleanup_buf struct buf b = { 0 };
+	ASSERT_EQ(file_load(path, 100, &b, NULL), 0);
+	ASSERT_STREQ(buf_text(&b), "new");
+	ASSERT_EQ(system("test $(ls -A | wc -l) = 1"), 0); /* one that was given up is gone */
+	leave_dir();
+}

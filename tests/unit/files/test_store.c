@@ -222,10 +222,19 @@ TEST(autosave_does_not_wait_forever_and_tells_failures)
 		usleep(5000);
 	}
 	ASSERT(c.saves > 0);
-	c.fails = false;
-	usleep(100000);
 	ASSERT_FAILS(autosave_flush(a, &e), CORDON_OS, "disk on fire");
+	cleanup_free char *why = autosave_failure(a);
+	ASSERT_STREQ(why, "disk on fire");
+	/* What failed is not forgotten: it is tried again, also without a further change. */
+	int before = c.saves;
+	ASSERT_FAILS(autosave_flush(a, &e), CORDON_OS, "disk on fire");
+	ASSERT_EQ(c.saves, before + 1);
+	c.fails = false;
 	ASSERT_EQ(autosave_flush(a, NULL), 0);
+	ASSERT_EQ(c.saves, before + 2);
+	ASSERT(!autosave_failure(a));
+	ASSERT_EQ(autosave_flush(a, NULL), 0);
+	ASSERT_EQ(c.saves, before + 2); /* all is saved */
 }
 
 struct storage {
