@@ -4,8 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+
+enum { MAX_POLICY = 16 << 20 };
 
 static int set(struct cordon_policy *p, const char *key, const char *value,
 	       struct cordon_error **reterr)
@@ -24,8 +28,11 @@ static int set_all(const struct cli *c, struct cordon_policy *p, const char *opt
 	const char *value;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && (value = cli_value_at(c, option, i)); i++)
+	for (size_t i = 0; r == 0 && (value = cli_value_at(c, option, i)); i++) {
+		if (!*value)
+			return err_set(reterr, CORDON_INVALID, "--%s needs a value", option);
 		r = set(p, key, value, reterr);
+	}
 	return r;
 }
 
@@ -55,11 +62,58 @@ int choice_add_mount(struct cordon_policy *p, const char *mount, struct cordon_e
 static int add_mounts(const struct cli *c, struct cordon_policy *p, struct cordon_error **reterr)
 {
 	const char *value;
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && (value = cli_value_at(c, "mount", i)); i++)
-		r = choice_add_mount(p, value, reterr);
-	return r;
+	for (size_t i = 0; (value = cli_value_at(c, "mount", i)); i++) {
+		int r = choice_add_mount(p, value, reterr);
+		if (r < 0)
+			return err_wrap(reterr, r, "--mount %s", value);
+	}
+	return 0;
+}
+
+/* As with timeout(1): in options a number without a unit is seconds. A policy's field has its unit
+ * in its name. */
+char *choice_seconds(const char *text)
+{
+	bool is_bare =
+		text[0] >= '0' && text[0] <= '9' && text[strspn(text, "0123456789.")] == '\0';
+
+	return str_printf("%s%s", text, is_bare ? "s" : "");
+}
+
+static int set_timeout(struct cordon_policy *p, const char *text, struct cordon_error **reterr)
+{
+	cleanup_free char *value = choice_seconds(text);
+	int r = value ? set(p, "timeout_ms=", value, reterr)
+		      : err_set(reterr, CORDON_NOMEM, "out of memory");
+
+	return r < 0 ? err_wrap(reterr, r,
+				"--timeout takes seconds (5, 0.5), a number with ms, s, m or h, or "
+				"none")
+		     : 0;
+}
+
+/* Likewise a number without a unit is bytes, and surely not meant when it is too small to start. */
+static int set_memory(struct cordon_policy *p, const char *text, struct cordon_error **reterr)
+{
+	size_t digits = strspn(text, "0123456789");
+	bool is_bare = digits > 0 && digits < sizeof("16777216") && text[digits] == '\0';
+	int r = set(p, "memory_bytes=", text, reterr);
+
+	if (r < 0 && is_bare && text[0] != '0')
+		return err_wrap(reterr, r, "--memory %s is %s bytes; for mebibytes write %sM", text,
+				text, text);
+	return r < 0 ? err_wrap(reterr, r, "--memory takes a size such as 256M or 1G") : 0;
+}
+
+static int set_env(const struct cli *c, struct cordon_policy *p, struct cordon_error **reterr)
+{
+	const char *value;
+
+	for (size_t i = 0; (value = cli_value_at(c, "env", i)); i++)
+		if (!strchr(value, '=') || *value == '=')
+			return err_set(reterr, CORDON_INVALID, "--env %s: write NAME=VALUE", value);
+	return set_all(c, p, "env", "env_set.", reterr);
 }
 
 static int apply_options(const struct cli *c, struct cordon_policy *p, struct cordon_error **reterr)
@@ -68,9 +122,9 @@ static int apply_options(const struct cli *c, struct cordon_policy *p, struct co
 	int r = 0;
 
 	if (timeout)
-		r = set(p, "timeout_ms=", timeout, reterr);
+		r = set_timeout(p, timeout, reterr);
 	if (r == 0 && memory)
-		r = set(p, "memory_bytes=", memory, reterr);
+		r = set_memory(p, memory, reterr);
 	if (r == 0)
 		r = add_mounts(c, p, reterr);
 	if (r == 0)
@@ -78,7 +132,7 @@ static int apply_options(const struct cli *c, struct cordon_policy *p, struct co
 	if (r == 0)
 		r = set_all(c, p, "block-host", "network.block+=", reterr);
 	if (r == 0)
-		r = set_all(c, p, "env", "env_set.", reterr);
+		r = set_env(c, p, reterr);
 	if (r == 0)
 		r = set_all(c, p, "set", "", reterr);
 	return r;
@@ -117,6 +171,42 @@ int choice_policy_between(const struct cli *c, const char *base, choice_between_
 		r = apply_options(c, p, reterr);
 	if (r == 0)
 		r = cordon_policy_check(p, reterr);
+	if (r == 0)
+		*ret = TAKE_PTR(p);
+	return r;
+}
+
+/* Whether --set or a policy file names the field. A file that can be read only once counts. */
+static bool names(const struct cli *c, const char *field)
+{
+	const char *text;
+	size_t len = strlen(field);
+
+	for (size_t i = 0; (text = cli_value_at(c, "set", i)); i++)
+		if (!strncmp(text, field, len) && strchr("=+-", text[len]))
+			return true;
+	for (size_t i = 0; (text = cli_value_at(c, "policy", i)); i++) {
+		cleanup_buf struct buf bytes = { 0 };
+		cleanup_json json_t *j = NULL;
+
+		if (str_eq(text, "-") || file_load(text, MAX_POLICY, &bytes, NULL) < 0 ||
+		    json_parse(buf_text(&bytes), bytes.len, 0, &j, NULL) < 0 ||
+		    json_object_get(j, field))
+			return true;
+	}
+	return false;
+}
+
+int choice_policy_streamed(const struct cli *c, struct cordon_policy **ret,
+			   struct cordon_error **reterr)
+{
+	static const char *const fields[] = { "stdout_bytes", "stderr_bytes", "output_lines" };
+	cleanup_choice struct cordon_policy *p = NULL;
+	int r = choice_policy(c, NULL, &p, reterr);
+
+	for (size_t i = 0; r == 0 && i < sizeof(fields) / sizeof(*fields); i++)
+		if (!names(c, fields[i]))
+			r = set(p, fields[i], "=none", reterr);
 	if (r == 0)
 		*ret = TAKE_PTR(p);
 	return r;

@@ -9,8 +9,9 @@
 #define CHOICE_OPTIONS                                                                             \
 	{ "level", 'l', "LEVEL", "permissive, standard or strict", false },                        \
 		{ "policy", 'p', "FILE", "a policy file over the level", true },                   \
-		{ "timeout", 't', "TIME", "wall clock: 5s, 250ms, 2m or none", false },            \
-		{ "memory", 'm', "SIZE", "memory: 256M, 1G", false },                              \
+		{ "timeout", 't', "TIME", "wall clock in seconds: 5, 0.5; or 250ms, 2m, 1h, none", \
+		  false },                                                                         \
+		{ "memory", 'm', "SIZE", "memory: 256M, 1G; at least 16M", false },                \
 		{ "mount", 0, "HOST:GUEST[:MODE]", "show a host path; snapshot, ro or rw", true }, \
 		{ "allow-host", 0, "HOST[:PORT]", "let the gateway reach this host", true },       \
 		{ "block-host", 0, "HOST[:PORT]", "never reach this host; opens the others",       \
@@ -32,6 +33,14 @@ typedef int (*choice_between_fn)(const struct cli *c, struct cordon_policy *p,
 				 struct cordon_error **reterr);
 int choice_policy_between(const struct cli *c, const char *base, choice_between_fn between,
 			  struct cordon_policy **ret, struct cordon_error **reterr);
+/* choice_policy for one who passes on what the code prints: what the options do not name among
+ * stdout_bytes, stderr_bytes and output_lines is no limit, for these say how much a result keeps.
+ */
+int choice_policy_streamed(const struct cli *c, struct cordon_policy **ret,
+			   struct cordon_error **reterr);
+/* A bare number of seconds, 12 or 0.5, as the text with its unit, else a copy of the text; to be
+ * freed. NULL: out of memory. */
+char *choice_seconds(const char *text);
 /* Adds a mount as written on the command line, whatever its path has in it. */
 int choice_add_mount(struct cordon_policy *p, const char *mount, struct cordon_error **reterr);
 /* As cli_fail, but whatever is wrong with a policy, be it a missing file, is bad usage: status 2.

@@ -204,10 +204,43 @@ static int import_shown(const char *name, int fd, char **ret_report, struct cord
 	return cordon_saved_import(name, fd, ret_report, reterr);
 }
 
+static int refuse_to_write(const struct cli *c, const char *path, int e)
+{
+	cli_error(c, "%s: %s%s", path, strerror(e), e == EEXIST ? " (--force replaces it)" : "");
+	return 125;
+}
+
+/* What is no file, a pipe or a device, is written to; what is one is replaced when the new one is
+ * whole, so that a full disk leaves the old one. */
+static int export_to(const struct cli *c, int fd, const char *path)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_file_draft struct file_draft d = { .fd = -1, .dir_fd = -1 };
+	bool replaces = cli_has(c, "force");
+	struct stat st;
+
+	bool is_there = lstat(path, &st) == 0;
+	if (is_there && (!replaces || S_ISLNK(st.st_mode)))
+		return refuse_to_write(c, path, replaces ? ELOOP : EEXIST);
+	if (is_there && !S_ISREG(st.st_mode)) {
+		cleanup_close int out = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
+		return out < 0 ? refuse_to_write(c, path, errno) : copy(c, fd, out);
+	}
+	if (file_draft_open(&d, path, &e) < 0)
+		return cli_fail(c, e);
+	int status = copy(c, fd, d.fd);
+	if (status)
+		return status;
+	if (file_draft_publish(&d, 0600, replaces, &e) < 0)
+		return cordon_error_errno(e) == EEXIST ? refuse_to_write(c, path, EEXIST)
+						       : cli_fail(c, e);
+	return 0;
+}
+
 static int export(const struct cli *c, int argc, char **argv)
 {
 	cleanup_error struct cordon_error *e = NULL;
-	cleanup_close int fd = -1, out = -1;
+	cleanup_close int fd = -1;
 	if (argc < 2 || argc > 3)
 		return cli_usage(c, "export needs a workspace, and a file or nothing");
 	bool to_stdout = argc < 3 || str_eq(argv[2], "-");
@@ -221,14 +254,7 @@ static int export(const struct cli *c, int argc, char **argv)
 		return cli_fail(c, e);
 	if (to_stdout)
 		return copy(c, fd, STDOUT_FILENO);
-	int excl = cli_has(c, "force") ? O_TRUNC : O_EXCL;
-	out = open(argv[2], O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | excl, 0600);
-	if (out < 0) {
-		cli_error(c, "%s: %s%s", argv[2], strerror(errno),
-			  errno == EEXIST ? " (--force replaces it)" : "");
-		return 125;
-	}
-	return copy(c, fd, out);
+	return export_to(c, fd, argv[2]);
 }
 
 static int import(const struct cli *c, int argc, char **argv)

@@ -32,7 +32,7 @@ static int choose(struct cli *c, int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : NULL;
 
 	if (!name)
-		return cli_usage(c, "which verb?");
+		name = "help"; /* as good as asked for */
 	if (str_eq(name, "--version") || str_eq(name, "-V"))
 		name = "version";
 	else if (str_eq(name, "--help") || str_eq(name, "-h"))
@@ -40,7 +40,7 @@ static int choose(struct cli *c, int argc, char **argv)
 	const struct verb *v = verb_find(name);
 	if (v) {
 		c->verb = v;
-		return run_verb(c, argc - 2, argv + 2);
+		return argc > 1 ? run_verb(c, argc - 2, argv + 2) : run_verb(c, 0, argv + 1);
 	}
 	const char *kind = name[0] == '-' ? "option" : "verb", *nearest = verb_nearest(name);
 	if (nearest && name[0] != '-')

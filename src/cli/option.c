@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -108,6 +109,11 @@ static int parse_letters(struct cli *c, const char *arg, struct rest *rest)
 {
 	for (const char *s = arg + 1; *s; s++) {
 		const struct cli_option *o = find_letter(c->verb, *s);
+		if (!o && access(arg, F_OK) == 0)
+			return cli_usage(c,
+					 "unknown option '-%c'; for the file of that name write -- "
+					 "%s",
+					 *s, arg);
 		if (!o)
 			return cli_usage(c, "unknown option '-%c'", *s);
 		if (!o->value) {

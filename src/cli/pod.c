@@ -7,21 +7,27 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "cli/choice.h"
 #include "cli/verb.h"
+#include "policy/policy.h"
 
 enum { MODULE_BYTES = 33 << 20 }; /* above the library's own limit, which names itself */
 
 static int parse_timeout(const struct cli *c, uint64_t *ret)
 {
+	enum { DAY_MS = 86400000 };
 	const char *text = cli_value(c, "timeout");
-	char *end;
+	cleanup_free char *value = text ? choice_seconds(text) : NULL;
+	uint64_t ms = 0;
 
 	if (!text)
 		return 0;
-	unsigned long long n = strtoull(text, &end, 10);
-	if (end == text || n == 0 || n > 86400 || (*end && !str_eq(end, "s") && !str_eq(end, "m")))
-		return cli_usage(c, "--timeout: '%s' is no time (30s, 5m)", text);
-	*ret = n * (str_eq(end, "m") ? 60000 : 1000);
+	if (!value || policy_parse_duration(value, &ms, NULL) < 0 || ms > DAY_MS)
+		return cli_usage(c,
+				 "--timeout takes seconds (30, 0.5) or a number with ms, s, m or "
+				 "h, at most a day; got '%s'",
+				 text);
+	*ret = ms;
 	return 0;
 }
 
@@ -128,7 +134,8 @@ static int run(struct cli *c, int argc, char **argv)
 
 static const struct cli_option options[] = {
 	{ "force", 'f', NULL, "add: replace a command that was added before", false },
-	{ "timeout", 't', "TIME", "add: of the translation; 30s, 5m; default 10m", false },
+	{ "timeout", 't', "TIME", "add: of the translation, in seconds, or 30s, 5m; default 10m",
+	  false },
 	{ "json", 'j', NULL, "list: as JSON", false },
 	{ 0 },
 };

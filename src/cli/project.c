@@ -66,7 +66,11 @@ static int apply(const struct cli *c, struct cordon_project *p, struct cordon_er
 		print_path(json_string_value(json_object_get(o, "path")));
 		fprintf(stderr, ": %s\n", json_string_value(json_object_get(o, "reason")));
 	}
-	return 0;
+	/* Not all that was asked for is done. */
+	size_t refused = json_array_size(json_object_get(j, "refused"));
+	return refused ? err_set(reterr, CORDON_STATE, "%zu change%s of the project %s not applied",
+				 refused, refused == 1 ? "" : "s", refused == 1 ? "was" : "were")
+		       : 0;
 }
 
 int project_review(const struct cli *c, struct cordon_project *p, struct cordon_error **reterr)

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "cli/choice.h"
 #include "cli/verb.h"
@@ -24,7 +25,11 @@ static void *serve_client(void *arg)
 		.in_fd = c->fd, .out_fd = c->fd, .policy = c->policy, .program = PROGRAM
 	};
 
-	if (rpc_serve(&o, NULL) == 0)
+	cleanup_error struct cordon_error *e = NULL;
+	int r = rpc_serve(&o, &e);
+	if (r < 0)
+		log_error_chain("rpc", e); /* the client is gone: there is nobody else to tell */
+	if (r == 0 || cordon_error_code(e) == CORDON_OS)
 		close(c->fd);
 	return NULL;
 }

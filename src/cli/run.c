@@ -10,9 +10,11 @@
 #include "base/str.h"
 #include "cli/approval.h"
 #include "cli/choice.h"
+#include "cli/language.h"
 #include "cli/outlet.h"
 #include "cli/project.h"
 #include "cli/transfer.h"
+#include "cli/typescript.h"
 #include "cli/verb.h"
 #include "cli/verbose.h"
 
@@ -32,22 +34,20 @@ static int load_code(const struct cli *c, int argc, char **argv, struct buf *ret
 	return file_load(argv[0], MAX_CODE, ret, reterr);
 }
 
-static const char *choose_guest(const struct cli *c, int argc, char **argv)
+/* The language; TypeScript becomes JavaScript here. */
+static int choose_guest(const struct cli *c, const char *path, const struct cordon_policy *policy,
+			struct buf *code, const char **ret, struct cordon_error **reterr)
 {
-	static const struct {
-		const char *ending, *guest;
-	} endings[] = {
-		{ ".py", "python" }, { ".R", "r" },      { ".r", "r" },   { ".js", "node" },
-		{ ".mjs", "node" },  { ".cjs", "node" }, { ".sh", "sh" }, { ".bash", "sh" }
-	};
-	const char *guest = cli_value(c, "guest");
+	struct language l = { .guest = cli_value(c, "guest") };
+	bool has_name = !cli_value(c, "eval") && path && !str_eq(path, "-");
 
-	if (guest)
-		return guest;
-	for (size_t i = 0; argc > 0 && i < sizeof(endings) / sizeof(*endings); i++)
-		if (str_ends(argv[0], endings[i].ending))
-			return endings[i].guest;
-	return "python";
+	if (!l.guest) {
+		int r = language_of(has_name ? path : NULL, buf_text(code), code->len, &l, reterr);
+		if (r < 0)
+			return r;
+	}
+	*ret = l.guest;
+	return l.is_typescript ? typescript_strip(policy, code, reterr) : 0;
 }
 
 static void print_failure(const struct cli *c, struct cordon_result *r)
@@ -78,13 +78,28 @@ static void print_warnings(const struct cli *c, const struct cordon_result *r)
 			cli_style(c, STYLE_PLAIN));
 }
 
-static void print_cuts(const struct cli *c, const struct cordon_result *r)
+/* Both also where the code succeeded: whoever looks at the status alone must not take a part for
+ * the whole. */
+static int print_cuts(const struct cli *c, const struct cordon_result *r)
 {
+	bool is_cut = cordon_result_truncated(r, 1) || cordon_result_truncated(r, 2);
+
 	if (cordon_result_truncated(r, 1))
 		cli_error(c,
 			  "standard output was cut at the policy's stdout_bytes or output_lines");
 	if (cordon_result_truncated(r, 2))
 		cli_error(c, "standard error was cut at the policy's stderr_bytes or output_lines");
+	return is_cut ? cordon_code_exit_status(CORDON_LIMIT) : 0;
+}
+
+static int print_losses(const struct cli *c, const struct cordon_result *r)
+{
+	cleanup_free char *text = cordon_result_losses_text(r);
+
+	if (!text || !text[0])
+		return 0;
+	fprintf(stderr, "%s%s%s", cli_style(c, STYLE_YELLOW), text, cli_style(c, STYLE_PLAIN));
+	return cordon_code_exit_status(CORDON_OS);
 }
 
 static int report(const struct cli *c, struct cordon_result *r, struct outlet *out)
@@ -98,16 +113,17 @@ static int report(const struct cli *c, struct cordon_result *r, struct outlet *o
 		cli_error(c, "cannot write to standard output: %s", strerror(out->failed));
 		return cordon_code_exit_status(CORDON_OS);
 	}
+	int lost = print_losses(c, r);
 	if (cli_has(c, "json"))
-		return status;
+		return status ? status : lost;
 	if (cli_has(c, "validate"))
 		print_warnings(c, r);
-	print_cuts(c, r);
+	int cut = print_cuts(c, r);
 	if (!cordon_result_success(r)) {
 		print_failure(c, r);
 		print_denials(c, r);
 	}
-	return status;
+	return status ? status : lost ? lost : cut;
 }
 
 /* Whether requests wait for a decision of the one who started this. */
@@ -126,6 +142,23 @@ static bool needs_session(const struct cli *c, const struct cordon_policy *polic
 	return ((cli_has(c, "policy") || cli_has(c, "set")) && asks(policy)) ||
 	       cli_has(c, "project") || cli_has(c, "file") || cli_has(c, "out") ||
 	       cli_has(c, "tools") || cli_has(c, "workspace") || cli_has(c, "validate");
+}
+
+/* What cannot be saved is told beside whatever else went wrong. */
+static int end_session(const struct cli *c, struct cordon_session *s, int r,
+		       struct cordon_error **reterr)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	int ended = cordon_session_end(s, &e);
+
+	if (ended == 0)
+		return r;
+	cleanup_free char *text = err_text(e);
+	if (r < 0) {
+		cli_error(c, "%s", text ? text : cordon_error_message(e));
+		return r;
+	}
+	return err_set(reterr, CORDON_OS, "%s", text ? text : cordon_error_message(e));
 }
 
 static int run_in_session(const struct cli *c, const struct cordon_session_options *base,
@@ -157,8 +190,7 @@ static int run_in_session(const struct cli *c, const struct cordon_session_optio
 	if (r == 0 && project)
 		r = project_review(c, project, reterr);
 	cordon_project_close(project);
-	cordon_session_close(s);
-	return r;
+	return end_session(c, s, r, reterr);
 }
 
 static int load_tools(const struct cli *c, struct cordon_tools **ret, struct cordon_error **reterr)
@@ -223,7 +255,7 @@ static void watch(const struct cli *c, struct verbose *v, struct cordon_session_
 }
 
 static int run_code(const struct cli *c, int argc, char **argv, const struct cordon_policy *policy,
-		    const struct buf *code)
+		    const char *guest, const struct buf *code)
 {
 	cleanup_error struct cordon_error *e = NULL;
 	struct cordon_tools *tools = NULL;
@@ -238,7 +270,7 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 		cordon_tools_unref(tools);
 		return choice_fail(c, e);
 	}
-	struct cordon_session_options session = { .guest = choose_guest(c, argc, argv),
+	struct cordon_session_options session = { .guest = guest,
 						  .policy = policy,
 						  .tools = tools,
 						  .directory = cli_has(c, "project") ? "/workspace"
@@ -272,7 +304,11 @@ static int run(struct cli *c, int argc, char **argv)
 	cleanup_error struct cordon_error *e = NULL;
 	cleanup_buf struct buf code = { 0 };
 
-	if (choice_policy(c, NULL, &policy, &e) < 0)
+	const char *guest = NULL;
+
+	int r = cli_has(c, "json") ? choice_policy(c, NULL, &policy, &e)
+				   : choice_policy_streamed(c, &policy, &e);
+	if (r < 0)
 		return choice_fail(c, e);
 	const char *audit = cli_value(c, "audit");
 	cleanup_free char *set = audit ? str_printf("audit=%s", audit) : NULL;
@@ -282,14 +318,18 @@ static int run(struct cli *c, int argc, char **argv)
 		return choice_fail(c, e);
 	if (load_code(c, argc, argv, &code, &e) < 0)
 		return choice_fail(c, e);
-	return run_code(c, argc, argv, policy, &code);
+	r = choose_guest(c, argc > 0 ? argv[0] : NULL, policy, &code, &guest, &e);
+	if (r < 0) /* code that does not parse has failed, in TypeScript as elsewhere */
+		return guest && cordon_error_code(e) == CORDON_INVALID ? (cli_fail(c, e), 1)
+								       : fail(c, e);
+	return run_code(c, argc, argv, policy, guest, &code);
 }
 
 static const struct cli_option options[] = {
 	CHOICE_OPTIONS,
 	{ "eval", 'e', "CODE", "the code itself instead of a file", false },
-	{ "guest", 'g', "GUEST", "python, r, node, sh or pod; default: by the file's ending",
-	  false },
+	{ "guest", 'g', "GUEST",
+	  "python, r, node, sh or pod; default: by the file's #! line, then by its name", false },
 	{ "context", 'c', "JSON", "an object whose members become variables", false },
 	{ "file", 'f', "HOST:GUEST", "copy a file in before the code runs", true },
 	{ "out", 'o', "GUEST:HOST", "copy a file out afterwards", true },
@@ -326,9 +366,19 @@ const struct verb verb_run = {
 	.about = "Runs the code in a fresh sandbox, streams what it prints, and prints the value "
 		 "of its "
 		 "last expression. Standard input is passed on when it is not a terminal.\n\n"
+		 "FILE's language is what its #! line says, then what its name ends with: .py, .R, "
+		 ".r, .js, .mjs, .cjs, .ts, .mts, .cts, .sh or .bash; --guest overrules both. "
+		 "TypeScript runs where Node can take the types out, from 22.13 on. With - the "
+		 "code comes from standard input; like that of -e it is Python unless it says "
+		 "otherwise. A FILE whose name begins with a dash comes after --.\n\n"
+		 "What the code prints goes on as it comes and is not cut, unless a policy file or "
+		 "--set names stdout_bytes, stderr_bytes or output_lines. With --json the result "
+		 "keeps as much as the policy says and its field truncated tells.\n\n"
 		 "Exit status: 0 success, 1 the code failed, 2 usage or bad policy, 124 timeout, "
 		 "125 "
-		 "Cordon itself failed, 126 denied by policy, 137 killed for memory or CPU, "
+		 "Cordon itself failed, or what the code left could not be kept whole: its "
+		 "workspace, its audit log, or output that a limit cut; 126 denied by policy, 137 "
+		 "killed for memory or CPU, "
 		 "otherwise "
 		 "the code's own.",
 	.max_operands = -1,

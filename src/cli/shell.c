@@ -155,8 +155,7 @@ static int run(struct cli *c, int argc, char **argv)
 		pthread_join(thread, NULL);
 	}
 	lineedit_free(sh.editor);
-	cordon_session_close(sh.session);
-	return 0;
+	return cordon_session_end(sh.session, &e) < 0 ? cli_fail(c, e) : 0;
 }
 
 static const struct cli_option options[] = {

@@ -7,24 +7,11 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/choice.h"
+#include "cli/language.h"
+#include "cli/typescript.h"
 #include "cli/verb.h"
 
 enum { MAX_CODE = 16 << 20 };
-
-static const char *guest_for(const struct cli *c, const char *path)
-{
-	const char *guest = cli_value(c, "guest");
-
-	if (guest)
-		return guest;
-	if (path && (str_ends(path, ".R") || str_ends(path, ".r")))
-		return "r";
-	if (path && (str_ends(path, ".js") || str_ends(path, ".mjs") || str_ends(path, ".cjs")))
-		return "node";
-	if (path && (str_ends(path, ".sh") || str_ends(path, ".bash")))
-		return "sh";
-	return "python";
-}
 
 static int print(const struct cli *c, const char *json)
 {
@@ -61,15 +48,23 @@ static int run(struct cli *c, int argc, char **argv)
 	if (text ? buf_add_str(&code, text) < 0
 		 : file_load(argc ? argv[0] : "-", MAX_CODE, &code, &e) < 0)
 		return choice_fail(c, e);
-	if (cordon_validate(guest_for(c, argc ? argv[0] : NULL), buf_text(&code), code.len, &json,
-			    &e) < 0)
+	struct language l = { .guest = cli_value(c, "guest") };
+	bool has_name = !text && argc && !str_eq(argv[0], "-");
+	if (!l.guest &&
+	    language_of(has_name ? argv[0] : NULL, buf_text(&code), code.len, &l, &e) < 0)
+		return choice_fail(c, e);
+	if (l.is_typescript && typescript_strip(NULL, &code, &e) < 0)
+		return cordon_error_code(e) == CORDON_INVALID ? (cli_fail(c, e), 1)
+							      : cli_fail(c, e);
+	if (cordon_validate(l.guest, buf_text(&code), code.len, &json, &e) < 0)
 		return cli_fail(c, e);
 	return print(c, json);
 }
 
 static const struct cli_option options[] = {
 	{ "eval", 'e', "CODE", "the code itself instead of a file", false },
-	{ "guest", 'g', "GUEST", "python, r, node or sh; default: by the file's ending", false },
+	{ "guest", 'g', "GUEST",
+	  "python, r, node or sh; default: by the file's #! line, then by its name", false },
 	{ "json", 'j', NULL, "print the verdict as JSON", false },
 	{ 0 },
 };

@@ -8,7 +8,14 @@
 
 /* Most guests print little: only those that fill the small buffer meet the large one, whose pages
  * cost more than a launch's other memory together. */
-enum { SMALL = 4096, CHUNK = 256 * 1024, PIPE_BYTES = 1 << 20, DRAIN_ROUNDS = 64, SAMPLE = 512 };
+enum {
+	SMALL = 4096,
+	CHUNK = 256 * 1024,
+	PIPE_BYTES = 1 << 20,
+	DRAIN_ROUNDS = 64,
+	SAMPLE = 512,
+	KEPT_MAX = 1 << 30 /* by a result, also where the policy sets no limit */
+};
 
 void stream_begin(struct stream *s, int fd, const struct stream_options *o)
 {
@@ -19,7 +26,7 @@ void stream_begin(struct stream *s, int fd, const struct stream_options *o)
 			      .keeps = !o->discard,
 			      .fn = o->fn,
 			      .arg = o->arg };
-	buf_init(&s->kept, o->max_bytes);
+	buf_init(&s->kept, o->max_bytes < KEPT_MAX ? o->max_bytes : KEPT_MAX);
 }
 
 /* How many of the bytes still belong to the first max_lines lines. */

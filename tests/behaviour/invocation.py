@@ -121,9 +121,132 @@ def cuts(tap, who, uid):
                                ("output_lines=9", "seq 9", b"1\n2\n3\n4\n5\n6\n7\n8\n9\n")):
         status, out, err, _ = run(["run", "--set", option, "-g", "sh", "-e", code], uid)
         told = b"standard output was cut" in err
-        tap.check((status, out, told) == (0, want, option != "output_lines=9"), f"{who}: {option}", status, out, err)
+        is_cut = option != "output_lines=9"
+        tap.check((status, out, told) == (125 if is_cut else 0, want, is_cut), f"{who}: {option}", status, out, err)
+    # A policy file that names it counts like --set; a level does not, and nothing is cut.
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+        os.chmod(f.name, 0o644)
+        f.write('{"level": "strict", "stdout_bytes": 1048576}')
+        f.flush()
+        for options, size, want in (([], 3000000, 0), (["--level", "strict"], 3000000, 0), (["-p", f.name], 1048576, 125),
+                                    (["-p", f.name, "--set", "stdout_bytes=none"], 3000000, 0)):
+            status, out, err, _ = run(["run", *options, "-g", "sh", "-e", "yes | head -c 3000000; yes | head -c 3000000 >&2"], uid)
+            told = b"standard output was cut" in err
+            tap.check((status, len(out), told) == (want, size, want != 0) and err.count(b"y\n") == 1500000,
+                      f"{who}: 3 MB with {len(options)} options {options[2:]}", status, len(out), err[-200:])
+    status, out, err, _ = run(["run", "-g", "sh", "--set", "stdout_bytes=4", "-e", "seq 9; exit 3"], uid)
+    tap.check((status, out) == (3, b"1\n2\n"), f"{who}: the code's own status stays", status, out, err)
+    status, out, err, _ = run(["run", "-g", "sh", "--json", "-e", "yes | head -c 3000000"], uid)
+    result = json.loads(out)
+    tap.check((status, len(result["stdout"]), result["truncated"]["stdout"]) == (0, 1048576, True), f"{who}: a result keeps what the policy says",
+              status, err)
     status, out, err, _ = run(["run", "-g", "sh", "-e", "if true; then"], uid)
     tap.check(status == 2 and b"run: syntax: " in err, f"{who}: a shell's syntax error is named", status, out, err)
+
+
+# name, text, options, status, stdout, what stderr says
+LANGUAGES = [
+    ("a.sh", "echo $1", [], 0, b"x\n", b""),
+    ("a.py", "import sys; print(sys.argv[1])", [], 0, b"x\n", b""),
+    ("script", "#!/bin/sh\necho sh $1", [], 0, b"sh x\n", b""),
+    ("a.py", "#!/usr/bin/env bash\necho sh $1", [], 0, b"sh x\n", b""),
+    ("a.txt", "#!/usr/bin/env -S python3.11 -u\nprint('py')", [], 0, b"py\n", b""),
+    ("n", "#!/usr/bin/env node\nconsole.log('js')", [], 0, b"js\n", b""),
+    ("r", "#! /usr/bin/Rscript\ncat('R\\n')", [], 0, b"R\n", b""),
+    ("x.rb", "puts 1", [], 2, b"", b"does not tell its language: there are python (.py), r (.R, .r), node (.js"),
+    ("noend", "print(1)", [], 2, b"", b"--guest names one"),
+    ("noend", "print(1)", ["-g", "python"], 0, b"1\n", b""),
+    ("a.py", "#!/usr/bin/env ruby\nputs 1", [], 2, b"", b"the #! line asks for 'ruby'"),
+    ("a.py", "#!\nputs 1", [], 2, b"", b"the #! line asks for 'nothing'"),
+    ("a.rb", "#!/usr/bin/env ruby\nprint(1)", ["-g", "python"], 0, b"1\n", b""),
+    ("empty.py", "", [], 0, b"", b""),
+    ("big.py", "#" * 2000000, [], 2, b"", b"Code too long (2000000 chars, max 1048576)"),
+    ("huge.py", "#" * (65 << 20), [], 2, b"", b"more than the 67108864 allowed"),
+    ("nul.py", "print(1)\0", [], 2, b"", b"the code contains a NUL byte"),
+]
+
+
+def languages(tap, who, uid):
+    """The #! line, then the ending, else an error with the list; and files that are none."""
+    top = tempfile.mkdtemp(prefix="invocation-")
+    os.chmod(top, 0o755)
+    for name, text, options, want, printed, said in LANGUAGES:
+        path = os.path.join(top, name)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        os.chmod(path, 0o644)
+        status, out, err, _ = run(["run", *options, path, "x"], uid)
+        tap.check((status, out) == (want, printed) and said in err and (want or err == b""), f"{who}: {name}: {text[:40]!r} {options}", status, out, err)
+    os.mkdir(os.path.join(top, "d.py"))
+    os.mkfifo(os.path.join(top, "f.py"))
+    with open(os.path.join(top, "secret.py"), "w", encoding="ascii") as f:
+        f.write("1")
+    os.chmod(os.path.join(top, "secret.py"), 0)
+    for name, said in (("d.py", b"is a directory"), ("f.py", b"is not a regular file"), ("none.py", b"No such file"),
+                       ("secret.py", b"Permission denied" if uid or os.getuid() else b"")):
+        status, out, err, _ = run(["run", os.path.join(top, name)], uid)
+        tap.check(status == (2 if said else 0) and said in err, f"{who}: {name}", status, out, err)
+    done = subprocess.run([CORDON, "run", "-zd.py"], cwd=top, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          preexec_fn=become(uid), timeout=120, check=False)
+    tap.check(done.returncode == 2 and b"unknown option '-z'" in done.stderr, f"{who}: a name that begins with a dash", done)
+    with open(os.path.join(top, "-zd.py"), "w", encoding="ascii") as f:
+        f.write("1")
+    done = subprocess.run([CORDON, "run", "-zd.py"], cwd=top, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          preexec_fn=become(uid), timeout=120, check=False)
+    tap.check(done.returncode == 2 and b"for the file of that name write -- -zd.py" in done.stderr, f"{who}: a file of such a name", done)
+    for text, said in ((b"print('py')", b"py\n"), (b"#!/bin/sh\necho sh", b"sh\n")):
+        status, out, err, _ = run(["run", "-"], uid, stdin=text)
+        tap.check((status, out) == (0, said), f"{who}: standard input: {text!r}", status, out, err)
+    shutil.rmtree(top)
+
+
+def typescript(tap, who, uid):
+    """Node takes the types out where it can, and where it cannot, the error says which one can."""
+    top = tempfile.mkdtemp(prefix="invocation-")
+    os.chmod(top, 0o755)
+    for name, text in (("a.ts", "const x: number = 20; console.log(x + 1); x + 2"), ("bad.ts", "const x: number = <<")):
+        with open(os.path.join(top, name), "w", encoding="ascii") as f:
+            f.write(text)
+    asked = subprocess.run(["node", "-p", "typeof require('node:module').stripTypeScriptTypes"], stdout=subprocess.PIPE, check=False)
+    can = asked.stdout == b"function\n"
+    lacks = (125, b"", b"TypeScript needs Node 22.13 or later")
+    for name, (want, printed, said) in (("a.ts", (0, b"21\n22\n", b"") if can else lacks), ("bad.ts", (1, b"", b"TypeScript: ") if can else lacks)):
+        status, out, err, _ = run(["run", os.path.join(top, name)], uid)
+        tap.check((status, out) == (want, printed) and said in err, f"{who}: TypeScript: {name}", status, out, err)
+    shutil.rmtree(top)
+
+
+# option, value, status, what is said of it
+VALUES = [
+    ("timeout", "1", 0, b""), ("timeout", "0.5", 0, b""), ("timeout", "5s", 0, b""), ("timeout", "900ms", 0, b""), ("timeout", "1m", 0, b""),
+    ("timeout", "1h", 0, b""), ("timeout", "none", 0, b""),
+    *(("timeout", v, 2, b"--timeout takes seconds (5, 0.5)") for v in ("0", "x", "-1", "", "1x", "1.2.3", "99999999999", "25h")),
+    ("memory", "512M", 0, b""), ("memory", "536870912", 0, b""), ("memory", "1G", 0, b""),
+    ("memory", "64", 2, b"--memory 64 is 64 bytes; for mebibytes write 64M"),
+    *(("memory", v, 2, b"--memory takes a size such as 256M or 1G") for v in ("0", "x", "", "1M", "none", "-5")),
+    ("level", "stricct", 2, b"level must be permissive, standard or strict, got: stricct"), ("policy", "/none/such", 2, b"No such file"),
+    ("guest", "perl", 2, b"unknown guest 'perl'"), ("mount", "x", 2, b"--mount x: "), ("env", "x", 2, b"--env x: write NAME=VALUE"), ("set", "x", 2, b"KEY=VALUE"),
+    ("set", "nofield=1", 2, b"Unknown policy field"), ("context", "[1]", 2, b"--context takes a JSON object"), ("context", "{", 2, b"--context"),
+    ("file", "x", 2, b"is not FROM:TO"), ("file", "/none/such:x", 2, b"No such file"), ("out", "x", 2, b"is not FROM:TO"),
+    ("tools", "/none/such", 2, b"No such file"), ("audit", "", 2, b"audit"), ("audit", "/dev/null", 2, b"not below /dev"),
+    ("workspace", "", 2, b"workspace"), ("project", "/none/such", 2, b"No such file"), ("allow-host", "", 2, b"--allow-host needs a value"),
+    ("block-host", "", 2, b"--block-host needs a value"), ("mount", "", 2, b"--mount"),
+]
+
+
+def values(tap, who, uid):
+    """What each option says of what it is given."""
+    place = tempfile.mkdtemp(prefix="invocation-")
+    os.chmod(place, 0o777)
+    for option, value, want, said in VALUES:
+        words = ["-e", "1"] if option == "guest" else ["-g", "sh", "-e", ":"]
+        status, out, err, _ = run(["run", f"--{option}={value}", *words], uid, env={"HOME": place})
+        tap.check(status == want and said in err and err.count(b"\n") == (1 if want else 0), f"{who}: --{option}={value}", status, out, err)
+    status, out, err, _ = run(["run", "--approve=perhaps", "--tools=/dev/null", "-e", "1"], uid)
+    tap.check(status == 2, f"{who}: --approve=perhaps", status, out, err)
+    status, out, err, _ = run(["policy", "show", "--timeout", "2", "--memory", "67108864"], uid)
+    tap.check(b'"timeout_ms": 2000,' in out and b'"memory_bytes": 67108864,' in out, f"{who}: a bare number is seconds, or bytes", out)
+    shutil.rmtree(place)
 
 
 def audited(tap, who, uid):
@@ -155,4 +278,4 @@ def left_over(tap, who, uid):
     tap.check(status == 7, f"{who}: --out of nothing, and the code failed", status, out, err)
 
 
-main([], codes, arguments, paths, surroundings, stalled, cuts, audited, left_over)
+main([], codes, arguments, paths, surroundings, stalled, cuts, languages, typescript, values, audited, left_over)

@@ -1,0 +1,120 @@
+/* cli/language.c - see language.h. */
+#include "cli/language.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+#define LIST                                                                                       \
+	"python (.py), r (.R, .r), node (.js, .mjs, .cjs, .ts, .mts, .cts), sh (.sh, .bash) and "  \
+	"pod"
+
+enum { LINE_BYTES = 256 };
+
+static const struct ending {
+	const char *ending;
+	struct language language;
+} endings[] = {
+	{ ".py", { "python", false } }, { ".R", { "r", false } },
+	{ ".r", { "r", false } },       { ".js", { "node", false } },
+	{ ".mjs", { "node", false } },  { ".cjs", { "node", false } },
+	{ ".ts", { "node", true } },    { ".mts", { "node", true } },
+	{ ".cts", { "node", true } },   { ".sh", { "sh", false } },
+	{ ".bash", { "sh", false } },
+};
+
+static const struct interpreter {
+	const char *name;
+	struct language language;
+} interpreters[] = {
+	{ "python", { "python", false } }, { "Rscript", { "r", false } },
+	{ "R", { "r", false } },           { "node", { "node", false } },
+	{ "nodejs", { "node", false } },   { "ts-node", { "node", true } },
+	{ "tsx", { "node", true } },       { "sh", { "sh", false } },
+	{ "bash", { "sh", false } },       { "dash", { "sh", false } },
+};
+
+/* The next word of a line, which it is cut out of; NULL: none. */
+static char *next_word(char **line)
+{
+	char *word = *line + strspn(*line, " \t");
+
+	if (!*word)
+		return NULL;
+	*line = word + strcspn(word, " \t");
+	if (**line)
+		*(*line)++ = '\0';
+	return word;
+}
+
+/* The program that a #! line starts, without its folder: the first word, or what env is told. */
+static const char *program_of(char *line)
+{
+	char *word = next_word(&line);
+	const char *slash = word ? strrchr(word, '/') : NULL;
+	const char *name = slash ? slash + 1 : word;
+
+	if (!str_eq(name, "env"))
+		return name;
+	do
+		word = next_word(&line);
+	while (word && (word[0] == '-' || strchr(word, '=')));
+	slash = word ? strrchr(word, '/') : NULL;
+	return slash ? slash + 1 : word;
+}
+
+/* "python3.11" and "python3" are python. */
+static bool is_program(const char *name, const char *known)
+{
+	size_t len = strlen(known);
+
+	return !strncmp(name, known, len) && name[len + strspn(name + len, "0123456789.")] == '\0';
+}
+
+/* 1: the line says it, 0: there is none. */
+static int from_line(const char *code, size_t len, struct language *ret,
+		     struct cordon_error **reterr)
+{
+	char line[LINE_BYTES] = "";
+	const char *name;
+
+	if (len < 2 || code[0] != '#' || code[1] != '!')
+		return 0;
+	size_t n = len - 2 < sizeof(line) - 1 ? len - 2 : sizeof(line) - 1;
+	memcpy(line, code + 2, n);
+	line[strcspn(line, "\r\n")] = '\0';
+	name = program_of(line);
+	for (size_t i = 0; name && i < sizeof(interpreters) / sizeof(*interpreters); i++) {
+		if (is_program(name, interpreters[i].name)) {
+			*ret = interpreters[i].language;
+			return 1;
+		}
+	}
+	return err_set(reterr, CORDON_INVALID,
+		       "the #! line asks for '%s', which is no language here: there are " LIST
+		       "; --guest names one",
+		       name ? name : "nothing");
+}
+
+int language_of(const char *path, const char *code, size_t len, struct language *ret,
+		struct cordon_error **reterr)
+{
+	int r = from_line(code, len, ret, reterr);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	for (size_t i = 0; path && i < sizeof(endings) / sizeof(*endings); i++) {
+		if (str_ends(path, endings[i].ending)) {
+			*ret = endings[i].language;
+			return 0;
+		}
+	}
+	if (path)
+		return err_set(
+			reterr, CORDON_INVALID,
+			"'%s' has no #! line, and its name does not tell its language: there "
+			"are " LIST "; --guest names one",
+			path);
+	*ret = (struct language){ .guest = "python" };
+	return 0;
+}
