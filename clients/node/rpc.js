@@ -173,7 +173,7 @@ export class Connection {
   async close() {
     const wasLost = this.#lost;
     this.#lose("the connection is closed");
-    this.#out.end();
+    this.#out.end('{"jsonrpc":"2.0","method":"kill"}\n'); // what still runs is not waited for
     if (this.#child && !wasLost) {
       this.#hold(true);
       const timer = setTimeout(() => this.#child.kill("SIGKILL"), 5000);

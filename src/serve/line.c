@@ -7,7 +7,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { CHUNK = 65536, PARTS_MAX = 15 };
+#include "base/clock.h"
+
+enum { CHUNK = 65536, PARTS_MAX = 15, STUCK_MS = 30000 };
 
 void linein_init(struct linein *in, int fd, int watch_fd, size_t max)
 {
@@ -151,9 +153,21 @@ bool lineout_send(struct lineout *out, const struct line_part *parts, size_t cou
 		v[i] = (struct iovec){ (void *)(uintptr_t)parts[i].text, parts[i].len };
 	v[count] = (struct iovec){ (void *)(uintptr_t) "\n", 1 };
 	pthread_mutex_lock(&out->lock);
+	out->stuck_since_ns = clock_now_ns();
 	if (!out->is_broken && !write_all(out->fd, v, (int)count + 1))
 		out->is_broken = true;
+	out->stuck_since_ns = 0;
 	bool good = !out->is_broken;
 	pthread_mutex_unlock(&out->lock);
 	return good;
+}
+
+bool lineout_has_reader(const struct lineout *out)
+{
+	struct pollfd p = { .fd = out->fd };
+	uint64_t since = out->stuck_since_ns;
+
+	if (since && clock_now_ns() - since > STUCK_MS * 1000000ULL)
+		return false;
+	return poll(&p, 1, 0) <= 0 || !(p.revents & (POLLERR | POLLHUP | POLLNVAL));
 }

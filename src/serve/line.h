@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 
@@ -28,7 +29,8 @@ enum line_state linein_next(struct linein *in, char **ret, size_t *ret_len);
 /* Lines from many threads, each whole. */
 struct lineout {
 	int fd;
-	bool is_broken; /* the other side is gone: what comes is thrown away */
+	bool is_broken;                  /* the other side is gone: what comes is thrown away */
+	_Atomic uint64_t stuck_since_ns; /* a line is being written since then; 0: none is */
 	pthread_mutex_t lock;
 };
 
@@ -41,3 +43,5 @@ void lineout_init(struct lineout *out, int fd);
 void lineout_done(struct lineout *out);
 /* Writes the parts and a newline as one line. false: the other side is gone. */
 bool lineout_send(struct lineout *out, const struct line_part *parts, size_t count);
+/* Somebody may still read: the other side is there, and has not left a line unread for long. */
+bool lineout_has_reader(const struct lineout *out);

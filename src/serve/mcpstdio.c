@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "serve/line.h"
 
-enum { END_MS = 700 };
+enum { END_MS = 700, LOOK_MS = 50 };
 
 struct service {
 	struct mcp mcp;
@@ -150,6 +150,16 @@ static void start_end(struct service *s)
 		(void)end_seats(s);
 }
 
+/* What was asked before the input ended is answered, as long as somebody may read it. */
+static void answer_the_rest(struct service *s)
+{
+	seats_drain(&s->mcp.seats);
+	pthread_mutex_lock(&s->lock);
+	while (s->calls > 0 && lineout_has_reader(&s->out))
+		(void)condvar_wait(&s->idle, &s->lock, deadline_after_ms(LOOK_MS));
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* A sandbox that is being made cannot be told to stop; the end of the process can. */
 static bool wait_for_calls(struct service *s)
 {
@@ -176,6 +186,7 @@ int mcpstdio_serve(const struct mcp_options *o, int in_fd, int out_fd, struct co
 	pthread_mutex_init(&s->lock, NULL);
 	condvar_init(&s->idle);
 	serve_lines(s);
+	answer_the_rest(s);
 	start_end(s);
 	if (!wait_for_calls(s)) /* somebody still uses all of it */
 		return err_set(reterr, CORDON_TIMEOUT, "not everything ended within %d ms", END_MS);

@@ -13,7 +13,7 @@
 #include "serve/reply.h"
 #include "serve/target.h"
 
-enum { SPARE_THREADS = 4, CLOSERS = 4, END_MS = 700 };
+enum { SPARE_THREADS = 4, CLOSERS = 4, END_MS = 700, LOOK_MS = 50 };
 
 static const struct rpc_method *const tables[] = {
 	rpc_session_methods, rpc_files_methods,   rpc_picture_methods, rpc_pool_methods,
@@ -88,6 +88,7 @@ static void leave_place(struct rpc *c)
 {
 	pthread_mutex_lock(&c->lock);
 	c->busy--;
+	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -329,6 +330,7 @@ static bool read_lines(struct rpc *c)
 			reply_unread(&c->out, ++c->lines, -32700, "Request too large");
 			break;
 		case LINE_END:
+			c->is_at_end = true;
 			goes_on = false;
 			break;
 		}
@@ -405,6 +407,18 @@ static void start_closers(struct rpc *c)
 		else
 			(void)end_seats(c);
 	}
+}
+
+/* What was asked before the input ended is answered, as long as somebody may read it. What waits
+ * for an answer of the client gets none. */
+static void answer_the_rest(struct rpc *c)
+{
+	callbacks_close(&c->callbacks);
+	seats_drain(&c->seats);
+	pthread_mutex_lock(&c->lock);
+	while (c->busy > 0 && lineout_has_reader(&c->out))
+		(void)condvar_wait(&c->changed, &c->lock, deadline_after_ms(LOOK_MS));
+	pthread_mutex_unlock(&c->lock);
 }
 
 /* Ends everything, in time. */
@@ -498,6 +512,8 @@ int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr)
 	while (!c->is_over)
 		pthread_cond_wait(&c->changed, &c->lock);
 	pthread_mutex_unlock(&c->lock);
+	if (c->is_at_end)
+		answer_the_rest(c);
 	int r = end(c, reterr);
 	if (r < 0) /* somebody still uses it */
 		return r;

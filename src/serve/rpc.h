@@ -50,6 +50,7 @@ struct rpc {
 	pthread_cond_t changed;
 	unsigned threads, waiting, busy; /* in all; for `reading`; with a request */
 	bool is_over;
+	bool is_at_end;      /* it is over because the input is; set before is_over */
 	bool is_alone;       /* no further threads */
 	struct seat *home;   /* the sandbox of requests that name none, once created */
 	struct proof *proof; /* the one that runs; NULL: none */

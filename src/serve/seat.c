@@ -258,7 +258,7 @@ void seat_end(struct seats *t, struct seat *s)
 int seat_pass(struct seats *t, struct seat *s, struct cordon_error **reterr)
 {
 	pthread_mutex_lock(&t->lock);
-	while (s->is_suspended && !s->is_closing && !s->is_unwanted)
+	while (s->is_suspended && !s->is_closing && !s->is_unwanted && !t->is_draining)
 		pthread_cond_wait(&t->changed, &t->lock);
 	bool passes = !s->is_suspended;
 	pthread_mutex_unlock(&t->lock);
@@ -282,6 +282,14 @@ void seat_resume(struct seats *t, struct seat *s)
 {
 	pthread_mutex_lock(&t->lock);
 	s->is_suspended = false;
+	pthread_cond_broadcast(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void seats_drain(struct seats *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->is_draining = true;
 	pthread_cond_broadcast(&t->changed);
 	pthread_mutex_unlock(&t->lock);
 }

@@ -30,6 +30,7 @@ struct seats {
 	unsigned sessions, forks, pools;
 	unsigned pool_count; /* ever made: names them */
 	bool is_closing;
+	bool is_draining;         /* nothing more is asked: who waits for that waits in vain */
 	struct seat_quota *quota; /* NULL: none but the counts above */
 	char *loss; /* what a session that ended could not keep, and nobody was told yet */
 };
@@ -99,6 +100,8 @@ int seat_pass(struct seats *t, struct seat *s, struct cordon_error **reterr);
 /* -CORDON_STATE: an execution runs. */
 int seat_suspend(struct seats *t, struct seat *s, struct cordon_error **reterr);
 void seat_resume(struct seats *t, struct seat *s);
+/* No request will come any more: executions that wait for seat_resume end. */
+void seats_drain(struct seats *t);
 /* Ends the running execution, if any, and waits until it has ended. false: there was none, or it is
  * an exchange of the session that has begun. Whoever calls this holds a reference, for which the
  * exchange waits: so neither waits for the other without end. */

@@ -177,8 +177,10 @@ class Client:
 
     def close(self):
         try:
+            if self.process:  # what a test left running is not waited for
+                self.raw(b'{"jsonrpc":"2.0","method":"kill"}\n')
             self.out.close()
-        except OSError:
+        except (OSError, ValueError):
             pass
         if self.process:
             self.process.wait(10)

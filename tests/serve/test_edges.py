@@ -404,13 +404,13 @@ def die(begin):
     time.sleep(0.1)
     left = descendants(c.process.pid) | {guest}
     try:
+        c.inp.close()
         c.out.close()
     except OSError:
         pass
     start = time.monotonic()
     assert until(lambda: c.process.poll() is not None, 5), "%s: the server lives" % begin.__name__
     assert until(lambda: not any(map(is_alive, left)), 2), "%s: %s live" % (begin.__name__, [p for p in left if is_alive(p)])
-    c.inp.close()
     return time.monotonic() - start
 
 

@@ -317,5 +317,16 @@ def test_junk_and_the_end():
         m.send({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": {"name": "run_code", "arguments": {"code": "while True: pass"}}})
         time.sleep(0.2)
         m.p.stdin.close()
+        m.p.stdout.close()  # nobody reads: nothing is waited for
         m.p.wait(3)
         assert pid >= 0 and not is_alive(m.p.pid)
+
+
+def test_what_was_asked_before_the_end_is_answered():
+    ask = [("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}), ("tools/list", {}),
+           ("tools/call", {"name": "run_code", "arguments": {"code": "import time; time.sleep(1); print(6 * 7)"}})]
+    text = "".join(json.dumps({"jsonrpc": "2.0", "id": i, "method": m, "params": p}) + "\n" for i, (m, p) in enumerate(ask))
+    for _ in range(5):
+        r = subprocess.run([CORDON, "mcp"], input=text, capture_output=True, text=True, timeout=50)
+        got = {m["id"]: m for m in map(json.loads, r.stdout.splitlines()) if "id" in m}
+        assert r.returncode == 0 and sorted(got) == [0, 1, 2] and "42" in json.dumps(got[2]), r

@@ -640,16 +640,19 @@ def test_tar_saved_exports_and_projects():
 
 
 def test_client_death_ends_everything():
-    c = Client()
+    mine, its = socket.socketpair()
+    p = subprocess.Popen([CORDON, "rpc"], stdin=its, stdout=its)
+    its.close()
+    c = Client(sock=mine)
     pids, sessions = guests_of(c, 4)
     c.send("session.execute", {"session": sessions[0], "code": "while True: pass"})
     c.send("session.run", {"guest": "sh", "code": "sleep 1000"})
     c.call("pool.open", guest="python", size=2)
     time.sleep(0.2)
     assert all(map(is_alive, pids))
-    c.out.close()
+    mine.shutdown(socket.SHUT_RDWR)  # as the end of its process does
     assert until(lambda: not any(map(is_alive, pids)), 1), "guests live on"
-    assert c.process.wait(1) == 0
+    assert p.wait(1) == 0
 
 
 def test_killed_server_takes_its_guests_along():
@@ -678,8 +681,50 @@ def test_client_that_stops_reading_is_slowed_and_may_die():
         rss = int([line for line in f if line.startswith("VmRSS")][0].split()[1])
     assert rss < 60000, "%d kB" % rss
     p.stdin.close()
+    p.stdout.close()
     assert until(lambda: not is_alive(pid), 1)
     p.wait(2)
+
+
+def test_what_was_asked_before_the_end_is_answered():
+    ask = [("create", {}), ("run", {"command": "sleep 1; echo done"}), ("version", {}), ("session.run", {"guest": "python", "code": "6 * 7"})]
+    text = "".join(json.dumps({"jsonrpc": "2.0", "id": i, "method": m, "params": p}) + "\n" for i, (m, p) in enumerate(ask))
+    for _ in range(5):
+        r = subprocess.run([CORDON, "rpc"], input=text, capture_output=True, text=True, timeout=50)
+        got = {m["id"]: m for m in map(json.loads, r.stdout.splitlines()) if "id" in m}
+        assert r.returncode == 0 and sorted(got) == [0, 1, 2, 3], r
+        assert got[1]["result"]["stdout"] == "done\n" and got[3]["result"]["result"] == 42, got
+
+
+def test_nobody_is_waited_for_after_the_end():
+    """A tool that the client has, and a session that is suspended: neither gets an answer any more."""
+    p = subprocess.Popen([CORDON, "rpc"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def send(n, method, **params):
+        p.stdin.write(json.dumps({"jsonrpc": "2.0", "id": n, "method": method, "params": params}) + "\n")
+        p.stdin.flush()
+    send(1, "session.open", guest="python", tools=[{"name": "slow"}])
+    s = json.loads(p.stdout.readline())["result"]["session"]
+    send(2, "create")
+    assert json.loads(p.stdout.readline())["id"] == 2
+    send(3, "sandbox.suspend")
+    assert json.loads(p.stdout.readline())["id"] == 3
+    send(4, "run", command="echo never", timeoutMs=None)
+    send(5, "session.execute", session=s, code="slow()", timeout_ms=None)
+    assert json.loads(p.stdout.readline())["method"] == "tool.call"
+    p.stdin.close()
+    got = {m["id"]: m for m in map(json.loads, p.stdout)}
+    assert sorted(got) == [4, 5] and "client is gone" in got[5]["result"]["error"] and "suspended" in got[4]["error"]["message"], got
+    assert p.wait(10) == 0
+    p.stdout.close()
+
+
+def test_kill_does_not_wait():
+    p = subprocess.Popen([CORDON, "rpc"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    p.stdin.write('{"jsonrpc":"2.0","id":1,"method":"session.run","params":{"code":"while True: pass","timeout_ms":null}}\n')
+    p.stdin.write('{"jsonrpc":"2.0","method":"kill"}\n')
+    p.stdin.close()
+    p.wait(10)
     p.stdout.close()
 
 

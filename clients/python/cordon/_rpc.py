@@ -314,7 +314,11 @@ class Connection:
             self._socket.close()
         if self._process:
             assert self._process.stdin and self._process.stdout
-            self._process.stdin.close()
+            try:  # what still runs is not waited for
+                self._process.stdin.write(to_line({"jsonrpc": "2.0", "method": "kill"}))
+                self._process.stdin.close()
+            except (OSError, ValueError):
+                pass
             try:
                 self._process.wait(5)
             except subprocess.TimeoutExpired:

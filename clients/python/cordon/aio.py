@@ -162,6 +162,7 @@ class Connection:
             return
         self.is_alive = False
         assert self._process.stdin
+        self._process.stdin.write(to_line({"jsonrpc": "2.0", "method": "kill"}))  # what still runs is not waited for
         self._process.stdin.close()
         try:
             await asyncio.wait_for(self._process.wait(), 5)

@@ -23,11 +23,18 @@ struct peer {
 	size_t scanned;
 };
 
+static int write_all(int fd, const char *data, size_t len);
+
 static void stop(struct peer *p)
 {
+	/* What still runs is not waited for. */
+	static const char last[] = "{\"jsonrpc\":\"2.0\",\"method\":\"kill\"}\n";
+
 	/* A forked R must not end what its parent uses. */
 	int is_mine = p->owner == getpid();
 
+	if (p->out >= 0 && is_mine)
+		write_all(p->out, last, sizeof(last) - 1);
 	if (p->out >= 0)
 		close(p->out);
 	if (p->pid > 0 && is_mine) {
