@@ -95,8 +95,9 @@ static int build(struct request *q)
 	if (identity_map(j, INSIDE_ID, INSIDE_ID) < 0 || identity_hostname(j) < 0)
 		return -1;
 	plan_mark(j, MARK_MAPPED);
+	const char *files = j->plan->flags & PLANF_PROC_FILES ? "/" PROC_FILES_DIR : NULL;
 	if (root_workspace(j, plan_text(j, j->plan->workspace_data), &out[0]) < 0 ||
-	    root_proc(j, "/proc") < 0)
+	    root_proc(j, "/proc", files) < 0)
 		return -1;
 	out[1] = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (out[1] < 0)

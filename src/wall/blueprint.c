@@ -11,6 +11,7 @@
 #include "wall/deaf.h"
 #include "wall/filters.h"
 #include "wall/init/kernel.h"
+#include "wall/procfiles.h"
 #include "wall/shelter.h"
 
 enum { PLAN_MAX_BYTES = 64 << 20 };
@@ -213,6 +214,29 @@ static void common_rules(struct draft *d)
 	add_rule(d, "/tmp", WRITE_RIGHTS, false);
 	add_rule(d, "/workspace", WRITE_RIGHTS, false);
 	add_rule(d, "/", LL_FS_READ_DIR, false); /* names may be listed everywhere */
+}
+
+/* A pod answers for its /proc itself. */
+static void proc_files(struct draft *d, const struct blueprint_options *o)
+{
+	struct procfiles_options options = { .memory_bytes = o->policy->memory_bytes,
+					     .has_one_core = d->head.flags & PLANF_ONE_CORE };
+	struct buf texts[PROCFILES];
+
+	if (o->launch->filter == LAUNCH_POD)
+		return;
+	if (procfiles_make(&options, texts) < 0)
+		d->failed = true;
+	for (int i = 0; i < PROCFILES; i++) {
+		cleanup_free char *path = str_printf("/" PROC_FILES_DIR "/%s", procfiles_names[i]);
+
+		if (path)
+			add_file(d, path, buf_text(&texts[i]), texts[i].len, 0444);
+		else
+			d->failed = true;
+		buf_done(&texts[i]);
+	}
+	d->head.flags |= PLANF_PROC_FILES;
 }
 
 /* The rung without namespaces: files in a directory of the host instead of a root. */
@@ -437,6 +461,7 @@ int blueprint_make(const struct blueprint_options *o, struct buf *ret, struct co
 	} else {
 		root_data(&d, o->launch);
 		launch_root(&d, o->launch);
+		proc_files(&d, o);
 		common_rules(&d);
 	}
 	filters(&d, o->launch);

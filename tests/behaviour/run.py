@@ -77,6 +77,22 @@ CASES = [
     case("sh: the secret", "echo ${MY_SECRET:-none}", "sh", env=SECRET, stdout="none\n"),
     case("identity", "import os; [os.getuid(), os.getgid(), os.uname().nodename, os.getcwd()]",
          result=[1000, 1000, "sandbox", "/home/user"]),
+    # What programs read of the machine: the sandbox's own limits.
+    case("free", "free -b | awk '/^Mem/ { print $2 }'", "sh", ["--set", "memory_bytes=100M"], stdout=f"{100 << 20}\n"),
+    case("uptime", "uptime", "sh", success=True, stdout=has("up", "load average: 0.00")),
+    case("nproc --all", "unset OMP_NUM_THREADS; [ $(nproc) = $(nproc --all) ] && [ $(nproc) = $(grep -c ^processor /proc/cpuinfo) ]", "sh",
+         success=True),
+    case("the times of processes", "ps -o etimes= -p $$ | tr -d ' '", "sh", stdout=lambda v: v.strip().isdigit() and int(v) < 100),
+    case("Node: os.cpus()", "const os = require('os'); [os.cpus().length > 0, os.totalmem()]", "node",
+         ["--set", "memory_bytes=300M"], result=[True, 300 << 20]),
+    case("R: detectCores()", "parallel::detectCores()", "r", result=lambda n: n in (1, len(os.sched_getaffinity(0)))),
+    case("Python: what psutil reads when it is imported",
+         "s = open('/proc/stat').read(); m = open('/proc/meminfo').read(); s.startswith('cpu ') and 'btime' in s and 'Cached:' in m",
+         result=True),
+    case("the host's memory is nowhere in it", "import os; host = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') // 1024; "
+         "str(host) in open('/proc/meminfo').read()", result=False),
+    case("they cannot be changed", "import os; os.chmod('/proc/meminfo', 0o777)", status=126, error=has("Read-only file system")),
+    case("nor listed with more", "import os; sorted(n for n in os.listdir('/proc') if not n.isdigit())", result=["self", "thread-self"]),
     # Levels: LVL-01.
     case("LVL-01: strict is proven", "1", options=["--level", "strict"], success=True,
          assurance__limits__memory_bytes=256 << 20, assurance__limits__processes=16, assurance__limits__cpu_seconds=10),

@@ -47,20 +47,23 @@ def devices(guest):
 
 CLOCK = {"python": "import time; time.clock_gettime(time.CLOCK_BOOTTIME)", "r": "proc.time()[['elapsed']]",
          "node": "process.hrtime.bigint().toString()", "sh": "echo $EPOCHREALTIME"}
-READ = {"python": "open('/proc/uptime').read()", "r": "suppressWarnings(readLines('/proc/uptime'))",
-        "node": "require('fs').readFileSync('/proc/uptime', 'utf8')", "sh": "read -r line < /proc/uptime"}
+READ = {"python": "open('/proc/meminfo').readline().strip()", "r": "readLines('/proc/meminfo', 1)",
+        "node": "require('fs').readFileSync('/proc/meminfo', 'utf8').split('\\n')[0]", "sh": "head -1 /proc/meminfo"}
+ABSENT = {"python": "open('/proc/kallsyms').read()", "r": "suppressWarnings(readLines('/proc/kallsyms'))",
+          "node": "require('fs').readFileSync('/proc/kallsyms', 'utf8')", "sh": "read -r line < /proc/kallsyms"}
 WRITE = {"python": "open('/proc/uptime', 'w')", "r": "suppressWarnings(writeLines('x', '/proc/uptime'))",
          "node": "require('fs').writeFileSync('/proc/uptime', 'x')", "sh": "echo x > /proc/uptime"}
 
 
 @case("FS-14", NATIVE)
 def proc_is_of_the_processes_only(guest):
-    """What /proc says of a machine is the host's and not there; clocks go on. (A pod has a word of its own about it: pods.py.)"""
-    with session(guest) as s:
+    """What /proc says of a machine is of the sandbox's limits, or not there; clocks go on. (A pod has a word of its own: pods.py.)"""
+    with session(guest, {"memory_bytes": 300 << 20}) as s:
         first = float(value(s.execute(CLOCK[guest])))
         time.sleep(0.05)
         assert float(value(s.execute(CLOCK[guest]))) > first, guest
-        for code in (READ[guest], WRITE[guest]):
+        same(str(value(s.execute(READ[guest]))).split(), ["MemTotal:", str(300 << 10), "kB"])
+        for code in (ABSENT[guest], WRITE[guest]):
             r = s.execute(code)
             assert not r.success, r
         same(value(s.execute({"python": "import os; os.path.exists('/proc/self/status')", "r": "file.exists('/proc/self/status')",

@@ -194,12 +194,46 @@ int root_workspace(struct job *j, const char *data, int *ret_fd)
 	return 0;
 }
 
-int root_proc(struct job *j, const char *place)
+enum { PROC_FLAGS = MS_NOSUID | MS_NODEV | MS_NOEXEC };
+#define PROC_ALL "hidepid=invisible"
+#define PROC_PIDS PROC_ALL ",subset=pid"
+
+/* Read-only: binds of what lies below are so by themselves. */
+static int protect_files(const char *files)
 {
-	if (mount("proc", place, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-		  "hidepid=invisible,subset=pid") != 0)
-		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX, errno);
+	struct mount_attr_args attr = { .attr_set = ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV |
+						    ATTR_NOEXEC };
+
+	if (mount(files, files, NULL, MS_BIND, NULL) != 0 ||
+	    syscall(SYS_mount_setattr, AT_FDCWD, files, 0, &attr, sizeof(attr)) != 0)
+		return -errno;
 	return 0;
+}
+
+/* Over files that are still there: a proc that shows processes only has no place for them. What is
+ * bound stays when it is told to. */
+static int bind_files(const char *place, const char *files)
+{
+	static const char *const names[] = { PROC_FILES };
+	char from[64], to[64];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		(void)snprintf(from, sizeof(from), "%s/%s", files, names[i]);
+		(void)snprintf(to, sizeof(to), "%s/%s", place, names[i]);
+		if (mount(from, to, NULL, MS_BIND, NULL) != 0)
+			return -errno;
+	}
+	return mount(NULL, place, NULL, MS_REMOUNT | PROC_FLAGS, PROC_PIDS) != 0 ? -errno : 0;
+}
+
+int root_proc(struct job *j, const char *place, const char *files)
+{
+	const char *data = files ? PROC_ALL : PROC_PIDS;
+
+	if (mount("proc", place, "proc", PROC_FLAGS, data) != 0)
+		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX, errno);
+	int r = files ? bind_files(place, files) : 0;
+	return r < 0 ? plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 6, -r) : 0;
 }
 
 static int pivot(struct job *j)
@@ -243,6 +277,12 @@ int root_build(struct job *j)
 	if (root_apply(j, STAGE_MOUNTS) < 0)
 		return -1;
 	close(ROOT_SCRATCH_FD);
-	/* While the host's /proc is still in view: without one the kernel refuses a new one. */
-	return root_proc(j, "proc") < 0 ? -1 : pivot(j);
+	bool has_files = j->plan->flags & PLANF_PROC_FILES;
+	int r = has_files ? protect_files(PROC_FILES_DIR) : 0;
+	if (r < 0)
+		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 7, -r);
+	/* While the host's /proc is still in view: without one the kernel refuses a new one. For
+	 * the same reason a template has no mounts in its own, which its sessions must see. */
+	bool binds = has_files && !(j->flags & PLANF_TEMPLATE);
+	return root_proc(j, "proc", binds ? PROC_FILES_DIR : NULL) < 0 ? -1 : pivot(j);
 }

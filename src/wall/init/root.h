@@ -19,4 +19,6 @@ int root_apply(struct job *j, enum stage stage);
 int root_leave(struct job *j);
 /* Mounts the session's tmpfs and binds its trees; *ret_fd: its root, O_PATH. */
 int root_workspace(struct job *j, const char *data, int *ret_fd);
-int root_proc(struct job *j, const char *place);
+/* Mounts a proc with the sandbox's processes and nothing else; but the files that the plan gives in
+ * `files` (a folder, without its end) over the kernel's; NULL: none. */
+int root_proc(struct job *j, const char *place, const char *files);

@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysinfo.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -272,14 +273,27 @@ int probe_sysctl_read(const struct bait *b)
 int probe_proc_leaks(const struct bait *b)
 {
 	static const char *const paths[] = {
-		"/proc/kallsyms",      "/proc/cpuinfo", "/proc/version",
-		"/proc/modules",       "/proc/cmdline", "/proc/kcore",
-		"/proc/kmsg",          "/proc/keys",    "/proc/iomem",
-		"/proc/interrupts",    "/proc/meminfo", "/proc/config.gz",
-		"/proc/sysrq-trigger", "/proc/1/maps",  NULL
+		"/proc/kallsyms",      "/proc/modules", "/proc/cmdline",     "/proc/kcore",
+		"/proc/kmsg",          "/proc/keys",    "/proc/iomem",       "/proc/interrupts",
+		"/proc/config.gz",     "/proc/locks",   "/proc/partitions",  "/proc/vmstat",
+		"/proc/sysrq-trigger", "/proc/1/maps",  "/proc/filesystems", NULL
 	};
 
 	return can_open_any(paths, O_RDONLY, b);
+}
+
+/* The kernel's own number against what the file says. */
+int probe_proc_memory(const struct bait *b)
+{
+	struct sysinfo host;
+	char total[64];
+
+	(void)b;
+	if (sysinfo(&host) != 0)
+		return errno;
+	snprintf(total, sizeof(total), " %llu kB\n",
+		 (unsigned long long)host.totalram * host.mem_unit / 1024);
+	return bait_find_secret("/proc/meminfo", total);
 }
 
 int probe_sysfs(const struct bait *b)

@@ -158,7 +158,8 @@ enum {
 	X(release_agent, "open release_agent for writing", CONTROL_ROOT, 0, "mount view")          \
 	X(cgroup_tasks, "leave the control group", CONTROL_ROOT, 0, "mount view")                  \
 	X(sysctl_read, "read kernel settings", CONTROL_PLAIN, 0, "proc subset")                    \
-	X(proc_leaks, "read kallsyms, mounts, cpuinfo", CONTROL_PLAIN, 0, "proc subset")           \
+	X(proc_leaks, "read kallsyms, modules, locks", CONTROL_PLAIN, 0, "proc subset")            \
+	X(proc_memory, "read the size of the host's memory", CONTROL_PLAIN, 0, "proc subset")      \
 	X(sysfs, "read /sys", CONTROL_PLAIN, 0, "mount view")                                      \
 	X(oom_score, "open oom_score_adj for writing", CONTROL_PLAIN, 0, "landlock")               \
 	X(dev_kmsg, "open /dev/kmsg", CONTROL_ROOT, 0, "mount view")                               \

@@ -1,0 +1,19 @@
+/* wall/procfiles.h - what the sandbox's /proc says of the machine: its own limits, in the kernel's
+ * words, and nothing of the host. Plain files, made with the plan and bound over the kernel's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct procfiles_options {
+	uint64_t memory_bytes;
+	bool has_one_core; /* it will be bound to one processor */
+};
+
+enum { PROCFILES = 6 };
+/* Their names, in the order of format.h. */
+extern const char *const procfiles_names[PROCFILES];
+/* The text of each; ret is initialised here and the caller's. A negative number: no memory. */
+int procfiles_make(const struct procfiles_options *o, struct buf ret[static PROCFILES]);
