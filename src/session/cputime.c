@@ -116,6 +116,10 @@ uint64_t cputime_of_all(struct box *b)
 		return us;
 	if (box_guest_pid(b) <= 0)
 		return counted;
+	/* One clock and one number instead of two dozen looks into /proc: most executions start
+	 * nothing. */
+	if (cgroup_had_no_others(box_cgroup(b)))
+		return counted + own_time(box_guest_pid(b));
 	unsigned count = tree_list(init, list, COUNTED);
 	reaped = reaped_time(init);
 	us = reaped > counted ? reaped : counted;

@@ -336,6 +336,14 @@ uint64_t cgroup_pids_peak(const struct cgroup *c)
 	return peak ? peak : or_zero(number_in(pids, "pids.current", NULL));
 }
 
+bool cgroup_had_no_others(const struct cgroup *c)
+{
+	enum { BOTH = 2 };
+	int pids = c->count == 0 ? -1 : c->is_v2 ? c->dir_fds[0] : c->dir_fds[CONTROLLER_PIDS];
+
+	return number_in(pids, "pids.peak", NULL) == BOTH;
+}
+
 void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret)
 {
 	*ret = (struct cgroup_counts){ 0 };

@@ -45,6 +45,8 @@ int cgroup_make(const struct machine *m, const struct policy *p, const struct cg
 int cgroup_limit(struct cgroup *c, const struct policy *p, struct cordon_error **reterr);
 /* The most processes there were at once; 0: unknown. */
 uint64_t cgroup_pids_peak(const struct cgroup *c);
+/* Whether there never were more processes and threads than pid 1 and the guest; false: unknown. */
+bool cgroup_had_no_others(const struct cgroup *c);
 void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret);
 /* Microseconds of all that runs or ran in it, also in its former lives; 0: nobody counts. */
 uint64_t cgroup_read_cpu(const struct cgroup *c);
