@@ -32,5 +32,7 @@ struct cordon_prove_options {
  * purpose. */
 int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
 		 struct cordon_error **reterr);
+/* The attacks that it knows, without carrying any out. JSON, to be freed: [{name, attack}]. */
+int cordon_attacks(char **ret_json, struct cordon_error **reterr);
 
 #pragma GCC visibility pop

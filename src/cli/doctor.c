@@ -192,16 +192,41 @@ static int prove(const struct cli *c)
 	return is_bad;
 }
 
+/* A line each: the name for --attack, and what it tries. */
+static int list_attacks(const struct cli *c)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_free char *text = NULL;
+	cleanup_json json_t *list = NULL;
+	size_t i;
+	json_t *one;
+
+	if (cordon_attacks(&text, &e) < 0)
+		return cli_fail(c, e);
+	if (cli_has(c, "json")) {
+		puts(text);
+		return 0;
+	}
+	if (json_parse(text, strlen(text), 0, &list, &e) < 0)
+		return cli_fail(c, e);
+	json_array_foreach(list, i, one)
+		printf("%-28s %s\n", text_of(one, "name"), text_of(one, "attack"));
+	return 0;
+}
+
 static int run(struct cli *c, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
+	if (cli_has(c, "list"))
+		return list_attacks(c);
 	return cli_has(c, "prove") ? prove(c) : ladder(c);
 }
 
 static const struct cli_option options[] = {
 	{ "prove", 0, NULL, "carry out every attack behind the wall and tell what stopped it",
 	  false },
+	{ "list", 0, NULL, "prove: only print the names of the attacks and what they try", false },
 	{ "attack", 'a', "NAME", "prove: only this attack", false },
 	{ "guest", 'g', "GUEST", "prove: only under this guest's wall", false },
 	{ "allow-host", 0, "HOST", "prove: with the gateway on, which opens this host", false },
@@ -221,7 +246,7 @@ static const struct cli_example examples[] = {
 const struct verb verb_doctor = {
 	.name = "doctor",
 	.summary = "tell and prove what this machine can enforce",
-	.usage = "[--prove [--attack NAME] [--allow-host HOST] [--control]] [--json]",
+	.usage = "[--prove [--list] [--attack NAME] [--allow-host HOST] [--control]] [--json]",
 	.options = options,
 	.run = run,
 	.about = "Prints the ladder of this machine: each layer of the wall, whether it is there, "

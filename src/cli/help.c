@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "cli/completion.h"
 #include "cli/page.h"
 #include "cli/verb.h"
 
@@ -91,7 +92,7 @@ static int run(struct cli *c, int argc, char **argv)
 	const char *shell = cli_value(c, "completion");
 
 	if (shell)
-		return page_completion(c, shell);
+		return completion_print(c, shell);
 	if (cli_has(c, "verbs")) {
 		for (size_t i = 0; verb_table[i]; i++)
 			printf("%s\n", verb_table[i]->name);
