@@ -164,8 +164,9 @@ static void resolve(struct conn *c)
 		connect_next(c);
 		return;
 	}
-	if (resolver_start(c->hub->resolver, name, on_resolved, c, &c->job, NULL) < 0)
-		refuse_for(c, 503, "failed", "the resolver cannot be started");
+	cleanup_error struct cordon_error *e = NULL;
+	if (resolver_start(c->hub->resolver, name, on_resolved, c, &c->job, &e) < 0)
+		refuse_for(c, 503, "failed", "%s", cordon_error_message(e));
 }
 
 /* A connection that was kept is used again only for the very same place. Whether it has TLS is

@@ -17,6 +17,7 @@ struct resolve_job {
 	resolve_fn fn;
 	void *arg;
 	bool is_cancelled, is_known;
+	bool is_waiting; /* for a thread; guarded by the owner's lock */
 };
 
 struct entry {
@@ -30,6 +31,8 @@ struct resolver {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	struct resolve_job *first, **last; /* waiting for a thread */
+	unsigned waiting;
+	resolve_lookup_fn look_up;
 	pthread_t threads[RESOLVE_THREADS];
 	unsigned thread_count, idle;
 	bool is_stopping;
@@ -37,20 +40,7 @@ struct resolver {
 	unsigned next_entry;
 };
 
-int resolver_new(struct loop *l, struct resolver **ret, struct cordon_error **reterr)
-{
-	struct resolver *r = mem_alloc(sizeof(*r));
-	if (!r)
-		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	r->loop = l;
-	r->last = &r->first;
-	(void)pthread_mutex_init(&r->lock, NULL);
-	(void)pthread_cond_init(&r->work, NULL);
-	*ret = r;
-	return 0;
-}
-
-static void look_up(struct resolve_job *j)
+static void look_up(const struct host *name, struct resolve_result *ret)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC };
 	struct addrinfo *list = NULL;
@@ -58,18 +48,31 @@ static void look_up(struct resolve_job *j)
 	uint16_t port;
 
 	/* With the dot no search list is tried: only this very name is asked for. */
-	(void)snprintf(absolute, sizeof(absolute), "%s.", j->name.name);
+	(void)snprintf(absolute, sizeof(absolute), "%s.", name->name);
 	int r = getaddrinfo(absolute, NULL, &hints, &list);
 	if (r != 0) {
-		(void)str_copy(j->result.problem, sizeof(j->result.problem), gai_strerror(r));
+		(void)str_copy(ret->problem, sizeof(ret->problem), gai_strerror(r));
 		return;
 	}
-	for (struct addrinfo *a = list; a && j->result.count < RESOLVE_ADDRESSES; a = a->ai_next)
-		j->result.count += address_from_sockaddr(
-			a->ai_addr, &j->result.addresses[j->result.count], &port);
+	for (struct addrinfo *a = list; a && ret->count < RESOLVE_ADDRESSES; a = a->ai_next)
+		ret->count += address_from_sockaddr(a->ai_addr, &ret->addresses[ret->count], &port);
 	freeaddrinfo(list);
-	if (j->result.count == 0)
-		(void)str_copy(j->result.problem, sizeof(j->result.problem), "no address");
+	if (ret->count == 0)
+		(void)str_copy(ret->problem, sizeof(ret->problem), "no address");
+}
+
+int resolver_new(struct loop *l, struct resolver **ret, struct cordon_error **reterr)
+{
+	struct resolver *r = mem_alloc(sizeof(*r));
+	if (!r)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	r->loop = l;
+	r->look_up = look_up;
+	r->last = &r->first;
+	(void)pthread_mutex_init(&r->lock, NULL);
+	(void)pthread_cond_init(&r->work, NULL);
+	*ret = r;
+	return 0;
 }
 
 static void keep(struct resolver *r, const struct resolve_job *j)
@@ -101,6 +104,18 @@ static void deliver(struct loop *l, void *arg)
 	free(j);
 }
 
+/* With the lock held. */
+static void unlink_job(struct resolver *r, struct resolve_job **p)
+{
+	struct resolve_job *j = *p;
+
+	*p = j->next;
+	if (r->last == &j->next)
+		r->last = p;
+	j->is_waiting = false;
+	r->waiting--;
+}
+
 static void *work(void *arg)
 {
 	struct resolver *r = arg;
@@ -114,11 +129,9 @@ static void *work(void *arg)
 		if (r->is_stopping)
 			break;
 		struct resolve_job *j = r->first;
-		r->first = j->next;
-		if (!r->first)
-			r->last = &r->first;
+		unlink_job(r, &r->first);
 		(void)pthread_mutex_unlock(&r->lock);
-		look_up(j);
+		r->look_up(&j->name, &j->result);
 		/* Out of memory: the job is lost, but whoever waits for it may still cancel it. */
 		(void)loop_wake(r->loop, deliver, j);
 		(void)pthread_mutex_lock(&r->lock);
@@ -177,11 +190,18 @@ static int enqueue(struct resolver *r, struct resolve_job *j, struct cordon_erro
 	int problem = 0;
 
 	(void)pthread_mutex_lock(&r->lock);
+	if (r->waiting >= RESOLVE_WAITING) {
+		(void)pthread_mutex_unlock(&r->lock);
+		return err_set(reterr, CORDON_LIMIT, "%d names wait to be looked up",
+			       RESOLVE_WAITING);
+	}
 	if (r->idle == 0 && r->thread_count < RESOLVE_THREADS) {
 		problem = pthread_create(&r->threads[r->thread_count], NULL, work, r);
 		r->thread_count += problem == 0;
 	}
 	if (r->thread_count > 0) {
+		j->is_waiting = true;
+		r->waiting++;
 		*r->last = j;
 		r->last = &j->next;
 		(void)pthread_cond_signal(&r->work);
@@ -219,5 +239,30 @@ int resolver_start(struct resolver *r, const struct host *name, resolve_fn fn, v
 
 void resolver_cancel(struct resolve_job *j)
 {
+	struct resolver *r = j->owner;
+	struct resolve_job **p = &r->first;
+
 	j->is_cancelled = true;
+	(void)pthread_mutex_lock(&r->lock);
+	bool was_waiting = j->is_waiting;
+	while (was_waiting && *p != j)
+		p = &(*p)->next;
+	if (was_waiting)
+		unlink_job(r, p);
+	(void)pthread_mutex_unlock(&r->lock);
+	if (was_waiting)
+		free(j);
+}
+
+void resolver_set_lookup(struct resolver *r, resolve_lookup_fn fn)
+{
+	r->look_up = fn;
+}
+
+unsigned resolver_waiting(struct resolver *r)
+{
+	(void)pthread_mutex_lock(&r->lock);
+	unsigned n = r->waiting;
+	(void)pthread_mutex_unlock(&r->lock);
+	return n;
 }

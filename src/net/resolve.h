@@ -4,7 +4,13 @@
 #include "base/loop.h"
 #include "net/host.h"
 
-enum { RESOLVE_ADDRESSES = 16, RESOLVE_THREADS = 4, RESOLVE_CACHE = 64, RESOLVE_KEEP_MS = 30000 };
+enum {
+	RESOLVE_ADDRESSES = 16,
+	RESOLVE_THREADS = 4,
+	RESOLVE_CACHE = 64,
+	RESOLVE_KEEP_MS = 30000,
+	RESOLVE_WAITING = 256, /* lookups that wait for a thread */
+};
 
 struct resolve_result {
 	struct address addresses[RESOLVE_ADDRESSES];
@@ -24,8 +30,13 @@ struct resolver *resolver_free(struct resolver *r);
 int resolver_pin(struct resolver *r, const struct host *name, const struct address *a,
 		 struct cordon_error **reterr);
 /* Calls fn on the loop's thread, never from within this call. Answers are kept for half a minute.
- */
+ * -CORDON_LIMIT: too many wait already. */
 int resolver_start(struct resolver *r, const struct host *name, resolve_fn fn, void *arg,
 		   struct resolve_job **ret, struct cordon_error **reterr);
-/* fn will not be called. Not after it was. */
+/* fn will not be called. Not after it was. A lookup that still waits for a thread is dropped. */
 void resolver_cancel(struct resolve_job *j);
+
+/* For tests: asks in place of the host's resolver. */
+typedef void (*resolve_lookup_fn)(const struct host *name, struct resolve_result *ret);
+void resolver_set_lookup(struct resolver *r, resolve_lookup_fn fn);
+unsigned resolver_waiting(struct resolver *r);
