@@ -12,10 +12,15 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "serve/httpdoor.h"
 #include "serve/httphost.h"
 
 enum {
 	CONNECTIONS = 64,
+	STRANGERS = 192, /* connected beside those who are served */
+	LEAVING = 64,    /* put out, and not gone yet */
+	HEADER_MS = 10000,
+	BODY_MS = 60000,
 	HEADER_BYTES = 32 << 10, /* memory of a connection: its headers must fit */
 	TIMEOUT_SECONDS = 60,    /* of a connection on which nothing moves */
 	BLOCK = 16 << 10,
@@ -25,6 +30,7 @@ enum {
 struct httpd {
 	struct MHD_Daemon *daemon;
 	struct httphost hosts;
+	struct httpdoor *door;
 	char address[80];
 	httpd_authorize_fn authorize;
 	void *authorize_arg;
@@ -191,6 +197,14 @@ static bool has_doubles(struct MHD_Connection *c)
 	return seen[0] > 1 || seen[1] > 1 || seen[2] > 1 || seen[3] > 1;
 }
 
+static struct httpdoor_guest *guest_of(struct MHD_Connection *c)
+{
+	const union MHD_ConnectionInfo *i =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return i ? i->socket_context : NULL;
+}
+
 /* 0, or the status with which it is refused. */
 static unsigned judge(struct httpd_exchange *x, const char *path)
 {
@@ -210,7 +224,9 @@ static unsigned judge(struct httpd_exchange *x, const char *path)
 	for (const struct httpd_route *r = h->routes; r->path; r++)
 		if (str_eq(r->path, path))
 			x->route = r;
-	return x->route ? 0 : MHD_HTTP_NOT_FOUND;
+	if (!x->route)
+		return MHD_HTTP_NOT_FOUND;
+	return httpdoor_begin(h->door, guest_of(x->connection)) ? 0 : MHD_HTTP_SERVICE_UNAVAILABLE;
 }
 
 static void refuse(struct httpd_exchange *x)
@@ -219,10 +235,14 @@ static void refuse(struct httpd_exchange *x)
 			  : x->refusal == MHD_HTTP_UNAUTHORIZED      ? "a bearer token is needed\n"
 			  : x->refusal == MHD_HTTP_NOT_FOUND         ? "there is nothing here\n"
 			  : x->refusal == MHD_HTTP_CONTENT_TOO_LARGE ? "the request is too large\n"
-								     : "bad request\n";
+			  : x->refusal == MHD_HTTP_SERVICE_UNAVAILABLE
+				  ? "too many requests at once\n"
+				  : "bad request\n";
 
 	if (x->refusal == MHD_HTTP_UNAUTHORIZED)
 		httpd_add_header(x, "WWW-Authenticate", "Bearer realm=\"cordon\"");
+	if (x->refusal == MHD_HTTP_SERVICE_UNAVAILABLE)
+		httpd_add_header(x, "Retry-After", "1");
 	httpd_answer(x, x->refusal, "text/plain; charset=utf-8", why, strlen(why));
 }
 
@@ -264,6 +284,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 		*len = 0;
 		return MHD_YES;
 	}
+	httpdoor_received(x->server->door, guest_of(c));
 	if (x->refusal)
 		refuse(x);
 	else
@@ -277,15 +298,31 @@ static void on_end(void *arg, struct MHD_Connection *c, void **state,
 	struct httpd_exchange *x = *state;
 
 	(void)arg;
-	(void)c;
 	(void)code;
 	if (!x)
 		return;
+	httpdoor_end(x->server->door, guest_of(c));
 	buf_done(&x->body);
 	for (size_t i = 0; i < HEADERS_MAX; i++)
 		free(x->headers[i].value);
 	free(x);
 	*state = NULL;
+}
+
+/* A connection came, or is about to be closed. */
+static void on_connection(void *arg, struct MHD_Connection *c, void **context,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	struct httpd *h = arg;
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		const union MHD_ConnectionInfo *i =
+			MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+		*context = i ? httpdoor_enter(h->door, i->connect_fd) : NULL;
+	} else {
+		httpdoor_leave(h->door, *context);
+		*context = NULL;
+	}
 }
 
 /* The library never logs. */
@@ -296,9 +333,26 @@ static void be_silent(void *arg, const char *fmt, va_list ap)
 	(void)ap;
 }
 
+static struct MHD_Daemon *start_daemon(struct httpd *h, int fd, unsigned connections)
+{
+	return MHD_start_daemon(
+		MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
+			MHD_USE_ERROR_LOG,
+		0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, be_silent, NULL,
+		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_CONNECTION_LIMIT,
+		connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_SECONDS, MHD_OPTION_END);
+}
+
 int httpd_start(const struct httpd_options *o, struct httpd **ret, struct cordon_error **reterr)
 {
 	struct httpd *h = mem_alloc(sizeof(*h));
+	unsigned served = o->connections ? o->connections : (unsigned)CONNECTIONS;
+	const struct httpdoor_options door = { .served = served,
+					       .connected = served + STRANGERS,
+					       .header_ms = o->header_ms ? o->header_ms : HEADER_MS,
+					       .body_ms = BODY_MS };
 	int fd = -1;
 
 	if (!h)
@@ -306,25 +360,17 @@ int httpd_start(const struct httpd_options *o, struct httpd **ret, struct cordon
 	h->authorize = o->authorize;
 	h->authorize_arg = o->authorize_arg;
 	h->routes = o->routes;
-	int r = httphost_listen(&h->hosts, o->address, o->is_public, o->hosts, &fd, h->address,
-				sizeof(h->address), reterr);
-	if (r == 0) {
-		h->daemon = MHD_start_daemon(
-			MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
-				MHD_USE_POLL | MHD_USE_ERROR_LOG,
-			0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, be_silent, NULL,
-			MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL,
-			MHD_OPTION_CONNECTION_LIMIT,
-			o->connections ? o->connections : (unsigned)CONNECTIONS,
-			MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
-			MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_SECONDS, MHD_OPTION_END);
-		if (!h->daemon) {
-			close(fd);
-			r = err_set(reterr, CORDON_OS, "the HTTP server does not start");
-		}
+	int r = httpdoor_new(&door, &h->door, reterr);
+	if (r == 0)
+		r = httphost_listen(&h->hosts, o->address, o->is_public, o->hosts, &fd, h->address,
+				    sizeof(h->address), reterr);
+	if (r == 0 && !(h->daemon = start_daemon(h, fd, door.connected + LEAVING))) {
+		close(fd);
+		r = err_set(reterr, CORDON_OS, "the HTTP server does not start");
 	}
 	if (r < 0) {
 		httphost_done(&h->hosts);
+		httpdoor_free(h->door);
 		free(h);
 		return r;
 	}
@@ -337,6 +383,7 @@ struct httpd *httpd_stop(struct httpd *h)
 	if (!h)
 		return NULL;
 	MHD_stop_daemon(h->daemon);
+	httpdoor_free(h->door);
 	httphost_done(&h->hosts);
 	free(h);
 	return NULL;

@@ -37,7 +37,8 @@ struct httpd_options {
 				   * loopback, localhost; ends with NULL; NULL: none */
 	httpd_authorize_fn authorize; /* NULL: everybody, as "" */
 	void *authorize_arg;
-	unsigned connections;             /* 0: 64 */
+	unsigned connections;             /* requests that are served at once; 0: 64 */
+	uint64_t header_ms;               /* for saying who one is; 0: 10 seconds */
 	const struct httpd_route *routes; /* ends with a zeroed one; must outlive the server */
 };
 

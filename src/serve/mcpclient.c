@@ -11,15 +11,18 @@
 
 enum {
 	ID_HEX = 32,
-	SPARE_MS = 60000, /* one unused for so long may give way to a new one */
 	END_SECONDS = 2,
 };
+
+static bool make_room(void *arg);
 
 void mcpclients_init(struct mcpclients *t, const struct mcp_options *o, unsigned max,
 		     unsigned sandboxes)
 {
 	*t = (struct mcpclients){ .options = *o, .max = max };
 	t->quota.max = sandboxes;
+	t->quota.make_room = make_room;
+	t->quota.arg = t;
 	t->options.quota = &t->quota;
 	pthread_mutex_init(&t->lock, NULL);
 	condvar_init(&t->changed);
@@ -64,6 +67,22 @@ static void unlink_client(struct mcpclients *t, struct mcpclient *c)
 		}
 }
 
+/* As mcpclient_put, but to look at it was no use of it. */
+static void leave(struct mcpclients *t, struct mcpclient *c)
+{
+	pthread_mutex_lock(&t->lock);
+	bool is_last = --c->refs == 0;
+	pthread_mutex_unlock(&t->lock);
+	if (!is_last)
+		return;
+	mcp_done(&c->mcp);
+	free(c);
+	pthread_mutex_lock(&t->lock);
+	t->alive--;
+	pthread_cond_broadcast(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+}
+
 /* With the lock held: the one that nobody used for longest, and not since then. */
 static struct mcpclient *find_idle(struct mcpclients *t, uint64_t before_ns)
 {
@@ -89,15 +108,46 @@ static bool end_idle(struct mcpclients *t, uint64_t before_ns)
 	return c != NULL;
 }
 
-struct mcpclient *mcpclient_new(struct mcpclients *t, const char *principal)
+/* A client that left without a word is not told from one that pauses: so the one that paused for
+ * longest gives way to who comes. Without the lock. */
+static void find_place(struct mcpclients *t)
 {
-	uint64_t now = clock_now_ns(), spare = (uint64_t)SPARE_MS * 1000000;
+	for (bool goes_on = true; goes_on;) {
+		pthread_mutex_lock(&t->lock);
+		bool is_full = t->count >= t->max && !t->is_closing;
+		pthread_mutex_unlock(&t->lock);
+		goes_on = is_full && end_idle(t, UINT64_MAX);
+	}
+}
+
+/* Ends the sandbox that nobody used for longest, of whichever client. */
+static bool make_room(void *arg)
+{
+	struct mcpclients *t = arg;
+	struct mcpclient *owner = NULL;
+	uint64_t oldest_ns = UINT64_MAX;
 
 	pthread_mutex_lock(&t->lock);
-	bool is_full = t->count >= t->max;
+	for (struct mcpclient *c = t->first; c; c = c->next) {
+		uint64_t ns = seats_oldest_ns(&c->mcp.seats);
+		if (ns < oldest_ns) {
+			oldest_ns = ns;
+			owner = c;
+		}
+	}
+	if (owner)
+		owner->refs++;
 	pthread_mutex_unlock(&t->lock);
-	if (is_full)
-		(void)end_idle(t, now > spare ? now - spare : 0);
+	if (!owner)
+		return false;
+	seats_expire(&owner->mcp.seats, oldest_ns + 1, false, 0);
+	leave(t, owner);
+	return true;
+}
+
+struct mcpclient *mcpclient_new(struct mcpclients *t, const char *principal)
+{
+	find_place(t);
 	pthread_mutex_lock(&t->lock);
 	struct mcpclient *c = add(t, principal, false);
 	pthread_mutex_unlock(&t->lock);
@@ -127,6 +177,12 @@ struct mcpclient *mcpclient_stateless(struct mcpclients *t, const char *principa
 {
 	pthread_mutex_lock(&t->lock);
 	struct mcpclient *c = t->is_closing ? NULL : find(t, "", principal);
+	pthread_mutex_unlock(&t->lock);
+	if (c)
+		return c;
+	find_place(t);
+	pthread_mutex_lock(&t->lock);
+	c = t->is_closing ? NULL : find(t, "", principal); /* somebody may have been quicker */
 	if (!c)
 		c = add(t, principal, true);
 	pthread_mutex_unlock(&t->lock);
@@ -139,22 +195,6 @@ struct mcpclient *mcpclient_ref(struct mcpclients *t, struct mcpclient *c)
 	c->refs++;
 	pthread_mutex_unlock(&t->lock);
 	return c;
-}
-
-/* As mcpclient_put, but to look at it was no use of it. */
-static void leave(struct mcpclients *t, struct mcpclient *c)
-{
-	pthread_mutex_lock(&t->lock);
-	bool is_last = --c->refs == 0;
-	pthread_mutex_unlock(&t->lock);
-	if (!is_last)
-		return;
-	mcp_done(&c->mcp);
-	free(c);
-	pthread_mutex_lock(&t->lock);
-	t->alive--;
-	pthread_cond_broadcast(&t->changed);
-	pthread_mutex_unlock(&t->lock);
 }
 
 void mcpclient_put(struct mcpclients *t, struct mcpclient *c)

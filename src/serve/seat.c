@@ -58,10 +58,18 @@ static void count(struct seats *t, const struct seat *s, int by)
 
 static int take_quota(struct seats *t, enum seat_kind kind, struct cordon_error **reterr)
 {
-	if (kind != SEAT_SESSION || !t->quota ||
-	    atomic_fetch_add(&t->quota->used, 1) < t->quota->max)
+	struct seat_quota *q = t->quota;
+
+	if (kind != SEAT_SESSION || !q)
 		return 0;
-	atomic_fetch_sub(&t->quota->used, 1);
+	/* Those who come find a place as long as there is one that nobody uses. */
+	for (unsigned tries = 0; tries <= q->max; tries++) {
+		if (atomic_fetch_add(&q->used, 1) < q->max)
+			return 0;
+		atomic_fetch_sub(&q->used, 1);
+		if (!q->make_room || !q->make_room(q->arg))
+			break;
+	}
 	return err_set(reterr, CORDON_LIMIT, "maximum of %u sessions of all clients reached",
 		       t->quota->max);
 }
@@ -77,16 +85,19 @@ int seat_new(struct seats *t, enum seat_kind kind, bool is_fork, struct seat **r
 	s->is_fork = is_fork;
 	s->refs = 2;
 	s->used_ns = clock_now_ns();
-	pthread_mutex_lock(&t->lock);
-	int r = check_room(t, kind, is_fork, reterr);
-	if (r == 0)
-		r = take_quota(t, kind, reterr);
+	int r = take_quota(t, kind, reterr);
 	if (r == 0) {
-		count(t, s, 1);
-		s->next = t->first;
-		t->first = s;
+		pthread_mutex_lock(&t->lock);
+		r = check_room(t, kind, is_fork, reterr);
+		if (r == 0) {
+			count(t, s, 1);
+			s->next = t->first;
+			t->first = s;
+		}
+		pthread_mutex_unlock(&t->lock);
+		if (r < 0 && kind == SEAT_SESSION && t->quota)
+			atomic_fetch_sub(&t->quota->used, 1);
 	}
-	pthread_mutex_unlock(&t->lock);
 	if (r < 0) {
 		free(s);
 		return r;
@@ -528,6 +539,17 @@ static struct seat *find_oldest(struct seats *t, bool only_implicit, unsigned *r
 			oldest = s;
 	}
 	return oldest;
+}
+
+uint64_t seats_oldest_ns(struct seats *t)
+{
+	unsigned count;
+
+	pthread_mutex_lock(&t->lock);
+	const struct seat *s = find_oldest(t, false, &count);
+	uint64_t ns = s ? s->used_ns : UINT64_MAX;
+	pthread_mutex_unlock(&t->lock);
+	return ns;
 }
 
 void seats_expire(struct seats *t, uint64_t before_ns, bool only_implicit, unsigned keep)

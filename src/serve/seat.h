@@ -21,6 +21,8 @@ enum {
 struct seat_quota {
 	atomic_uint used;
 	unsigned max;
+	bool (*make_room)(void *arg); /* ends one that nobody uses; false: all are in use */
+	void *arg;
 };
 
 struct seats {
@@ -128,5 +130,7 @@ char *seats_take_loss(struct seats *t);
 /* Ends the sessions that nobody uses and nobody asked for since then; only_implicit: of those made
  * for calls that named none. keep: so many of them may stay whatever their age. */
 void seats_expire(struct seats *t, uint64_t before_ns, bool only_implicit, unsigned keep);
+/* When the session that nobody uses was last used; UINT64_MAX: there is none. */
+uint64_t seats_oldest_ns(struct seats *t);
 /* Calls fn for every open session, under the lock. */
 void seats_visit(struct seats *t, void (*fn)(const struct seat *s, void *arg), void *arg);

@@ -388,3 +388,48 @@ def test_the_end():
             time.sleep(0.05)
         assert not any(is_alive(int(c)) for c in children)
         s.close()
+
+
+def test_half_requests_of_strangers_keep_nobody_out():
+    """300 connections without a token, each with half a request: whoever has one is served."""
+    with Http() as h:
+        half = []
+        for i in range(300):
+            half.append(socket.create_connection((h.host, h.port), 20))
+            half[-1].sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-A: ")
+            if i % 60 == 59:
+                h.initialize()
+                assert h.tool("run_command", command="echo $((6 * 7))")["structuredContent"]["stdout"] == "42\n"
+                assert h.request("DELETE")[0] == 204
+        first = half[0]
+        try:  # the first were put out
+            assert first.recv(1000) == b""
+        except ConnectionResetError:
+            pass
+        for s in half:
+            s.close()
+        h.initialize()
+
+
+def test_clients_that_leave_without_a_word_give_way():
+    with Http() as h:
+        kept = h.initialize()
+        gone = []
+        for i in range(150):  # 64 may be there at once
+            gone.append(h.initialize())
+            h.session = kept
+            assert h.ask("ping")["result"] == {}, i  # who is there stays
+        h.session = gone[0]
+        assert h.request("POST", {"jsonrpc": "2.0", "id": 1, "method": "ping"})[0] == 404
+        h.session = gone[-1]
+        assert h.ask("ping")["result"] == {}
+
+
+def test_sandboxes_of_clients_that_left_give_way():
+    with Http() as h:
+        for _ in range(45):  # 3 of each: 128 may be there at once
+            h.initialize()
+            for _ in range(3):
+                r = h.tool("create_sandbox")
+                assert not r.get("isError"), r
+
