@@ -110,7 +110,17 @@ static int widen(struct listing *l, size_t index, const char *path)
 	return r == -EPERM ? 0 : r;
 }
 
-static int read_names(struct listing *l, size_t index, DIR *dir)
+/* Whether a directory of that name in the one at path is left out. */
+static bool is_left_out(struct listing *l, size_t index, const char *path, const char *name)
+{
+	if (!l->leaves_deep || strlen(path) + 1 + strlen(name) + 1 <= PATH_MAX)
+		return false;
+	if (l->deep_count++ == 0)
+		l->deep_above = (uint32_t)index;
+	return true;
+}
+
+static int read_names(struct listing *l, size_t index, const char *path, DIR *dir)
 {
 	for (;;) {
 		errno = 0;
@@ -126,6 +136,8 @@ static int read_names(struct listing *l, size_t index, DIR *dir)
 				continue; /* gone meanwhile */
 			return -errno;
 		}
+		if (S_ISDIR(st.st_mode) && is_left_out(l, index, path, name))
+			continue;
 		int r = add_entry(l, (int32_t)index, name, &st);
 		if (r < 0)
 			return r;
@@ -152,7 +164,7 @@ static int read_dir(struct listing *l, size_t index, bool forced)
 		return r;
 	}
 	size_t first = l->count;
-	r = read_names(l, index, dir);
+	r = read_names(l, index, path, dir);
 	(void)closedir(dir);
 	if (r < 0)
 		return r;
@@ -164,10 +176,10 @@ static int read_dir(struct listing *l, size_t index, bool forced)
 	return 0;
 }
 
-int listing_read(struct listing *l, int base_fd, const char *const *tops, size_t top_count,
-		 bool forced)
+static int read_trees(struct listing *l, int base_fd, const char *const *tops, size_t top_count,
+		      bool forced)
 {
-	*l = (struct listing){ .base_fd = base_fd };
+	l->base_fd = base_fd;
 	for (size_t i = 0; i < top_count; i++) {
 		struct stat st;
 		if (fstatat(base_fd, tops[i], &st, AT_SYMLINK_NOFOLLOW))
@@ -184,6 +196,19 @@ int listing_read(struct listing *l, int base_fd, const char *const *tops, size_t
 			return r;
 	}
 	return 0;
+}
+
+int listing_read(struct listing *l, int base_fd, const char *const *tops, size_t top_count,
+		 bool forced)
+{
+	*l = (struct listing){ 0 };
+	return read_trees(l, base_fd, tops, top_count, forced);
+}
+
+int listing_read_most(struct listing *l, int base_fd, const char *const *tops, size_t top_count)
+{
+	*l = (struct listing){ .leaves_deep = true };
+	return read_trees(l, base_fd, tops, top_count, true);
 }
 
 void listing_close(struct listing *l)

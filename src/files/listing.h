@@ -30,6 +30,9 @@ struct listing {
 	size_t names_len, names_cap;
 	uint32_t *opened; /* directories whose mode had to be widened to look inside */
 	size_t opened_count, opened_cap;
+	bool leaves_deep;    /* out, and counts them, instead of failing */
+	size_t deep_count;   /* directories whose path does not fit */
+	uint32_t deep_above; /* the entry that the first of them is in */
 };
 
 /* tops: names in base_fd (or "."), each a directory. forced: also into directories that their owner
@@ -37,6 +40,8 @@ struct listing {
  * -E2BIG: too many entries; -ENAMETOOLONG: too deep. */
 int listing_read(struct listing *l, int base_fd, const char *const *tops, size_t top_count,
 		 bool forced);
+/* The same, forced, without directories that are too deep: deep_count of them. */
+int listing_read_most(struct listing *l, int base_fd, const char *const *tops, size_t top_count);
 /* Puts the modes back and lets go of base_fd; the entries stay. */
 void listing_close(struct listing *l);
 void listing_done(struct listing *l);

@@ -189,7 +189,8 @@ static int take(struct workspace *ws, const struct picture *base, uint64_t max_n
 	cleanup_picture struct picture *p = mem_alloc(sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	int r = listing_read(&p->tree, ws->root_fd, tops, WORKSPACE_TREES, true);
+	int r = is_outline ? listing_read_most(&p->tree, ws->root_fd, tops, WORKSPACE_TREES)
+			   : listing_read(&p->tree, ws->root_fd, tops, WORKSPACE_TREES, true);
 	if (r == 0)
 		r = find_hard_links(p);
 	if (r < 0)

@@ -17,7 +17,8 @@ struct picture {
 /* base: an earlier picture to share with, or NULL. max_new_bytes: -EDQUOT beyond. */
 int picture_take(struct workspace *ws, const struct picture *base, uint64_t max_new_bytes,
 		 struct picture **ret);
-/* Names and links only, without the contents of files. */
+/* Names and links only, without the contents of files, and without directories that are too deep:
+ * tree.deep_count of them. */
 int picture_outline(struct workspace *ws, struct picture **ret);
 /* Makes the workspace equal, by changing only what differs. from: where the contents of an outline
  * are; NULL for a whole picture. */

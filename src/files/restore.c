@@ -222,7 +222,9 @@ static int enter_dir(struct restoring *r, int32_t dir)
 	if (f < 0)
 		return f;
 	r->from_fd = open_dir(&r->p->tree, r->from->root_fd, (size_t)dir);
-	return 0;
+	/* Gone or replaced meanwhile is no loss; what could not be opened would be one. */
+	f = r->from_fd;
+	return f >= 0 || f == -ENOENT || f == -ENOTDIR || f == -ELOOP ? 0 : f;
 }
 
 static int make_entry(struct restoring *r, size_t i)

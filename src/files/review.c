@@ -72,6 +72,11 @@ int review_open(const struct review_options *o, struct review **ret, struct cord
 	return 0;
 }
 
+void review_use(struct review *r, struct workspace *ws)
+{
+	r->ws = ws;
+}
+
 struct review *review_close(struct review *r)
 {
 	if (!r)

@@ -11,7 +11,7 @@ struct review;
 
 struct review_options {
 	const char *host_dir;
-	struct workspace *ws;            /* outlives the review */
+	struct workspace *ws;            /* outlives the review, or the next review_use() */
 	const char *guest_dir;           /* where the copy goes: "/workspace" */
 	const struct strlist *leave_out; /* paths inside host_dir that are not copied; NULL: none */
 	uint64_t max_bytes;              /* 0: the quota */
@@ -20,6 +20,9 @@ struct review_options {
 /* Copies the directory in and remembers what it was. */
 int review_open(const struct review_options *o, struct review **ret, struct cordon_error **reterr);
 struct review *review_close(struct review *r);
+
+/* The files are in another workspace now. */
+void review_use(struct review *r, struct workspace *ws);
 
 /* JSON object, to be freed: {"added", "modified", "deleted", "changes": [{"path", "change": added,
  * modified, deleted, type or mode, "type", "old_type", "size", "old_size", "mode", "old_mode",

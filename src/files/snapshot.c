@@ -2,6 +2,7 @@
 #include "files/snapshot.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -254,7 +255,23 @@ char *snapshots_list(struct snapshots *s)
 	return json_text(list, NULL);
 }
 
-int snapshot_fork(struct workspace *from, struct workspace *to, struct cordon_error **reterr)
+/* The directories that an outline is without, in a sentence; NULL: no memory. */
+static char *name_deep(const struct listing *l)
+{
+	char path[PATH_MAX];
+	if (!listing_path(l, l->deep_above, sizeof(path), path))
+		path[0] = '\0';
+	size_t home = strlen(place_tree_name(WORKSPACE_HOME));
+	bool is_home = !strncmp(path, place_tree_name(WORKSPACE_HOME), home) &&
+		       (!path[home] || path[home] == '/');
+	return str_printf("%zu director%s nested too deeply, the first in '%s%.160s%s'",
+			  l->deep_count, l->deep_count == 1 ? "y is" : "ies are",
+			  is_home ? "/home/" : "/", path, strlen(path) > 160 ? "..." : "");
+}
+
+/* ret_lost NULL: all or nothing. */
+static int carry(struct workspace *from, struct workspace *to, char **ret_lost,
+		 struct cordon_error **reterr)
 {
 	cleanup_picture struct picture *p = NULL;
 	cleanup_owner struct owner owner = { 0 };
@@ -263,11 +280,30 @@ int snapshot_fork(struct workspace *from, struct workspace *to, struct cordon_er
 		return r;
 	r = picture_outline(from, &p);
 	owner_leave(&owner);
+	if (r == 0 && p->tree.deep_count > 0 && !ret_lost)
+		r = -ENAMETOOLONG;
 	if (r < 0)
 		return fail(NULL, from, "the fork", r, reterr);
+	if (p->tree.deep_count > 0 && !(*ret_lost = name_deep(&p->tree)))
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	r = place_enter(to, &owner, reterr);
 	if (r < 0)
 		return r;
 	r = picture_restore(p, from, to);
 	return r < 0 ? fail(NULL, to, "the fork", r, reterr) : 0;
+}
+
+int snapshot_fork(struct workspace *from, struct workspace *to, struct cordon_error **reterr)
+{
+	return carry(from, to, NULL, reterr);
+}
+
+int snapshot_carry(struct workspace *from, struct workspace *to, char **ret_lost,
+		   struct cordon_error **reterr)
+{
+	cleanup_free char *lost = NULL;
+	int r = carry(from, to, &lost, reterr);
+	if (r == 0)
+		*ret_lost = TAKE_PTR(lost);
+	return r;
 }

@@ -35,6 +35,10 @@ char *snapshots_list(struct snapshots *s);
 
 /* Makes `to` equal to `from`; both are independent afterwards. */
 int snapshot_fork(struct workspace *from, struct workspace *to, struct cordon_error **reterr);
+/* The same with all that can be copied. *ret_lost, to be freed: what could not, named; NULL:
+ * nothing. */
+int snapshot_carry(struct workspace *from, struct workspace *to, char **ret_lost,
+		   struct cordon_error **reterr);
 
 DEFINE_FREEP(struct snapshots *, snapshots_free)
 #define cleanup_snapshots CLEANUP(snapshots_freep)
