@@ -1,5 +1,16 @@
-/* cordon/session.h - sessions, pools and results. All calls block and may come from any thread;
- * one execution at a time per session. */
+/* cordon/session.h - sessions, pools and results. All calls block and may come from any thread.
+ *
+ * One session, several threads: execute, restart, fork, export, import, offload, rehydrate, and
+ * making and restoring a snapshot hold the session. While one of them is under way the others say
+ * CORDON_STATE. Everything else may be called at any time, also while code runs or the guest is
+ * replaced by another: is_alive, describe, id, cancel, interrupt, resolve, setenv, getenv and
+ * the files. close comes last. It waits for a call that holds the session and ends an execution;
+ * no other call may be under way, or come later. A project and a result belong to one thread at a
+ * time.
+ *
+ * Callbacks (output, pre_execute, approval, audit, log) run in the thread that executes, and audit
+ * and log also in the one that opens or closes the session. They may call what may be called at any
+ * time; they must not close the session. */
 #pragma once
 
 #include <stdbool.h>
@@ -91,6 +102,9 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 int cordon_session_cancel(struct cordon_session *s, struct cordon_error **reterr);
 /* From another thread: asks the running code to give up (^C); the session and its state stay. */
 int cordon_session_interrupt(struct cordon_session *s, struct cordon_error **reterr);
+/* A new guest with the same files. The old one is gone also when this fails: then the files stay
+ * where they are and the next execution tries again. CORDON_LIMIT: there is a new guest, and the
+ * message names files that could not be copied to it. */
 int cordon_session_restart(struct cordon_session *s, struct cordon_error **reterr);
 bool cordon_session_is_alive(const struct cordon_session *s);
 const char *cordon_session_id(const struct cordon_session *s);

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "session/network.h"
+#include "session/pulse.h"
 #include "session/template.h"
 #include "session/timeline.h"
 
@@ -210,18 +211,18 @@ int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns 
 		 struct cordon_error **reterr)
 {
 	struct wire_message m;
+	/* A forked one is made by its template. */
+	struct pulse pulse =
+		pulse_begin(e->template ? template_box(e->template) : e->box, deadline);
+	int r = pulse_wait_ready(&pulse, e->box, reterr);
 
-	int r = box_wait_ready(e->box, deadline, reterr);
 	timeline_mark(e->timeline, TIMELINE_ROOT);
 	while (r == 0 && (r = wire_next(e->wire, &m, reterr)) == 0) {
-		struct pollfd p = { .fd = wire_fd(e->wire), .events = POLLIN };
-
 		if (wire_is_closed(e->wire))
 			return engine_explain_death(e, reterr);
-		if (poll(&p, 1, deadline_poll_ms(deadline)) == 0)
-			return err_set(reterr, CORDON_TIMEOUT, "the %s guest did not start in time",
-				       guest_name(e->kind));
-		r = wire_fill(e->wire, reterr);
+		r = pulse_wait(&pulse, wire_fd(e->wire), POLLIN, reterr);
+		if (r == 0)
+			r = wire_fill(e->wire, reterr);
 		r = r < 0 ? r : 0;
 	}
 	if (r < 0)

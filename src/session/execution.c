@@ -279,14 +279,6 @@ static void look_at_cpu(const struct execution *x)
 	e->cpu_guest_us = guest;
 }
 
-static bool is_closing(struct cordon_session *s)
-{
-	pthread_mutex_lock(&s->lock);
-	bool is_closed = s->is_closed;
-	pthread_mutex_unlock(&s->lock);
-	return is_closed;
-}
-
 /* Out of time, or not wanted any more. A pod's shell can give up what it runs and keep what it
  * knows, and is given a moment for that; what its command started is gone then, too. Everything
  * else is ended. */
@@ -294,7 +286,7 @@ static void stop(struct execution *x)
 {
 	uint64_t ignored;
 
-	if (x->engine->kind != GUEST_KIND_POD || x->stops++ == 2 || is_closing(x->session) ||
+	if (x->engine->kind != GUEST_KIND_POD || x->stops++ == 2 || session_is_closed(x->session) ||
 	    box_interrupt(x->engine->box) < 0) {
 		x->is_over = x->is_dead = true;
 		return;

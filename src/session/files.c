@@ -25,7 +25,7 @@ static int workspace_of(struct cordon_session *s, struct workspace **ret,
 			struct cordon_error **reterr)
 {
 	pthread_mutex_lock(&s->files_lock);
-	*ret = s->is_closed ? NULL : workspace_ref(s->workspace);
+	*ret = session_is_closed(s) ? NULL : workspace_ref(s->workspace);
 	pthread_mutex_unlock(&s->files_lock);
 	return *ret ? 0 : err_set(reterr, CORDON_STATE, "Session is not running.");
 }
@@ -141,7 +141,7 @@ int cordon_file_remove(struct cordon_session *s, const char *path, bool recursiv
 json_t *session_env(struct cordon_session *s)
 {
 	pthread_mutex_lock(&s->lock);
-	json_t *env = json_incref(s->env);
+	json_t *env = json_deep_copy(s->env);
 	pthread_mutex_unlock(&s->lock);
 	return env;
 }
@@ -256,6 +256,15 @@ static int hold_workspace(struct cordon_session *s, struct workspace **ret,
 	return r;
 }
 
+/* Once they are there they stay. */
+static struct snapshots *snapshots_of(struct cordon_session *s)
+{
+	pthread_mutex_lock(&s->lock);
+	struct snapshots *all = s->snapshots;
+	pthread_mutex_unlock(&s->lock);
+	return all;
+}
+
 int cordon_snapshot_create(struct cordon_session *s, const char *name, struct cordon_error **reterr)
 {
 	cleanup_workspace struct workspace *ws = NULL;
@@ -264,10 +273,15 @@ int cordon_snapshot_create(struct cordon_session *s, const char *name, struct co
 	if (r < 0)
 		return r;
 	cleanup_free char *state = session_state_text(s);
-	if (!s->snapshots)
-		r = snapshots_new(&(struct snapshots_options){ 0 }, &s->snapshots, reterr);
-	if (r == 0)
-		r = snapshots_create(s->snapshots, ws, name, state, NULL, reterr);
+	struct snapshots *all = snapshots_of(s);
+	if (!all)
+		r = snapshots_new(&(struct snapshots_options){ 0 }, &all, reterr);
+	if (r == 0) {
+		pthread_mutex_lock(&s->lock);
+		s->snapshots = all;
+		pthread_mutex_unlock(&s->lock);
+		r = snapshots_create(all, ws, name, state, NULL, reterr);
+	}
 	session_let_go(s);
 	return r;
 }
@@ -285,19 +299,24 @@ int cordon_snapshot_restore(struct cordon_session *s, const char *name,
 			 : err_set(reterr, CORDON_NOT_FOUND, "no such snapshot: %s", name);
 	if (r == 0)
 		session_take_state(s, state);
+	(void)touched(s, r); /* closing may wait for the next line */
 	session_let_go(s);
-	return touched(s, r);
+	return r;
 }
 
 int cordon_snapshot_remove(struct cordon_session *s, const char *name, struct cordon_error **reterr)
 {
-	return s->snapshots ? snapshots_remove(s->snapshots, name, reterr)
-			    : err_set(reterr, CORDON_NOT_FOUND, "no such snapshot: %s", name);
+	struct snapshots *all = snapshots_of(s);
+
+	return all ? snapshots_remove(all, name, reterr)
+		   : err_set(reterr, CORDON_NOT_FOUND, "no such snapshot: %s", name);
 }
 
 char *cordon_snapshot_list(struct cordon_session *s)
 {
-	return s->snapshots ? snapshots_list(s->snapshots) : str_dup("[]");
+	struct snapshots *all = snapshots_of(s);
+
+	return all ? snapshots_list(all) : str_dup("[]");
 }
 
 int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,
@@ -367,8 +386,9 @@ int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json
 	r = export_read(ws, fd, 0, ret_report_json, &state, reterr);
 	if (r == 0)
 		session_take_state(s, state);
+	(void)touched(s, r); /* closing may wait for the next line */
 	session_let_go(s);
-	return touched(s, r);
+	return r;
 }
 
 struct storage {
@@ -442,13 +462,30 @@ int cordon_session_rehydrate(struct cordon_session *s, cordon_storage_load_fn lo
 	persist_unlock(s->persist);
 	if (r == 0)
 		session_take_state(s, state);
+	(void)touched(s, r); /* closing may wait for the next line */
 	session_let_go(s);
-	return touched(s, r);
+	return r;
 }
 
 struct cordon_project {
+	struct cordon_session *session;
+	struct workspace *workspace; /* a reference to the one that the review looks at */
 	struct review *review;
 };
+
+/* A guest that was replaced has another workspace, with the files of the old one. */
+static int follow(struct cordon_project *p, struct cordon_error **reterr)
+{
+	struct workspace *ws = NULL;
+	int r = workspace_of(p->session, &ws, reterr);
+
+	if (r < 0)
+		return r;
+	review_use(p->review, ws);
+	workspace_close(p->workspace);
+	p->workspace = ws;
+	return 0;
+}
 
 int cordon_project_open(struct cordon_session *s, const char *host_dir, struct cordon_project **ret,
 			struct cordon_error **reterr)
@@ -467,27 +504,35 @@ int cordon_project_open(struct cordon_session *s, const char *host_dir, struct c
 		free(p);
 		return r;
 	}
+	p->session = s;
+	p->workspace = TAKE_PTR(ws);
 	*ret = p;
 	return 0;
 }
 
 struct cordon_project *cordon_project_close(struct cordon_project *p)
 {
-	if (p)
-		review_close(p->review);
+	if (!p)
+		return NULL;
+	review_close(p->review);
+	workspace_close(p->workspace);
 	free(p);
 	return NULL;
 }
 
 int cordon_project_diff(struct cordon_project *p, char **ret_json, struct cordon_error **reterr)
 {
-	return review_diff(p->review, ret_json, reterr);
+	int r = follow(p, reterr);
+
+	return r < 0 ? r : review_diff(p->review, ret_json, reterr);
 }
 
 int cordon_project_apply(struct cordon_project *p, const char *const *paths, size_t count,
 			 char **ret_json, struct cordon_error **reterr)
 {
-	return review_apply(p->review, paths, count, ret_json, reterr);
+	int r = follow(p, reterr);
+
+	return r < 0 ? r : review_apply(p->review, paths, count, ret_json, reterr);
 }
 
 int cordon_file_get_tar(struct cordon_session *s, const char *path, int tar_fd,

@@ -33,6 +33,7 @@ struct network {
 	json_t *denials;            /* of this execution */
 	char key[APPROVAL_KEY + 1]; /* makes approval ids unguessable */
 	pthread_mutex_t lock;       /* of the gateway's control line and the fields below */
+	_Atomic unsigned refs;
 	struct pending pending[PENDING_MAX];
 	size_t pending_count;
 	uint64_t waiting_since_ns, waited_ns; /* for any of them, in this execution; 0: for none */
@@ -189,6 +190,7 @@ int network_open(struct cordon_session *s, struct network **ret, struct cordon_e
 	if (!n)
 		return err_errno(reterr, ENOMEM, "open the gateway");
 	n->session = s;
+	n->refs = 1;
 	pthread_mutex_init(&n->lock, NULL);
 	random_hex(n->key, APPROVAL_KEY);
 	struct network_listener to = { on_event, s->approval ? on_ask : NULL, on_over, n };
@@ -208,6 +210,20 @@ struct network *network_close(struct network *n)
 	pthread_mutex_lock(&n->lock);
 	n->gateway = gateway_stop(n->gateway);
 	pthread_mutex_unlock(&n->lock);
+	return network_unref(n);
+}
+
+struct network *network_ref(struct network *n)
+{
+	if (n)
+		n->refs++;
+	return n;
+}
+
+struct network *network_unref(struct network *n)
+{
+	if (!n || --n->refs > 0)
+		return NULL;
 	json_decref(n->denials);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
@@ -355,9 +371,10 @@ int network_resolve(struct network *n, const char *approval_id, bool allow, cons
 	uint64_t id = strtoull(approval_id + prefix + APPROVAL_KEY + 1, NULL, 10);
 	pthread_mutex_lock(&n->lock);
 	struct pending *p = find_pending(n, id);
-	int r = p && !p->is_answered ? gateway_answer(n->gateway, id, allow, reason, reterr)
-				     : err_set(reterr, CORDON_NOT_FOUND,
-					       "no such approval is pending: %s", approval_id);
+	int r = n->gateway && p && !p->is_answered
+			? gateway_answer(n->gateway, id, allow, reason, reterr)
+			: err_set(reterr, CORDON_NOT_FOUND, "no such approval is pending: %s",
+				  approval_id);
 	if (r == 0)
 		p->is_answered = true;
 	note_waiting(n);

@@ -30,7 +30,11 @@ int network_fill(const struct gateway *g, const struct policy *p, struct launch 
 
 /* *ret stays NULL when the policy opens nothing. */
 int network_open(struct cordon_session *s, struct network **ret, struct cordon_error **reterr);
+/* Stops the gateway and gives the reference back. */
 struct network *network_close(struct network *n);
+/* For a thread that does not hold the session; accepts NULL. All it may call is network_resolve. */
+struct network *network_ref(struct network *n);
+struct network *network_unref(struct network *n);
 
 int network_prepare(struct network *n, struct launch *l, struct cordon_error **reterr);
 /* The wall has its copy of the relay's descriptor. */

@@ -2,69 +2,81 @@
 #include "session/renewal.h"
 
 #include "base/str.h"
-#include "files/snapshot.h"
 #include "session/chronicle.h"
 #include "session/persist.h"
 #include "session/result.h"
+#include "session/startup.h"
 
 #define LOST "not all files could be kept: %s"
 
-/* ret_lost: the new guest is there, and why not all of the files are. */
-static int replace(struct cordon_session *s, struct cordon_error **ret_lost,
-		   struct cordon_error **reterr)
+/* The old workspace stays the session's until the new one has its files: when there is no new
+ * guest, the next execution tries again with them. */
+static int replace(struct cordon_session *s, char **ret_lost, struct cordon_error **reterr)
 {
+	struct startup u = { 0 };
+
 	persist_lock(s->persist);
 	pthread_mutex_lock(&s->files_lock);
-	struct workspace *old = TAKE_PTR(s->workspace);
-
 	session_drop_engine(s);
 	if (!s->is_moved) { /* the new one is where sessions start */
 		free(s->cwd);
 		s->cwd = NULL;
 	}
-	int r = session_start_engine(s, reterr);
-	if (r == 0 && old)
-		(void)snapshot_fork(old, s->workspace, ret_lost);
-	workspace_close(old);
+	int r = startup_make(s, s->workspace, &u, ret_lost, reterr);
+	if (r == 0) {
+		workspace_close(TAKE_PTR(s->workspace));
+		startup_install(&u, s);
+	}
 	pthread_mutex_unlock(&s->files_lock);
 	persist_unlock(s->persist);
 	return r;
 }
 
-int renewal_start(struct cordon_session *s, struct cordon_error **reterr)
+int renewal_start(struct cordon_session *s, char **ret_lost, struct cordon_error **reterr)
 {
-	pthread_mutex_lock(&s->files_lock);
-	int r = session_start_engine(s, reterr);
-	pthread_mutex_unlock(&s->files_lock);
-	return r;
+	return replace(s, ret_lost, reterr);
 }
 
-int renewal_after(struct cordon_session *s, struct cordon_result **result,
-		  struct cordon_error **reterr)
+void renewal_tell(struct cordon_result *result, const char *lost)
 {
-	cleanup_error struct cordon_error *lost = NULL;
-	int r = s->is_closed ? 0 : replace(s, &lost, reterr);
+	cleanup_free char *text = lost ? str_printf(LOST, lost) : NULL;
 
-	(*result)->restarted = true;
-	if (lost) {
-		cleanup_free char *text = str_printf(LOST, cordon_error_message(lost));
-		(void)result_warn(*result, text ? text : "not all files could be kept");
+	if (lost)
+		(void)result_warn(result, text ? text : "not all files could be kept");
+}
+
+void renewal_after(struct cordon_session *s, struct cordon_result *result)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_free char *lost = NULL;
+
+	result->restarted = true;
+	if (session_is_closed(s))
+		return;
+	if (replace(s, &lost, &e) == 0) {
+		renewal_tell(result, lost);
+		return;
 	}
-	if (r < 0)
-		*result = cordon_result_free(*result);
-	return r;
+	cleanup_free char *text = str_printf("the guest could not be replaced; the files are kept, "
+					     "and the next execution tries again: %s",
+					     cordon_error_message(e));
+	(void)result_warn(result, text ? text : "the guest could not be replaced");
 }
 
 int cordon_session_restart(struct cordon_session *s, struct cordon_error **reterr)
 {
-	cleanup_error struct cordon_error *lost = NULL;
+	cleanup_free char *lost = NULL;
 	int r = session_hold(s, "Cannot restart while an execution is in progress.", reterr);
 
 	if (r < 0)
 		return r;
-	r = replace(s, &lost, reterr);
+	if (s->workspace && workspace_is_offloaded(s->workspace))
+		r = err_set(reterr, CORDON_STATE,
+			    "Sandbox is offloaded \xe2\x80\x94 call rehydrate() first");
+	if (r == 0)
+		r = replace(s, &lost, reterr);
 	if (lost)
-		r = err_set(reterr, cordon_error_code(lost), LOST, cordon_error_message(lost));
+		r = err_set(reterr, CORDON_LIMIT, LOST, lost);
 	if (r == 0)
 		r = chronicle_session(s, "session_restart", reterr);
 	session_let_go(s);

@@ -10,7 +10,6 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "files/intake.h"
 #include "guest/mounts.h"
 #include "policy/public.h"
 #include "session/chronicle.h"
@@ -19,134 +18,27 @@
 #include "session/persist.h"
 #include "session/renewal.h"
 #include "session/result.h"
-#include "session/template.h"
-#include "session/welcome.h"
-
-static int open_workspace(struct cordon_session *s, struct cordon_error **reterr)
-{
-	struct box *b = s->engine->box;
-	struct workspace_options o = { .root_fd = box_workspace_fd(b),
-				       .owner_uid = box_uid(b),
-				       .owner_gid = box_gid(b),
-				       .max_bytes = s->policy.fs_bytes,
-				       .max_files = s->policy.file_count };
-
-	return workspace_open(&o, &s->workspace, reterr);
-}
-
-static bool is_tree(const char *path)
-{
-	return str_eq(path, "/home/user") || str_eq(path, "/tmp") || str_eq(path, "/workspace");
-}
-
-/* A live mount inside the workspace: a link to where it is bound. */
-static int link_mount(struct cordon_session *s, size_t i, struct cordon_error **reterr)
-{
-	const char *guest = s->policy.mounts[i].guest, *slash = strrchr(guest, '/');
-	char place[MOUNTS_PLACE];
-
-	if (is_tree(guest))
-		return err_set(
-			reterr, CORDON_INVALID,
-			"a live mount cannot take the place of '%s' itself: choose a name in "
-			"it, or mount a snapshot",
-			guest);
-	cleanup_free char *parent = str_ndup(guest, (size_t)(slash - guest));
-	if (!parent)
-		return err_errno(reterr, ENOMEM, "mount '%s'", guest);
-	int r = is_tree(parent) ? 0 : workspace_mkdir(s->workspace, parent, true, reterr);
-	return r < 0 ? r
-		     : workspace_symlink(s->workspace, mounts_place(&s->policy, i, place), guest,
-					 reterr);
-}
-
-/* Mounts whose place is inside the workspace: snapshots are copied now, live ones linked. */
-static int copy_mounts(struct cordon_session *s, struct cordon_error **reterr)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < s->policy.mount_count; i++) {
-		const struct policy_mount *m = &s->policy.mounts[i];
-
-		if (!mounts_is_inside(m->guest))
-			continue;
-		if (m->host && m->mode != MOUNT_SNAPSHOT) {
-			r = link_mount(s, i, reterr);
-		} else if (m->host) {
-			struct intake_options o = { .host_path = m->host,
-						    .ws = s->workspace,
-						    .guest_path = m->guest };
-			r = intake_copy(&o, reterr);
-		} else {
-			r = workspace_write(s->workspace, m->guest, m->bytes, m->bytes_len, reterr);
-		}
-		if (r == 0)
-			r = workspace_add_mount(s->workspace, m->guest, true, reterr);
-	}
-	return r;
-}
-
-/* A gateway serves one guest's namespace: a new guest gets a new one. */
-static int session_open_network(struct cordon_session *s, struct cordon_error **reterr)
-{
-	s->network = network_close(s->network);
-	return network_open(s, &s->network, reterr);
-}
-
-/* The welcome is written while the guest comes up. */
-static int greet(struct cordon_session *s, struct engine *e, struct cordon_error **reterr)
-{
-	cleanup_free char *tools = desk_describe(s->desk);
-	cleanup_json json_t *env = session_env(s);
-	struct welcome_options w = {
-		.policy = &s->policy, .tools = tools, .env = env, .ahead = s->is_ahead
-	};
-	size_t len = 0;
-	cleanup_free char *welcome = tools ? welcome_line(&w, &len) : NULL;
-
-	if (!welcome)
-		return err_errno(reterr, ENOMEM, "greet the guest");
-	return engine_greet(e, welcome, len, deadline_after_ms(ENGINE_START_MS), reterr);
-}
+#include "session/startup.h"
 
 int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 {
-	cleanup_engine struct engine *e = NULL;
-	struct template *t = NULL;
-	cleanup_strlist struct strlist names = { 0 };
+	struct startup u = { 0 };
+	int r = startup_make(s, NULL, &u, NULL, reterr);
 
-	if (desk_names(s->desk, &names) < 0)
-		return err_errno(reterr, ENOMEM, "greet the guest");
-	timeline_mark(&s->timeline, TIMELINE_PREPARED);
-	int r = session_open_network(s, reterr);
-	if (r == 0 && !s->network && !s->is_cold && guest_can_fork(s->kind) &&
-	    box_has_namespaces(&s->policy))
-		r = template_get(s->kind, &s->policy, &t, reterr);
-	if (r < 0)
-		return r;
-	timeline_mark(&s->timeline, TIMELINE_TEMPLATE);
-	struct engine_options o = { .policy = &s->policy,
-				    .kind = s->kind,
-				    .template = t,
-				    .network = s->network,
-				    .directory = s->directory,
-				    .tools = &names,
-				    .timeline = &s->timeline };
-	r = engine_start(&o, &e, reterr);
 	if (r == 0)
-		r = greet(s, e, reterr);
-	if (r < 0)
-		return r;
-	s->engine = TAKE_PTR(e);
-	wire_allow_calls(s->engine->wire, desk_argument_max(s->desk));
-	r = open_workspace(s, reterr);
-	return r < 0 ? r : copy_mounts(s, reterr);
+		startup_install(&u, s);
+	return r;
 }
 
+/* Others see either all of it or none; ending it takes a while, and none of their locks. */
 void session_drop_engine(struct cordon_session *s)
 {
-	s->workspace = workspace_close(s->workspace);
-	s->engine = engine_free(s->engine);
+	pthread_mutex_lock(&s->lock);
+	struct engine *e = TAKE_PTR(s->engine);
+	struct network *n = TAKE_PTR(s->network);
+	pthread_mutex_unlock(&s->lock);
+	engine_free(e);
+	network_close(n);
 }
 
 static int init_session(struct cordon_session *s, const struct cordon_session_options *o,
@@ -204,8 +96,8 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 static int destroy(struct cordon_session *s, struct cordon_error **reterr)
 {
 	s->persist = persist_close(s->persist);
+	workspace_close(s->workspace);
 	session_drop_engine(s);
-	network_close(s->network);
 	desk_free(s->desk);
 	if (s->tools)
 		cordon_tools_unref(s->tools);
@@ -311,6 +203,14 @@ int cordon_session_end(struct cordon_session *s, struct cordon_error **reterr)
 	return r < 0 ? r : ended;
 }
 
+bool session_is_closed(struct cordon_session *s)
+{
+	pthread_mutex_lock(&s->lock);
+	bool is_closed = s->is_closed;
+	pthread_mutex_unlock(&s->lock);
+	return is_closed;
+}
+
 int session_hold(struct cordon_session *s, const char *busy_text, struct cordon_error **reterr)
 {
 	int r = 0;
@@ -405,12 +305,19 @@ static int run_recorded(struct cordon_session *s, const struct cordon_execute_op
 	return r;
 }
 
+static void count_execution(struct cordon_session *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->executions++;
+	pthread_mutex_unlock(&s->lock);
+}
+
 int cordon_session_execute(struct cordon_session *s, const struct cordon_execute_options *opts,
 			   struct cordon_result **ret, struct cordon_error **reterr)
 {
 	bool alive = false;
+	cleanup_free char *lost = NULL;
 
-	timeline_mark(&s->timeline, TIMELINE_EXECUTE);
 	int r = session_hold(s,
 			     "a session does not support concurrent execute() calls; wait for the "
 			     "current execution to complete.",
@@ -418,15 +325,18 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 
 	if (r < 0)
 		return r;
+	timeline_mark(&s->timeline, TIMELINE_EXECUTE);
 	r = refuse(s, opts, reterr);
 	if (r == 0 && !s->engine)
-		r = renewal_start(s, reterr);
+		r = renewal_start(s, &lost, reterr);
 	if (r == 0)
 		r = run_recorded(s, opts, ret, &alive, reterr);
 	if (r == 0 && !str_eq(cordon_result_error_kind(*ret), "syntax"))
-		s->executions++; /* rejected code is not counted */
-	if (r == 0 && *ret && !alive)
-		r = renewal_after(s, ret, reterr);
+		count_execution(s); /* rejected code is not counted */
+	if (r == 0)
+		renewal_tell(*ret, lost);
+	if (r == 0 && !alive)
+		renewal_after(s, *ret);
 	if (r == 0)
 		persist_warn(s->persist, *ret);
 	persist_touch(s->persist);
@@ -439,7 +349,7 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 static int start_script(struct cordon_session *s, const struct cordon_execute_options *o,
 			struct cordon_error **reterr)
 {
-	int r = session_open_network(s, reterr);
+	int r = network_open(s, &s->network, reterr);
 	if (r < 0)
 		return r;
 	struct engine_options e = { .policy = &s->policy,
@@ -529,9 +439,28 @@ int cordon_session_interrupt(struct cordon_session *s, struct cordon_error **ret
 	return r < 0 ? err_set(reterr, CORDON_STATE, "Session is not running.") : 0;
 }
 
+/* The pid of a living guest's sandbox; 0: there is none. The lock is held. */
+static pid_t living_pid(const struct cordon_session *s)
+{
+	bool alive = !s->is_closed && s->engine && !box_has_ended(s->engine->box);
+
+	return alive ? box_pid(s->engine->box) : 0;
+}
+
+/* What a session is does not change by looking at it; its lock does. */
+static struct cordon_session *unlocked(const struct cordon_session *s)
+{
+	return (struct cordon_session *)(uintptr_t)s;
+}
+
 bool cordon_session_is_alive(const struct cordon_session *s)
 {
-	return s && !s->is_closed && s->engine && !box_is_gone(s->engine->box);
+	if (!s)
+		return false;
+	pthread_mutex_lock(&unlocked(s)->lock);
+	bool alive = living_pid(s) > 0;
+	pthread_mutex_unlock(&unlocked(s)->lock);
+	return alive;
 }
 
 const char *cordon_session_id(const struct cordon_session *s)
@@ -542,17 +471,20 @@ const char *cordon_session_id(const struct cordon_session *s)
 char *cordon_session_describe(const struct cordon_session *s)
 {
 	cleanup_json json_t *o = json_object();
-	bool alive = cordon_session_is_alive(s);
 
+	pthread_mutex_lock(&unlocked(s)->lock);
+	pid_t pid = living_pid(s);
+	uint64_t executions = s->executions;
+	pthread_mutex_unlock(&unlocked(s)->lock);
 	json_object_set_new(o, "id", json_string(s->id));
 	json_object_set_new(o, "guest", json_string(guest_name(s->kind)));
-	json_object_set_new(o, "state", json_string(alive ? "running" : "stopped"));
-	json_object_set_new(o, "pid", alive ? json_integer(box_pid(s->engine->box)) : json_null());
+	json_object_set_new(o, "state", json_string(pid > 0 ? "running" : "stopped"));
+	json_object_set_new(o, "pid", pid > 0 ? json_integer(pid) : json_null());
 	cleanup_free char *tools = desk_describe(s->desk);
 	json_t *list = NULL;
 	if (tools && json_parse(tools, strlen(tools), 0, &list, NULL) == 0)
 		json_object_set_new(o, "tools", list);
-	json_object_set_new(o, "executions", json_integer((json_int_t)s->executions));
+	json_object_set_new(o, "executions", json_integer((json_int_t)executions));
 	json_object_set_new(o, "policy", policy_to_json(&s->policy));
 	return json_text(o, NULL);
 }
@@ -560,7 +492,13 @@ char *cordon_session_describe(const struct cordon_session *s)
 int cordon_session_resolve(struct cordon_session *s, const char *approval_id, bool allow,
 			   const char *value_json, const char *reason, struct cordon_error **reterr)
 {
-	if (network_is_approval(approval_id))
-		return network_resolve(s->network, approval_id, allow, reason, reterr);
+	if (network_is_approval(approval_id)) {
+		pthread_mutex_lock(&s->lock);
+		struct network *n = network_ref(s->network);
+		pthread_mutex_unlock(&s->lock);
+		int r = network_resolve(n, approval_id, allow, reason, reterr);
+		network_unref(n);
+		return r;
+	}
 	return desk_resolve(s->desk, approval_id, allow, value_json, reason, reterr);
 }

@@ -1,4 +1,10 @@
-/* session/session.h - the inside of a session, shared by the files of this room. */
+/* session/session.h - the inside of a session, shared by the files of this room.
+ *
+ * Whoever holds a session (session_hold) is the only one who changes what it consists of, and reads
+ * it without a lock. Everybody else reads `engine`, `network`, `is_closed`, `executions`, `env` and
+ * `snapshots` under `lock`, and `workspace` under `files_lock`: so the holder exchanges them under
+ * these, and frees what was there only afterwards. What of an engine may be used that way is in
+ * wall/box.h; a network is used with a reference, since answering it may take a while. */
 #pragma once
 
 #include <pthread.h>
@@ -31,8 +37,7 @@ struct cordon_session {
 	cordon_log_fn log;
 	void *log_arg;
 	struct audit *audit;
-	struct desk *desk;       /* where its tool calls are handled */
-	struct network *network; /* its gateway; NULL: the policy opens nothing */
+	struct desk *desk; /* where its tool calls are handled */
 	bool is_cold, is_ahead;
 	bool is_once;    /* for one execution: what runs is not needed after its result */
 	char *directory; /* where the code starts; NULL: /home/user */
@@ -45,10 +50,11 @@ struct cordon_session {
 	pthread_mutex_t lock; /* of the fields below */
 	pthread_cond_t idle;  /* signalled when an execution has ended */
 	bool is_busy, is_closed;
-	json_t *env;   /* session_env() */
-	int cancel_fd; /* eventfd: readable when the running execution must end */
-	struct engine *engine;
-	struct workspace *workspace;
+	json_t *env;             /* session_env() */
+	int cancel_fd;           /* eventfd: readable when the running execution must end */
+	struct engine *engine;   /* NULL: it could not be replaced, and is by the next execution */
+	struct network *network; /* its gateway; NULL: the policy opens nothing */
+	struct workspace *workspace; /* of files_lock; stays when the engine is lost */
 	struct snapshots *snapshots; /* NULL before the first one */
 	struct persist *persist;     /* its persistent name; NULL: ephemeral */
 	uint64_t executions, next_id;
@@ -59,12 +65,13 @@ struct cordon_session {
 int session_open(const struct cordon_session_options *opts, bool ahead, struct cordon_session **ret,
 		 struct cordon_error **reterr);
 
-/* A fresh engine in place of the old one, greeted and ready. The caller holds the session busy. */
+/* A first engine, greeted and ready, with a workspace. The caller holds the session busy. */
 int session_start_engine(struct cordon_session *s, struct cordon_error **reterr);
 void session_drop_engine(struct cordon_session *s);
+bool session_is_closed(struct cordon_session *s);
 
-/* Changes for later executions, NAME: value or null; a reference, or NULL. What it holds is never
- * changed, only exchanged: it may be read while another thread sets a variable. */
+/* Changes for later executions, NAME: value or null; a copy of the caller's own, or NULL:
+ * references to JSON are not for several threads. */
 json_t *session_env(struct cordon_session *s);
 /* What goes along with the files besides them: {"env": {...}, "cwd": "..."}; to be freed. */
 char *session_state_text(struct cordon_session *s);

@@ -1,7 +1,8 @@
 /* session/template.c - see template.h. Templates are shared by all sessions of this process with
  * the same guest and policy, so the list of them is the one global of the library; a lock guards
- * it. Sessions of one template share its address layout and hash seed: it is replaced by count and
- * age. */
+ * it. Nothing that takes time is done under that lock: a template that starts is in the list, and
+ * only those who need it wait for it. Sessions of one template share its address layout and hash
+ * seed: it is replaced by count and age. */
 #include "session/template.h"
 
 #include <errno.h>
@@ -11,14 +12,18 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/random.h"
+#include "session/pulse.h"
 #include "session/timeline.h"
 #include "session/welcome.h"
 
 enum { MAX_FORKS = 1000, MAX_AGE_S = 600, MAX_IDLE = 16, TOKEN_DIGITS = 64, SPAWN_FDS = 9 };
+
+enum state { STARTING, READY, FAILED };
 
 struct template
 {
@@ -29,14 +34,17 @@ struct template
 	struct wire *wire;
 	int null_fd;
 	unsigned refs; /* its sessions are inside its pid namespace: they end with it */
-	unsigned forks;
-	bool is_retired; /* not for new sessions; freed with its last reference */
+	_Atomic unsigned forks;
+	enum state state;           /* of the registry's lock, as are the next, refs and used_ns */
+	bool is_retired;            /* not for new sessions; freed with its last reference */
+	struct cordon_error *error; /* why it failed */
 	uint64_t born_ns, used_ns;
 	pthread_mutex_t lock; /* one spawn request at a time */
 	struct template *next;
 };
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t registry_changed = PTHREAD_COND_INITIALIZER;
 static struct template *registry;
 
 static struct template *destroy(struct template *t)
@@ -47,6 +55,7 @@ static struct template *destroy(struct template *t)
 	wire_free(t->wire);
 	close_fdp(&t->null_fd);
 	policy_done(&t->policy);
+	cordon_error_free(t->error);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 	return NULL;
@@ -88,21 +97,18 @@ static int greet(struct template *t, struct cordon_error **reterr)
 	size_t len;
 	cleanup_free char *line =
 		welcome_line(&(struct welcome_options){ .policy = &t->policy }, &len);
-	deadline_ns deadline = deadline_after_ms(ENGINE_START_MS);
+	struct pulse pulse = pulse_begin(t->box, deadline_after_ms(ENGINE_START_MS));
 	struct wire_message m;
-	int r = line ? box_wait_ready(t->box, deadline, reterr) : -CORDON_NOMEM;
+	int r = line ? pulse_wait_ready(&pulse, t->box, reterr)
+		     : err_errno(reterr, ENOMEM, "greet the template");
 
 	while (r == 0 && (r = wire_next(t->wire, &m, reterr)) == 0) {
-		struct pollfd p = { .fd = wire_fd(t->wire), .events = POLLIN };
-
 		if (wire_is_closed(t->wire))
 			return err_set(reterr, CORDON_OS, "the %s template ended while it started",
 				       guest_name(t->kind));
-		if (poll(&p, 1, deadline_poll_ms(deadline)) == 0)
-			return err_set(reterr, CORDON_TIMEOUT,
-				       "the %s template did not start in time",
-				       guest_name(t->kind));
-		r = wire_fill(t->wire, reterr);
+		r = pulse_wait(&pulse, wire_fd(t->wire), POLLIN, reterr);
+		if (r == 0)
+			r = wire_fill(t->wire, reterr);
 		r = r < 0 ? r : 0;
 	}
 	if (r < 0)
@@ -111,10 +117,59 @@ static int greet(struct template *t, struct cordon_error **reterr)
 	return r < 0 ? r : 0;
 }
 
-static int start(enum guest_kind kind, const struct policy *p, const uint8_t hash[static 32],
-		 struct template **ret, struct cordon_error **reterr)
+/* As it was before start_once(). */
+static void reset(struct template *t)
+{
+	t->box = box_free(t->box);
+	t->wire = wire_free(t->wire);
+	close_fdp(&t->null_fd);
+}
+
+static int start_once(struct template *t, struct cordon_error **reterr)
 {
 	char token[TOKEN_DIGITS + 1];
+
+	random_hex(token, TOKEN_DIGITS);
+	int r = start_box(t, token, reterr);
+	if (r == 0)
+		r = greet(t, reterr);
+	if (r == 0)
+		(void)box_guest_pid(t->box); /* looked up while it belongs to one thread */
+	return r;
+}
+
+/* Somebody stopped or killed what was about to be one: not the way a start fails by itself. */
+static bool was_lost(struct template *t)
+{
+	if (!t->box)
+		return false;
+	const struct status *s = box_status(t->box);
+
+	return pulse_is_stopped(t->box) ||
+	       (box_is_gone(t->box) && s->state != STATE_FAILED &&
+		(s->state != STATE_EXITED || WIFSIGNALED(s->wait_status)));
+}
+
+/* Without the lock: the template is in the list already, and nobody touches it meanwhile. */
+static int start(struct template *t, struct cordon_error **reterr)
+{
+	struct cordon_error *e = NULL;
+	int r = start_once(t, &e);
+
+	if (r < 0 && was_lost(t)) {
+		e = cordon_error_free(e);
+		reset(t);
+		r = start_once(t, &e);
+	}
+	if (r < 0)
+		reset(t);
+	*reterr = e;
+	return r;
+}
+
+static int new_template(enum guest_kind kind, const struct policy *p, const uint8_t hash[static 32],
+			struct template **ret, struct cordon_error **reterr)
+{
 	struct template *t = mem_alloc(sizeof(*t));
 
 	if (!t)
@@ -122,14 +177,10 @@ static int start(enum guest_kind kind, const struct policy *p, const uint8_t has
 	pthread_mutex_init(&t->lock, NULL);
 	t->null_fd = -1;
 	t->kind = kind;
+	t->state = STARTING;
 	memcpy(t->hash, hash, 32);
 	t->born_ns = t->used_ns = clock_now_ns();
-	random_hex(token, TOKEN_DIGITS);
 	int r = policy_copy(&t->policy, p, reterr);
-	if (r == 0)
-		r = start_box(t, token, reterr);
-	if (r == 0)
-		r = greet(t, reterr);
 	if (r < 0) {
 		destroy(t);
 		return r;
@@ -140,8 +191,9 @@ static int start(enum guest_kind kind, const struct policy *p, const uint8_t has
 
 static bool is_worn(const struct template *t)
 {
-	return t->forks >= MAX_FORKS || clock_now_ns() - t->born_ns > MAX_AGE_S * 1000000000ULL ||
-	       box_is_gone(t->box);
+	return t->state == READY &&
+	       (t->forks >= MAX_FORKS || clock_now_ns() - t->born_ns > MAX_AGE_S * 1000000000ULL ||
+		box_has_ended(t->box));
 }
 
 /* Takes everything out of the list that nobody uses and that is worn, or is too much. */
@@ -176,35 +228,104 @@ static void destroy_all(struct template *t)
 	}
 }
 
+/* With the lock held, which it lets go of meanwhile. */
+static int bring_up(struct template *t)
+{
+	struct cordon_error *e = NULL;
+
+	t->next = registry;
+	registry = t;
+	pthread_mutex_unlock(&registry_lock);
+	int r = start(t, &e);
+	pthread_mutex_lock(&registry_lock);
+	t->error = e;
+	t->state = r < 0 ? FAILED : READY;
+	t->is_retired = t->is_retired || r < 0;
+	pthread_cond_broadcast(&registry_changed);
+	return r;
+}
+
+/* A reference to one that is ready, with the lock held; it is let go of while one starts. */
+static int take(enum guest_kind kind, const struct policy *p, const uint8_t hash[static 32],
+		struct template **ret, struct cordon_error **reterr)
+{
+	struct template *t;
+
+	for (t = registry; t; t = t->next)
+		if (t->kind == kind && !t->is_retired && memcmp(t->hash, hash, 32) == 0)
+			break;
+	if (t) {
+		t->refs++;
+		while (t->state == STARTING)
+			pthread_cond_wait(&registry_changed, &registry_lock);
+	} else {
+		int r = new_template(kind, p, hash, &t, reterr);
+		if (r < 0)
+			return r;
+		t->refs++;
+		(void)bring_up(t);
+	}
+	t->used_ns = clock_now_ns();
+	if (t->state == READY) {
+		*ret = t;
+		return 0;
+	}
+	t->refs--;
+	return t->error ? err_set(reterr, cordon_error_code(t->error), "%s",
+				  cordon_error_message(t->error))
+			: err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+
 int template_get(enum guest_kind kind, const struct policy *p, struct template **ret,
 		 struct cordon_error **reterr)
 {
 	uint8_t hash[32];
-	struct template *t, *dead;
+	struct template *dead, *more;
 	int r = policy_hash(p, hash);
 
 	if (r < 0)
 		return err_errno(reterr, ENOMEM, "hash the policy");
 	pthread_mutex_lock(&registry_lock);
 	dead = sweep();
-	for (t = registry; t; t = t->next)
-		if (t->kind == kind && !t->is_retired && memcmp(t->hash, hash, 32) == 0)
-			break;
-	if (!t) {
-		r = start(kind, p, hash, &t, reterr);
-		if (r == 0) {
-			t->next = registry;
-			registry = t;
-		}
-	}
-	if (r == 0) {
-		t->refs++;
-		t->used_ns = clock_now_ns();
-		*ret = t;
-	}
+	r = take(kind, p, hash, ret, reterr);
+	more = r < 0 ? sweep() : NULL;
 	pthread_mutex_unlock(&registry_lock);
 	destroy_all(dead);
+	destroy_all(more);
 	return r;
+}
+
+struct template *template_ref(struct template *t)
+{
+	if (!t)
+		return NULL;
+	pthread_mutex_lock(&registry_lock);
+	t->refs++;
+	pthread_mutex_unlock(&registry_lock);
+	return t;
+}
+
+/* What ends a session while it is being made ends its template at about the same time. */
+enum { LOST_MS = 500 };
+
+bool template_check(struct template *t, bool is_silent)
+{
+	struct pollfd p[] = { { .fd = box_control_fd(t->box), .events = POLLRDHUP },
+			      { .fd = wire_fd(t->wire), .events = POLLRDHUP } };
+	bool is_lost = poll(p, 2, is_silent || pulse_is_stopped(t->box) ? 0 : LOST_MS) > 0 ||
+		       pulse_is_stopped(t->box);
+
+	if (is_lost || is_silent) {
+		pthread_mutex_lock(&registry_lock);
+		t->is_retired = true;
+		pthread_mutex_unlock(&registry_lock);
+	}
+	return is_lost;
+}
+
+const struct box *template_box(const struct template *t)
+{
+	return t->box;
 }
 
 struct template *template_put(struct template *t)
@@ -233,7 +354,8 @@ void template_release_all(void)
 	destroy_all(dead);
 }
 
-static int send_request(struct template *t, const char *token, const int fds[SPAWN_FDS])
+static int send_request(struct template *t, const char *token, const int fds[SPAWN_FDS],
+			struct cordon_error **reterr)
 {
 	union {
 		struct cmsghdr head;
@@ -251,18 +373,19 @@ static int send_request(struct template *t, const char *token, const int fds[SPA
 	u.head.cmsg_type = SCM_RIGHTS;
 	u.head.cmsg_len = CMSG_LEN(SPAWN_FDS * sizeof(int));
 	memcpy(CMSG_DATA(&u.head), fds, SPAWN_FDS * sizeof(int));
+	struct pulse pulse = pulse_begin(t->box, deadline_after_ms(ENGINE_START_MS));
 	for (;;) {
 		ssize_t n = sendmsg(wire_fd(t->wire), &msg, MSG_NOSIGNAL);
 
 		if (n == len)
 			return 0;
-		if (n >= 0)
-			return -EIO; /* a line of 100 bytes is never split by a socket that has room
-				      */
-		if (errno != EAGAIN && errno != EINTR)
-			return -errno;
-		struct pollfd p = { .fd = wire_fd(t->wire), .events = POLLOUT };
-		(void)poll(&p, 1, 1000);
+		if (n >= 0) /* a line of 100 bytes is never split by a socket that has room */
+			errno = EIO;
+		if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+			return err_errno(reterr, errno, "ask the template for a session");
+		int r = pulse_wait(&pulse, wire_fd(t->wire), POLLOUT, reterr);
+		if (r < 0)
+			return r;
 	}
 }
 
@@ -288,12 +411,10 @@ int template_fork(struct template *t, struct engine *e, struct cordon_error **re
 		if (seat.cgroup_fds[i] >= 0)
 			fds[6 + i] = seat.cgroup_fds[i];
 	pthread_mutex_lock(&t->lock);
-	r = send_request(t, token, fds);
+	r = send_request(t, token, fds, reterr);
 	t->forks++;
 	pthread_mutex_unlock(&t->lock);
-	if (r < 0)
-		r = err_errno(reterr, -r, "ask the template for a session");
-	else
+	if (r == 0)
 		r = engine_adopt(e, &ends, &t->policy, token, reterr);
 	timeline_mark(e->timeline, TIMELINE_ASKED);
 	box_seat_done(&seat);

@@ -40,7 +40,7 @@ struct box {
 	gid_t gid;
 	pid_t guest_pid; /* looked up once */
 	bool is_ready;   /* its root stands */
-	bool is_gone;
+	_Atomic bool is_gone;
 	bool is_stuck;                  /* killed, and not dead: it waits in the kernel */
 	bool is_ahead;                  /* its keeper was there before it */
 	bool is_forked;                 /* from a template */
@@ -351,25 +351,35 @@ bool box_is_gone(struct box *b)
 	return b->is_gone;
 }
 
+bool box_has_ended(const struct box *b)
+{
+	struct pollfd p = { .fd = b->control, .events = POLLRDHUP };
+
+	return b->is_gone || poll(&p, 1, 0) > 0;
+}
+
+/* 0: time is up, or nobody could wait. */
+static int wait_word(const struct box *b, deadline_ns deadline)
+{
+	struct pollfd p = { .fd = b->control, .events = POLLIN };
+	int n = poll(&p, 1, deadline_poll_ms(deadline));
+
+	return n < 0 ? errno == EINTR : n;
+}
+
 bool box_wait_gone(struct box *b, deadline_ns deadline)
 {
-	while (!box_is_gone(b)) {
-		struct pollfd p = { .fd = b->control, .events = POLLIN };
-
-		if (poll(&p, 1, deadline_poll_ms(deadline)) == 0)
+	while (!box_is_gone(b))
+		if (wait_word(b, deadline) == 0)
 			return false;
-	}
 	return true;
 }
 
 int box_wait_ready(struct box *b, deadline_ns deadline, struct cordon_error **reterr)
 {
-	while (!b->is_ready && !box_is_gone(b)) {
-		struct pollfd p = { .fd = b->control, .events = POLLIN };
-
-		if (!b->is_ready && poll(&p, 1, deadline_poll_ms(deadline)) == 0)
+	while (!b->is_ready && !box_is_gone(b))
+		if (!b->is_ready && wait_word(b, deadline) == 0)
 			return err_set(reterr, CORDON_TIMEOUT, "the sandbox did not start in time");
-	}
 	if (b->is_ready)
 		return 0;
 	int r = box_failure(b, reterr);
@@ -410,8 +420,11 @@ void box_end(struct box *b)
 	/* A keeper takes SIGTERM as the order to end pid 1, which takes the rest along. */
 	int signo = b->keeper > 0 ? SIGTERM : SIGKILL;
 
-	if (b->pidfd >= 0 && !b->is_gone)
-		(void)syscall(SYS_pidfd_send_signal, b->pidfd, signo, NULL, 0);
+	if (b->pidfd < 0 || b->is_gone)
+		return;
+	(void)syscall(SYS_pidfd_send_signal, b->pidfd, signo, NULL, 0);
+	if (b->keeper > 0) /* one that was stopped takes no order */
+		(void)syscall(SYS_pidfd_send_signal, b->pidfd, SIGCONT, NULL, 0);
 }
 
 /* Pid 1 closes the control socket before the kernel ends the others of its namespace; it is dead,
@@ -419,7 +432,6 @@ void box_end(struct box *b)
 static void wait_empty(struct box *b, deadline_ns deadline)
 {
 	struct pollfd p = { .fd = b->keeper > 0 ? -1 : b->pidfd, .events = POLLIN };
-
 	int n = 1;
 
 	while (p.fd >= 0 && (n = poll(&p, 1, deadline_poll_ms(deadline))) < 0 && errno == EINTR)
@@ -544,6 +556,11 @@ pid_t box_guest_pid(struct box *b)
 	return b->guest_pid;
 }
 
+void box_pids(const struct box *b, pid_t ret[static 3])
+{
+	memcpy(ret, (pid_t[]){ b->keeper, box_pid(b), b->guest_pid }, 3 * sizeof(*ret));
+}
+
 const struct status *box_status(const struct box *b)
 {
 	return b->status;
@@ -580,15 +597,4 @@ const struct cgroup *box_cgroup(const struct box *b)
 const struct machine *box_machine(const struct box *b)
 {
 	return &b->machine;
-}
-
-void box_usage(struct box *b, uint64_t *ret_cpu_us, uint64_t *ret_peak_bytes)
-{
-	*ret_cpu_us = b->status->cpu_us;
-	*ret_peak_bytes = cgroup_read_peak(&b->cgroup);
-	if (*ret_peak_bytes == 0) {
-		uint64_t seen = b->status->memory_peak_kib, reaped = b->status->max_rss_kib;
-
-		*ret_peak_bytes = (seen > reaped ? seen : reaped) * 1024;
-	}
 }

@@ -1,4 +1,7 @@
-/* wall/box.h - one sandbox: its supervisor, its workspace, its control groups, its status page. */
+/* wall/box.h - one sandbox: its supervisor, its workspace, its control groups, its status page.
+ *
+ * A box belongs to one thread at a time. Other threads, while its owner keeps it, may call
+ * box_has_ended, box_end, box_interrupt, box_pid, box_cgroup and box_status. */
 #pragma once
 
 #include <stdbool.h>
@@ -60,6 +63,8 @@ int box_interrupt(struct box *b);
 int box_control_fd(const struct box *b);
 /* Takes note of what came on the control socket: true when the sandbox is gone. */
 bool box_is_gone(struct box *b);
+/* The same, from any thread, once the box is ready: takes note of nothing. */
+bool box_has_ended(const struct box *b);
 /* Waits at most that long for the end. True when it is gone. */
 bool box_wait_gone(struct box *b, deadline_ns deadline);
 
@@ -69,6 +74,8 @@ gid_t box_gid(const struct box *b);
 pid_t box_pid(const struct box *b); /* pid 1 of the sandbox as the host sees it; 0: unknown */
 /* The guest's process as the host sees it; 0: unknown or gone. */
 pid_t box_guest_pid(struct box *b);
+/* Its keeper, pid 1 and the guest, as far as they are known; 0: not, or there is none. */
+void box_pids(const struct box *b, pid_t ret[static 3]);
 const struct status *box_status(const struct box *b);
 /* Whether the keeper, where no control group limits memory, ended it for that. */
 bool box_is_out_of_memory(const struct box *b);

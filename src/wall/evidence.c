@@ -321,3 +321,14 @@ json_t *box_denials(const struct box *b, const uint32_t *before)
 	add_lost(a, s->denials_lost - (before ? before[STATUS_DENIALS] : 0));
 	return a;
 }
+
+void box_usage(struct box *b, uint64_t *ret_cpu_us, uint64_t *ret_peak_bytes)
+{
+	*ret_cpu_us = box_status(b)->cpu_us;
+	*ret_peak_bytes = cgroup_read_peak(box_cgroup(b));
+	if (*ret_peak_bytes == 0) {
+		uint64_t seen = box_status(b)->memory_peak_kib, reaped = box_status(b)->max_rss_kib;
+
+		*ret_peak_bytes = (seen > reaped ? seen : reaped) * 1024;
+	}
+}

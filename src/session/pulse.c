@@ -1,0 +1,98 @@
+/* session/pulse.c - see pulse.h. */
+#include "session/pulse.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* How long nothing may be heard before somebody looks, and how often in a row it must be found
+ * stopped: a whole program that was stopped at a terminal goes on one process after the other. */
+enum { LOOK_MS = 500, STOPS = 2 };
+
+static bool is_stopped(pid_t pid)
+{
+	char path[64], text[512];
+
+	if (pid <= 0)
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	const char *state = strrchr(text, ')');
+	return state && state[1] == ' ' && (state[2] == 'T' || state[2] == 't');
+}
+
+bool pulse_is_stopped(const struct box *b)
+{
+	pid_t pids[3];
+
+	box_pids(b, pids);
+	return is_stopped(pids[0]) || is_stopped(pids[1]) || is_stopped(pids[2]);
+}
+
+struct pulse pulse_begin(const struct box *carrier, deadline_ns deadline)
+{
+	return (struct pulse){ .carrier = carrier, .deadline = deadline };
+}
+
+/* Of the next wait: no longer than until somebody looks. */
+static deadline_ns next_look(const struct pulse *p)
+{
+	deadline_ns look = deadline_after_ms(LOOK_MS);
+
+	return p->deadline && p->deadline < look ? p->deadline : look;
+}
+
+/* Nothing was heard. */
+static int look(struct pulse *p, struct cordon_error **reterr)
+{
+	p->stops = p->carrier && pulse_is_stopped(p->carrier) ? p->stops + 1 : 0;
+	if (p->stops >= STOPS)
+		return err_set(reterr, CORDON_STATE, "the sandbox was stopped while it started");
+	if (deadline_is_over(p->deadline))
+		return err_set(reterr, CORDON_TIMEOUT, "the sandbox did not start in time");
+	return 0;
+}
+
+int pulse_wait(struct pulse *p, int fd, short events, struct cordon_error **reterr)
+{
+	for (;;) {
+		struct pollfd one = { .fd = fd, .events = events };
+		int n = poll(&one, 1, deadline_poll_ms(next_look(p)));
+
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return err_set(reterr, CORDON_OS, "wait for the sandbox: %s",
+				       strerror(errno));
+		int r = look(p, reterr);
+		if (r < 0)
+			return r;
+	}
+}
+
+int pulse_wait_ready(struct pulse *p, struct box *b, struct cordon_error **reterr)
+{
+	for (;;) {
+		struct cordon_error *e = NULL;
+		int r = box_wait_ready(b, next_look(p), &e);
+
+		if (r != -CORDON_TIMEOUT) {
+			if (reterr)
+				*reterr = e;
+			else
+				cordon_error_free(e);
+			return r;
+		}
+		cordon_error_free(e);
+		r = look(p, reterr);
+		if (r < 0)
+			return r;
+	}
+}

@@ -1,0 +1,370 @@
+/* tests/behaviour/survival.c - what a session has when its template, the host's descriptors or the
+ * source of a mount are gone, and that one template which does not start is nobody else's matter.
+ */
+#include "dialect.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "harness/test.h"
+
+#define CRASH "import os; os.kill(os.getpid(), 9)"
+#define KEEP "open('/home/user/kept', 'w').write('kept')"
+#define KEPT "open('/home/user/kept').read()"
+
+/* The first child of any thread of a process; 0: none. */
+static pid_t child_of(pid_t pid)
+{
+	char path[64], text[32] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	FILE *f = fopen(path, "re");
+	if (f && !fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	if (f)
+		fclose(f);
+	return (pid_t)strtol(text, NULL, 10);
+}
+
+/* Of the only template that there is: its keeper (0), its pid 1 (1), its guest (2). */
+static pid_t template_pid(int depth)
+{
+	pid_t pid = child_of(getpid());
+
+	while (depth-- > 0 && pid > 0)
+		pid = child_of(pid);
+	ASSERT(pid > 0);
+	return pid;
+}
+
+/* The state letter of /proc, or '-'. */
+static char state_of(pid_t pid)
+{
+	char path[64], text[256] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	FILE *f = fopen(path, "re");
+	if (f && !fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	if (f)
+		fclose(f);
+	const char *end = strrchr(text, ')');
+	return end && end[1] ? end[2] : '-';
+}
+
+static void must_have_kept(struct cordon_session *s)
+{
+	must_be(s, &dialects[0], KEPT, "\"kept\"");
+}
+
+/* The session dies with its template sooner or later, never without an answer. */
+static void kill_the_template(int depth)
+{
+	struct cordon_session *s = open_with("python", NULL);
+
+	must(s, KEEP);
+	ASSERT_EQ(kill(template_pid(depth), SIGKILL), 0);
+	for (int i = 0; i < 3; i++) {
+		struct cordon_result *r = run(s, KEPT);
+
+		if (!cordon_result_success(r))
+			ASSERT_STREQ(cordon_result_error_kind(r), "crashed");
+		cordon_result_free(r);
+	}
+	must_have_kept(s);
+	cleanup_error struct cordon_error *e = NULL;
+	if (cordon_session_restart(s, &e) < 0)
+		test_fail(__FILE__, __LINE__, "restart: %s", cordon_error_message(e));
+	must_have_kept(s);
+	cordon_session_close(s);
+}
+
+TEST(files_stay_when_the_keeper_of_the_template_is_killed)
+{
+	kill_the_template(0);
+}
+
+TEST(files_stay_when_pid_1_of_the_template_is_killed)
+{
+	kill_the_template(1);
+}
+
+TEST(files_stay_when_the_template_itself_is_killed)
+{
+	kill_the_template(2);
+}
+
+enum { CROWD = 8, ROUNDS = 25 };
+
+struct member {
+	struct cordon_session *session;
+	pthread_t thread;
+	_Atomic int rounds, errors, losses;
+};
+
+static void *work(void *arg)
+{
+	struct member *m = arg;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct cordon_execute_options o = { .code = KEPT };
+		struct cordon_result *r = NULL;
+
+		if (cordon_session_execute(m->session, &o, &r, NULL) < 0)
+			m->errors++;
+		else if (!cordon_result_success(r) &&
+			 strcmp(cordon_result_error_kind(r), "crashed") != 0)
+			m->losses++; /* an exception: the file is not there */
+		cordon_result_free(r);
+		m->rounds++;
+	}
+	return NULL;
+}
+
+TEST_WITHIN(many_sessions_keep_their_files_when_templates_are_killed, 120)
+{
+	struct member all[CROWD] = { 0 };
+
+	for (int i = 0; i < CROWD; i++) {
+		all[i].session = open_with("python", NULL);
+		must(all[i].session, KEEP);
+	}
+	for (int i = 0; i < CROWD; i++)
+		ASSERT_EQ(pthread_create(&all[i].thread, NULL, work, &all[i]), 0);
+	for (int killed = 0; killed < 4; killed++) {
+		while (all[0].rounds < (killed + 1) * 4)
+			usleep(1000);
+		pid_t keeper = child_of(getpid()), init = keeper ? child_of(keeper) : 0;
+		if (init > 0)
+			kill(init, SIGKILL);
+	}
+	for (int i = 0; i < CROWD; i++) {
+		pthread_join(all[i].thread, NULL);
+		ASSERT_EQ(all[i].losses, 0);
+		ASSERT_EQ(all[i].errors, 0);
+		struct cordon_result *r = run(all[i].session, "1");
+		cordon_result_free(r);
+		must_have_kept(all[i].session);
+		cordon_session_close(all[i].session);
+	}
+}
+
+/* From here on nothing can be opened; to be given back with enough(). */
+static void take_all_descriptors(struct rlimit *before)
+{
+	struct rlimit less = { .rlim_cur = 400 };
+	int fd;
+
+	ASSERT_EQ(getrlimit(RLIMIT_NOFILE, before), 0);
+	while ((fd = dup(0)) >= 0 && fd < 400)
+		;
+	close(fd);
+	less.rlim_max = before->rlim_max;
+	ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &less), 0);
+	ASSERT(dup(0) < 0 && errno == EMFILE);
+}
+
+static void enough(const struct rlimit *before)
+{
+	ASSERT_EQ(setrlimit(RLIMIT_NOFILE, before), 0);
+}
+
+TEST(files_stay_when_there_are_no_descriptors)
+{
+	struct cordon_session *s = open_with("python", NULL);
+	struct rlimit before;
+
+	must(s, KEEP);
+	take_all_descriptors(&before);
+	/* The answer is there, and says what could not be done. */
+	struct cordon_result *r = run_for(s, "while True: pass", 300);
+	ASSERT_STREQ(cordon_result_error_kind(r), "timeout");
+	cleanup_free char *warnings = cordon_result_warnings_text(r);
+	ASSERT_HAS(warnings, "could not be replaced");
+	cordon_result_free(r);
+	ASSERT(!cordon_session_is_alive(s));
+	cleanup_error struct cordon_error *e = NULL, *again = NULL;
+	struct cordon_execute_options o = { .code = "1" };
+	ASSERT(cordon_session_execute(s, &o, &r, &e) < 0);
+	ASSERT(cordon_session_restart(s, &again) < 0);
+	enough(&before);
+	cleanup_free char *bytes = NULL;
+	size_t len;
+	ASSERT_EQ(cordon_file_read(s, "/home/user/kept", &bytes, &len, NULL), 0);
+	must_have_kept(s);
+	cordon_session_close(s);
+}
+
+TEST(files_stay_when_the_source_of_a_mount_is_gone)
+{
+	char dir[] = "/tmp/survival-XXXXXX", path[64], set[128];
+
+	ASSERT(mkdtemp(dir) != NULL);
+	ASSERT_EQ(chmod(dir, 0755), 0);
+	snprintf(path, sizeof(path), "%s/file", dir);
+	FILE *f = fopen(path, "we");
+	ASSERT(f != NULL);
+	fputs("mounted", f);
+	fclose(f);
+	snprintf(set, sizeof(set), "mounts=%s:/home/user/data:snapshot", dir);
+	struct cordon_session *s = open_with("python", set);
+	must(s, KEEP);
+	ASSERT_EQ(unlink(path), 0);
+	ASSERT_EQ(rmdir(dir), 0);
+	must_fail(s, CRASH, 0, "crashed", NULL);
+	must_have_kept(s);
+	must_be(s, &dialects[0], "open('/home/user/data/file').read()", "\"mounted\"");
+	ASSERT_EQ(cordon_session_restart(s, NULL), 0);
+	must_have_kept(s);
+	must_be(s, &dialects[0], "open('/home/user/data/file').read()", "\"mounted\"");
+	cordon_session_close(s);
+}
+
+TEST(what_is_too_deep_to_copy_is_named_and_the_rest_is_kept)
+{
+	static const char deep[] = "import os\nos.chdir('/home/user')\n"
+				   "for i in range(30):\n    os.mkdir('d' * 200)\n"
+				   "    os.chdir('d' * 200)";
+	struct cordon_session *s = open_with("python", NULL);
+
+	must(s, KEEP);
+	must(s, deep);
+	struct cordon_result *r = run(s, CRASH);
+	cleanup_free char *warnings = cordon_result_warnings_text(r);
+	ASSERT_HAS(warnings, "not all files could be kept: ");
+	ASSERT_HAS(warnings, "nested too deeply, the first in '/home/user/ddd");
+	cordon_result_free(r);
+	must_have_kept(s);
+	must(s, "import os; assert os.path.isdir('/home/user/' + ('d' * 200 + '/') * 10)");
+	must(s, "import shutil; shutil.rmtree('/home/user/' + 'd' * 200)");
+	must(s, deep);
+	cleanup_error struct cordon_error *e = NULL;
+	ASSERT_EQ(cordon_session_restart(s, &e), -CORDON_LIMIT);
+	ASSERT_HAS(cordon_error_message(e), "nested too deeply");
+	must_have_kept(s);
+	cordon_session_close(s);
+}
+
+static void stop(pid_t pid)
+{
+	ASSERT_EQ(kill(pid, SIGSTOP), 0);
+	while (state_of(pid) != 'T')
+		usleep(1000);
+}
+
+TEST(a_stopped_template_is_retired)
+{
+	struct cordon_session *s = open_with("python", NULL);
+	pid_t guest = template_pid(2);
+
+	must(s, KEEP);
+	stop(guest);
+	struct cordon_session *other = open_with("python", NULL);
+	must(other, "1");
+	must_have_kept(s); /* which lives in the stopped one */
+	must_fail(s, CRASH, 0, "crashed", NULL);
+	must_have_kept(s);
+	cordon_session_close(s);
+	cordon_session_close(other);
+}
+
+struct opening {
+	struct cordon_policy *policy;
+	struct cordon_session *session;
+	_Atomic bool is_over;
+};
+
+static void *open_slowly(void *arg)
+{
+	struct opening *o = arg;
+	struct cordon_session_options options = { .guest = "python", .policy = o->policy };
+
+	(void)cordon_session_open(&options, &o->session, NULL);
+	o->is_over = true;
+	return NULL;
+}
+
+/* The keeper that was started last: a child of the thread that has started it. */
+static pid_t last_child(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	pid_t last = 0;
+
+	ASSERT(d != NULL);
+	for (struct dirent *e; (e = readdir(d));) {
+		char path[300], text[1024] = "";
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/children", e->d_name);
+		FILE *f = fopen(path, "re");
+		if (f && !fgets(text, sizeof(text), f))
+			text[0] = '\0';
+		if (f)
+			fclose(f);
+		char *at = text;
+		for (long one; (one = strtol(at, &at, 10)) > 0;)
+			last = one > last ? (pid_t)one : last;
+	}
+	closedir(d);
+	return last;
+}
+
+/* Stops every keeper that is not the known one, until told to end. */
+struct stopper {
+	pid_t known;
+	_Atomic bool is_over;
+	_Atomic int stopped;
+};
+
+static void *stop_all(void *arg)
+{
+	struct stopper *p = arg;
+
+	while (!p->is_over) {
+		pid_t pid = last_child();
+
+		if (pid > 0 && pid != p->known && state_of(pid) != 'T' && kill(pid, SIGSTOP) == 0)
+			p->stopped++;
+	}
+	return NULL;
+}
+
+TEST_WITHIN(a_template_that_does_not_start_is_nobody_elses_matter, 110)
+{
+	struct cordon_session *s = open_with("python", NULL);
+	struct stopper stopper = { .known = template_pid(0) };
+	struct opening slow = { .policy = new_policy("timeout_ms=12345") };
+	pthread_t opener, stops;
+
+	must(s, KEEP);
+	ASSERT_EQ(pthread_create(&stops, NULL, stop_all, &stopper), 0);
+	ASSERT_EQ(pthread_create(&opener, NULL, open_slowly, &slow), 0);
+	while (stopper.stopped == 0 && !slow.is_over)
+		usleep(1000);
+	/* As long as the other one does not come up: what needs no template, or another. */
+	struct cordon_session *other = open_with("python", NULL);
+	must(other, "1");
+	cordon_session_close(other);
+	must_fail(s, "while True: pass", 300, "timeout", NULL);
+	must_have_kept(s);
+	stopper.is_over = true;
+	pthread_join(stops, NULL);
+	ASSERT(stopper.stopped > 0);
+	/* One that was stopped before its exec has stopped the thread that waits for that. */
+	for (; !slow.is_over; usleep(1000))
+		if (last_child() > 0)
+			(void)kill(last_child(), SIGCONT);
+	pthread_join(opener, NULL);
+	cordon_session_close(slow.session);
+	cordon_session_close(s);
+	cordon_policy_free(slow.policy);
+}
