@@ -1,0 +1,61 @@
+# tests/pod/natives_test.py - whatever update of a program the machine has, the pod is judged the same (TAP).
+"""usage: natives_test.py BUILD CORDON_POD ROOT"""
+import os
+import shutil
+import sys
+import tempfile
+
+import differential
+import natives
+
+SCRIPT = "echo '[1,2]' | jq -c 'map(. + 1)'"
+count = failed = 0
+
+
+def check(good, name, *why):
+    global count, failed
+    count += 1
+    failed += not good
+    print("ok" if good else "not ok", count, "-", name)
+    for line in () if good else why:
+        print("#  ", line)
+
+
+def told(build, programs, versions):
+    """What is found where the machine has these versions."""
+    natives.installed = lambda: versions
+    return natives.Natives(build, programs)
+
+
+def main():
+    build, pod, root = sys.argv[1:]
+    programs = os.path.join(os.path.dirname(root), "programs")
+    work = tempfile.mkdtemp(prefix="natives-", dir="/tmp") + "/w"
+    same = {row[0]: row[1] for row in natives.table(os.path.join(build, "sources"))}
+    older, gone = dict(same, jq="1.6-2.1+deb12u1"), {k: v for k, v in same.items() if k != "jq"}
+    machine = told(build, programs, same)
+    check(machine.others("echo; true") == [], "the same versions are a measure", machine.others("echo; true"))
+    for name, versions, word in (("an older update", older, "deb12u1"), ("nothing of it", gone, "missing")):
+        machine = told(build, programs, versions)
+        others = machine.others(SCRIPT)
+        check(len(others) > 0 and word in " ".join(others), f"{name} is none", others)
+        check(machine.others("cat x | sort") == told(build, programs, same).others("cat x | sort"), f"{name} matters only where it is used")
+    machine = told(build, programs, dict(same, libonig="0"))
+    check(len(machine.others(SCRIPT)) > 0, "nor is one with another library")
+    machine = told(build, programs, dict(same, tzdata="0"))
+    check(len(machine.others("TZ=Europe/Berlin date")) > 0 and machine.others("ls") == told(build, programs, same).others("ls"), "nor are other time zones")
+    # What is written down judges the pod, and not the machine's program.
+    machine = told(build, programs, {})
+    right = {differential.name_of(SCRIPT): [differential.digest((b"[2,3]\n", 0), {}, work)]}
+    wrong = {differential.name_of(SCRIPT): [differential.digest((b"[2,4]\n", 0), {}, work)]}
+    got = differential.judge(machine, right, pod, root, work, SCRIPT)
+    check(got == ([], ""), "as it is written down", got)
+    check(differential.judge(machine, wrong, pod, root, work, SCRIPT)[0] != [], "not as it is written down")
+    got = differential.judge(machine, {differential.name_of("exit $PPID"): []}, pod, root, work, "exit $PPID")
+    check(got[0] == [], "what depends on the machine is not judged", got)
+    shutil.rmtree(os.path.dirname(work), ignore_errors=True)
+    print(f"1..{count}")
+    sys.exit(failed > 0)
+
+
+main()
