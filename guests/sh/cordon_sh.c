@@ -35,6 +35,7 @@ struct agent {
 	char token[HOST_TOKEN_DIGITS + 1];
 	bool greeted, welcomed;
 	long interrupted_ms; /* when; 0: not */
+	bool insisted;       /* a second time */
 	char self[4096];
 	char known_cwd[4096]; /* as the host knows it */
 };
@@ -92,7 +93,7 @@ static void result(struct agent *a, int status, bool gone)
 		kind = name = "interrupted";
 		snprintf(message, sizeof(message), "The execution was interrupted");
 		status = status ? status : 130;
-	} else if (gone && status > 128 && !a->shell.state.len) {
+	} else if (gone && status > 128) {
 		snprintf(message, sizeof(message), "the shell was ended by signal %d",
 			 status - 128);
 	} else if (status == 2) {
@@ -276,7 +277,7 @@ static void execute(struct agent *a, struct json m)
 		if (validates)
 			check_advice(a->code.data, a->code.len, &a->advice);
 		if (shell_run(&a->shell, &before, a->code.data, a->code.len) < 0)
-			shell_interrupt(&a->shell, SIGKILL);
+			shell_end(&a->shell, SIGKILL);
 	}
 	bytes_done(&before);
 }
@@ -311,7 +312,7 @@ static void message(struct agent *a, const char *line, size_t len)
 	} else if (json_is(type, "tool_result")) {
 		tools_answer(&a->tools, m);
 	} else if (json_is(type, "exit")) {
-		shell_interrupt(&a->shell, SIGTERM);
+		shell_end(&a->shell, SIGTERM);
 		_exit(0);
 	} else if (json_is(type, "execute") && !a->id.len) {
 		if (a->shell.ready && !a->shell.restoring)
@@ -324,7 +325,7 @@ static void message(struct agent *a, const char *line, size_t len)
 static void read_wire(struct agent *a)
 {
 	if (bytes_read(&a->in, HOST_WIRE) <= 0) {
-		shell_interrupt(&a->shell, SIGKILL);
+		shell_end(&a->shell, SIGKILL);
 		_exit(0);
 	}
 	size_t done = 0, from = a->in_scanned;
@@ -376,8 +377,20 @@ static void interrupt(struct agent *a)
 {
 	if (a->id.len && !a->interrupted_ms) {
 		a->interrupted_ms = host_now_ms();
-		shell_interrupt(&a->shell, SIGINT);
+		a->insisted = false;
+		shell_interrupt(&a->shell);
 	}
+}
+
+/* What goes on all the same. */
+static void insist(struct agent *a)
+{
+	long passed = a->interrupted_ms ? host_now_ms() - a->interrupted_ms : 0;
+	if (passed > GRACE_MS)
+		shell_end(&a->shell, SIGKILL);
+	else if (passed > GRACE_MS / 2 && !a->insisted)
+		shell_interrupt(&a->shell);
+	a->insisted |= passed > GRACE_MS / 2;
 }
 
 static void loop(struct agent *a)
@@ -394,8 +407,7 @@ static void loop(struct agent *a)
 		int r = ppoll(fds, n + 2, a->interrupted_ms ? &grace : NULL, &open_mask);
 		if (host_take_interrupt())
 			interrupt(a);
-		if (a->interrupted_ms && host_now_ms() - a->interrupted_ms > GRACE_MS)
-			shell_interrupt(&a->shell, SIGKILL);
+		insist(a);
 		if (r > 0 && fds[1].revents & POLLIN)
 			while (shell_report(&a->shell) == SHELL_DONE)
 				shell_ready(a);
@@ -434,7 +446,7 @@ static int session(void)
 	name_stdin();
 	host_catch_signals(true);
 	a.tools.out = &a.out;
-	if (tools_open(&a.tools, &tools_fd) < 0 || shell_start(&a.shell, tools_fd) < 0) {
+	if (tools_open(&a.tools, &tools_fd) < 0 || shell_start(&a.shell, a.self, tools_fd) < 0) {
 		fprintf(stderr, "cordon-sh: %s\n", strerror(errno));
 		return 127;
 	}

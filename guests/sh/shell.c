@@ -13,62 +13,10 @@
 #include <unistd.h>
 
 #include "json.h"
+#include "preload.h"
 
-#define STATE_MAX (16u << 20)
+#define REPORT_MAX (64u << 10)
 #define DENIED_MAX 8192
-
-/* The shell's own program, on one line so that the code's line numbers are its own. %1 to %3: the
- * descriptors of text, ticket and report; %4 to %6: stdin, stdout and stderr as the session has
- * them.
- *
- * - Reports come in the loop's condition: `continue` in the code ends there too, and `break` only
- *   reaches the outer loop.
- * - A report begins with NUL, so that what the code may write there is a record of its own.
- * - What belongs to the loop runs with stderr away, or `set -x` would show it.
- * - `exit` cannot be undone, but its trap can write down the state: options last, because set -e
- *   or set -u would end the restoring. A trap on EXIT of the code's own is kept aside and runs
- * then.
- * - An interrupt is `exit 130`, so it ends the whole command, not just the program in front.
- * - What `exec` makes of 0, 1 and 2 ends with the command, whose eval is redirected as a whole. A
- *   shell that has lost what they come from ends, and the next one has them. */
-static const char program[] =
-	"shopt -s expand_aliases; __cordon_st=0 __cordon_exit= __cordon_pre= __cordon_cmd= "
-	"__cordon_t=; "
-	"__cordon_ret(){ return \"$1\"; }; "
-	"__cordon_state(){ builtin trap - EXIT; builtin printf '\\0D__cordon_set(){ :\\n'; builtin "
-	"set +o; "
-	"builtin shopt -p; builtin printf '}\\n'; builtin set +eufxvn; builtin declare -p; "
-	"builtin declare -f; builtin declare -Fx; builtin trap -p; builtin umask -p; "
-	"builtin printf 'builtin cd -- %%q\\n' \"$PWD\"; builtin printf 'builtin set --'; "
-	"(( $# )) && builtin printf ' %%q' \"$@\"; builtin printf '\\n'; builtin alias -p; "
-	"builtin printf '__cordon_set\\n\\0'; }; "
-	"__cordon_end(){ { local __cordon_x=$__cordon_exit; __cordon_exit=; "
-	"__cordon_state \"$@\" >&%3$d; } 2>/dev/null; "
-	"if [[ $__cordon_x ]]; then __cordon_ret \"$__cordon_st\"; builtin eval \"$__cordon_x\"; "
-	"fi; }; "
-	"trap(){ if [[ $BASHPID != $$ || $# == 0 || $1 == -[lp]* ]]; then builtin trap \"$@\"; "
-	"return; fi; "
-	"[[ $1 == -- ]] && shift; local __cordon_a=$1 __cordon_s __cordon_o=(); "
-	"if (( $# == 1 )); then __cordon_a=-; else shift; fi; "
-	"for __cordon_s; do case $__cordon_s in "
-	"0|EXIT|exit|SIGEXIT) if [[ $__cordon_a == - ]]; then __cordon_exit=; "
-	"else __cordon_exit=$__cordon_a; fi;; *) __cordon_o+=(\"$__cordon_s\");; esac; done; "
-	"(( ${#__cordon_o[@]} )) || return 0; builtin trap -- \"$__cordon_a\" "
-	"\"${__cordon_o[@]}\"; }; "
-	"builtin trap '{ __cordon_st=$?; } 2>/dev/null; __cordon_end \"$@\"' EXIT; "
-	"builtin trap 'builtin exit 130' INT; "
-	"builtin printf 'V%%s\\0' \"$BASH_VERSION\" >&%3$d; "
-	"while :; do while { __cordon_st=$?; if [[ $__cordon_t ]]; then "
-	"{ builtin : <&%4$d >&%5$d 2>&%6$d; } || builtin exit \"$__cordon_st\"; "
-	"builtin printf '\\0S%%d\\0%%s\\0' \"$__cordon_st\" \"$PWD\" >&%3$d || builtin exit; fi; "
-	"TMOUT=0 IFS= builtin read -r -u %2$d __cordon_t || builtin exit 0; "
-	"TMOUT=0 IFS= builtin read -r -d '' -u %1$d __cordon_pre || builtin exit 125; "
-	"builtin eval \"$__cordon_pre\" >/dev/null; "
-	"TMOUT=0 IFS= builtin read -r -d '' -u %1$d __cordon_cmd || builtin exit 125; } "
-	"2>/dev/null; "
-	"do { __cordon_ret \"$__cordon_st\" && :; } 2>/dev/null; "
-	"builtin eval \"$__cordon_cmd\" <&%4$d >&%5$d 2>&%6$d; "
-	"done; done";
 
 const char *shell_path(void)
 {
@@ -112,6 +60,22 @@ static int text_file(void)
 	return fd;
 }
 
+/* The library comes first, whatever else the policy wants there. */
+static void preload(const char *library)
+{
+	const char *others = getenv("LD_PRELOAD");
+	struct bytes list = { 0 };
+	char fds[96];
+	bytes_format(&list, "%s%s%s", library, others && *others ? ":" : "", others ? others : "");
+	bytes_char(&list, 0);
+	setenv("LD_PRELOAD", list.data, 1);
+	bytes_done(&list);
+	snprintf(fds, sizeof(fds), "%d %d %d %d %d %d %d", high_fd(KEPT_TEXT), high_fd(KEPT_TICKET),
+		 high_fd(KEPT_REPORT), high_fd(KEPT_IN), high_fd(KEPT_OUT), high_fd(KEPT_ERR),
+		 high_fd(KEPT_TOOLS));
+	setenv(PRELOAD_ENV, fds, 1);
+}
+
 static void child(const struct shell *s, int ticket, int report)
 {
 	int from[KEPT_COUNT] = { s->text_fd, ticket, report, s->tools_fd, 0, 1, 2 };
@@ -129,14 +93,14 @@ static void child(const struct shell *s, int ticket, int report)
 	for (int i = 0; i < KEPT_COUNT; i++)
 		if (from[i] < 0 || dup2(from[i], high_fd(i)) < 0)
 			_exit(126);
-	char text[sizeof(program) + 256], number[16];
-	snprintf(text, sizeof(text), program, high_fd(KEPT_TEXT), high_fd(KEPT_TICKET),
-		 high_fd(KEPT_REPORT), high_fd(KEPT_IN), high_fd(KEPT_OUT), high_fd(KEPT_ERR));
+	char number[16];
+	preload(s->library);
 	snprintf(number, sizeof(number), "%d", high_fd(KEPT_TOOLS));
 	setenv("CORDON_TOOLS_FD", number, 1);
 	snprintf(number, sizeof(number), "%d", high_fd(KEPT_REPORT));
 	setenv("CORDON_TOLD_FD", number, 1);
-	execl(shell_path(), "bash", "--norc", "--noprofile", "-c", text, "bash", (char *)NULL);
+	execl(shell_path(), "bash", "--norc", "--noprofile", "-O", "expand_aliases", PRELOAD_SCRIPT,
+	      (char *)NULL);
 	fprintf(stderr, "cordon-sh: cannot start %s: %s\n", shell_path(), strerror(errno));
 	_exit(127);
 }
@@ -176,11 +140,14 @@ static int spawn(struct shell *s)
 	return 0;
 }
 
-int shell_start(struct shell *s, int tools_fd)
+int shell_start(struct shell *s, const char *self, int tools_fd)
 {
 	*s = (struct shell){
 		.text_fd = text_file(), .ticket_fd = -1, .report_fd = -1, .tools_fd = tools_fd
 	};
+	const char *slash = strrchr(self, '/');
+	snprintf(s->library, sizeof(s->library), "%.*s/%s", slash ? (int)(slash - self) : 1,
+		 slash ? self : ".", PRELOAD_LIBRARY);
 	return s->text_fd < 0 ? -1 : spawn(s);
 }
 
@@ -214,14 +181,7 @@ int shell_again(struct shell *s)
 	s->restoring = true;
 	if (spawn(s) < 0)
 		return -1;
-	struct bytes text = { 0 };
-	bytes_add(&text, s->setup.data, s->setup.len);
-	bytes_char(&text, '\n');
-	bytes_add(&text, s->state.data, s->state.len);
-	int r = shell_run(s, &text, "", 0);
-	bytes_done(&text);
-	bytes_done(&s->state);
-	return r;
+	return shell_run(s, &s->setup, "", 0);
 }
 
 /* One whole report at the beginning of s->report, or 0. */
@@ -260,10 +220,6 @@ static enum shell_event take(struct shell *s, size_t len)
 		snprintf(s->version, sizeof(s->version), "%s", p + 1);
 		s->version[strcspn(s->version, "(")] = 0;
 		return s->restoring ? SHELL_NOTHING : SHELL_DONE;
-	case 'D':
-		s->state.len = 0;
-		bytes_add(&s->state, p + 1, len - 2);
-		return SHELL_NOTHING;
 	case 'N':
 		note_denied(s, p + 1, len - 2);
 		return SHELL_NOTHING;
@@ -287,7 +243,7 @@ enum shell_event shell_report(struct shell *s)
 			s->ready = true;
 			return e;
 		}
-		if (s->report.len > STATE_MAX)
+		if (s->report.len > REPORT_MAX)
 			s->report.len = 0;
 		if (bytes_read(&s->report, s->report_fd) <= 0)
 			return SHELL_NOTHING;
@@ -300,14 +256,20 @@ bool shell_reap(struct shell *s)
 	if (s->pid <= 0 || waitpid(s->pid, &st, WNOHANG) != s->pid)
 		return false;
 	while (shell_report(s) == SHELL_DONE)
-		; /* the state that it wrote last */
+		; /* what it said last */
 	s->status = WIFSIGNALED(st) ? 128 + WTERMSIG(st) : WEXITSTATUS(st);
 	s->pid = 0;
 	s->ready = false;
 	return true;
 }
 
-void shell_interrupt(struct shell *s, int signo)
+void shell_interrupt(struct shell *s)
+{
+	if (s->pid > 0)
+		kill(s->pid, PRELOAD_INTERRUPT);
+}
+
+void shell_end(struct shell *s, int signo)
 {
 	if (s->pid > 0) {
 		kill(-s->pid, signo);

@@ -24,16 +24,17 @@ struct shell {
 	bool ready;     /* waits for a command */
 	bool restoring; /* its next report is about its own set-up */
 	struct bytes report;
-	struct bytes state;  /* what the last shell left, as commands; empty: nothing */
 	struct bytes denied; /* commands that were asked for and are not there, as rows of JSON */
 	struct bytes setup;  /* what every new shell begins with */
 	char cwd[4096];
 	char version[64];
+	char library[4096]; /* that drives it: preload.c */
 };
 
-/* Starts a shell. tools_fd is what the helpers of tools speak through. 0 or -1. */
-int shell_start(struct shell *s, int tools_fd);
-/* Starts another in the place of one that ended, with its state. */
+/* Starts a shell. self is this program's path, tools_fd what the helpers of tools speak through. 0
+ * or -1. */
+int shell_start(struct shell *s, const char *self, int tools_fd);
+/* Starts another in the place of one that ended: only its directory is kept. */
 int shell_again(struct shell *s);
 /* Gives it a command: prelude is evaluated first and silently. */
 int shell_run(struct shell *s, const struct bytes *prelude, const char *code, size_t len);
@@ -41,8 +42,10 @@ int shell_run(struct shell *s, const struct bytes *prelude, const char *code, si
 enum shell_event shell_report(struct shell *s);
 /* Whether the shell has ended; then its status is set. */
 bool shell_reap(struct shell *s);
-/* Asks the running command to give up. */
-void shell_interrupt(struct shell *s, int signo);
+/* Asks the running command to give up; the shell stays. */
+void shell_interrupt(struct shell *s);
+/* Ends the shell and what it has started. */
+void shell_end(struct shell *s, int signo);
 /* Whether the text is no shell syntax, by bash -n, and what that says about it. */
 bool shell_is_broken(const char *code, size_t len, struct bytes *ret);
 const char *shell_path(void);

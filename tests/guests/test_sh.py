@@ -2,6 +2,9 @@
 import base64
 import json
 import os
+import re
+import subprocess
+import tempfile
 import time
 
 from driver import adder, BUILD, Gone, Guest, Stock, validate
@@ -173,7 +176,7 @@ def test_streams_are_whole_in_every_execution():
             g.feed(b"line\n")
             g.run(code)
             r = g.run("set +u; echo back; echo too >&2; echo $x")
-            kept = "" if "kill" in code or "249" in code else "kept"
+            kept = "" if "kill" in code else "kept"
             assert r.stdout == "back\n%s\n" % kept and r.stderr == "too\n", (code, r, r.stdout, r.stderr)
 
 
@@ -416,3 +419,186 @@ def test_broken_code_is_found_before_it_runs():
         assert "syntax error" in r.error["message"] and "syntax error" in r.stderr, (r, r.stderr)
         assert g.run("echo early\nif true; then").stdout == "early\n"
         assert g.run("echo alive\necho too", validate=True).stdout == "alive\ntoo\n"
+
+
+# What bash says to the same text in a file of that name: status, stdout, stderr.
+def native(code, env=None):
+    with tempfile.TemporaryDirectory(prefix="native-") as home:
+        with open(home + "/bash", "w") as f:
+            f.write(code)
+        p = subprocess.run(["bash", "--norc", "--noprofile", "-O", "expand_aliases", "bash"], executable="/bin/bash", cwd=home, text=True,
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=20, errors="replace",
+                           env=dict({"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": home, "LANG": "C.UTF-8", "TMPDIR": home}))
+        return p.returncode, p.stdout, p.stderr
+
+
+# Each is one execution of a new session; what ends with exit ends the script there, too.
+SCRIPTS = (
+    # traps
+    "trap 'echo D $BASH_COMMAND' DEBUG\necho a\ntrap - DEBUG\necho b\n",
+    "trap 'echo D $LINENO' DEBUG; echo a; echo b; x=1; [[ a ]]; (( 1 )); for i in 1 2; do :; done; case a in a) ;; esac",
+    "trap 'echo D' DEBUG\nf() { echo f; }\nf\nset -T\nf\n( echo sub )\necho $(echo c)\n",
+    "trap 'echo D' DEBUG\nshopt -s extdebug\ntrap 'false' DEBUG\necho skipped\ntrap - DEBUG\necho not\n",
+    "trap 'echo E $? $LINENO' ERR\nfalse\n(exit 3)\ntrue | false\ntrap - ERR\nfalse\necho done",
+    "trap 'echo E' ERR; false || true; if false; then :; fi; ! true; while false; do :; done; false",
+    "set -E; trap 'echo E $BASH_COMMAND' ERR; f() { false; true; }; f; (false); x=$(false); true",
+    "trap 'echo E; trap - ERR' ERR; false; false",
+    "trap 'echo D' DEBUG; trap '' DEBUG; echo a; trap -p; trap - DEBUG; trap -p",
+    "trap 'echo R' RETURN; f() { :; }; f; set -T; f; trap -p; trap - RETURN; f",
+    "trap 'echo bye $?' EXIT; trap -p; exit 3",
+    "trap 'echo bye; exit 9' EXIT; exit 3",
+    "trap 'echo bye $?' EXIT; trap - EXIT; exit 4",
+    "trap 'echo bye' EXIT; f() { local v=1; exit 6; }; f; echo no",
+    "trap 'echo bye' 0; eval 'exit 2'; echo no",
+    "trap 'echo bye' EXIT; set -e; false; echo no",
+    "trap 'echo bye $?' EXIT; set -u; echo $nope; echo no",
+    "trap 'echo bye $?' EXIT; exec /nonexistent/program; echo no",
+    "trap 'exit 5' ERR; false; echo no",
+    "trap 'exit 5' DEBUG; echo no",
+    "trap 'exit 5' USR1; kill -USR1 $$; echo no",
+    "trap 'echo u' USR1; trap 'echo i' INT; kill -USR1 $$; kill -INT $$; trap; trap - INT USR1; trap; echo end",
+    "trap; trap -p; trap -l | head -2; trap nonsense NOSUCH; echo $?",
+    # loops, returns
+    "break; echo a", "continue; echo a", "break 2\necho a", "break\nx=$?\necho $x", "return 3\necho a $?", "eval 'break; echo a'; echo b",
+    "f() { break; echo in; }; f; echo out", "for i in 1 2; do continue 5; done; echo $?", "while :; do break 0; done; echo $?",
+    "for i in 1 2 3; do f() { break; }; f; echo $i; done",
+    # statuses
+    "set -u; echo $x; echo no", "echo ${x:?}; echo no", "echo ${x:?word}\necho no", "set -u\n: ${x}\necho no", "x=1; echo ${x:?}; (exit 7)",
+    "set -u; (echo $x); echo $?", "y=$(set -u; echo $x); echo $?", "f() { echo ${q?}; echo in; }; f; echo no", "${x:?} || echo no",
+    "nosuch_command", "/dev/null", ". /nonexistent; echo $?", "./nonexistent", "exit", "false; exit", "exit 256", "exit -1", "exit 300", "exit abc; echo $?",
+    "exit 1 2; echo $?", "(exit 200)", "! true", "true | false", "false | true", "set -o pipefail; false | true", "kill -9 $BASHPID & wait $!; echo $?",
+    "(kill -TERM $BASHPID); echo $?", "set -e; (exit 9); echo no", "set -e; false || true; ! true; echo yes; x=$(exit 4); echo no", "set -e; f() { false; echo in; }; f || echo or; f; echo no",
+    "command exit 3; echo no", "builtin exit 4; echo no", "f() { return 300; }; f; echo $?", "let 0; echo $?", "((0)); echo $?", "[[ a == b ]]", "[ 1 -eq x ]",
+    "printf '%d\\n' x; echo $?", "cd /nonexistent; echo $?", "shift 9; echo $?", "unset -v 1x; echo $?", "declare 1x=2; echo $?", "exec 9< /nonexistent; echo no",
+    "exec 9<&33; echo no $?", "echo a > /nonexistent/b; echo $?", "cat < /nonexistent; echo $?", "set -o nosuch; echo $?", "shopt -s nosuch; echo $?", "set -C; : > f; : > f; echo $?",
+    "shopt -s failglob\necho *.nosuch\necho next", "shopt -s nullglob; echo *.nosuch; echo $?", "wait 99999; echo $?", "ulimit -q; echo $?", "read x; echo $?",
+    # the file is read command by command
+    "echo a\nexit 0\nif ( ; then fi )\n", "echo a; exit 3\n)))\n", "echo early\necho )\necho late", "echo early\nif true; then\necho late", "echo 'a\nb", "echo \"a\n$(echo b", "echo `echo a",
+    "cat <<E\nbody $((1 + 1))\nE\ncat <<'E'\nbody $x\nE\n", "cat <<E\nno end", "cat <<E; echo after\nx", "echo a \\\n  b", "echo a\\", "echo a # c", "# only a comment", "\n\n", "   ",
+    "alias begin='if true; then'\nbegin echo hi; fi\nalias", "alias x='echo '\nalias y=z\nx y", "alias e=echo; e hi\ne hi", "unalias nosuch; echo $?", "alias a='for i in 1 2; do'\na echo $i; done",
+    "shopt -s extglob\ncase ab in +(a|b)) echo y;; esac", "echo +(a|b)", "readonly r=1\nr=2\necho rest", "readonly r=1; r=2; echo no\necho rest $r", "readonly r=1; f() { local r=2; echo in; }; f; echo $?",
+    "readonly r; r=1 true; echo $?", "x=$((1/0)); echo no\necho rest", "echo $((1 +)); echo no\necho rest", "declare -i i=1/0; echo no\necho rest", "a[-1]=x; echo no\necho rest", "a=(1 2); a[1 2]=3\necho rest",
+    "set -e; readonly r=1\nr=2\necho no", "set -o posix\nreadonly r=1\nr=2\necho no", "set -o posix; set -o nosuch; echo no", "export 1=2\necho rest", "f() { exit; }\nfalse\nf\necho no", "function f { echo f; }; f; declare -f f",
+    "if\necho a", "done\necho a", "echo a; ;; echo b", "case x in", "f() {", "((1 +", "[[ a", "for ((;;", "echo $(if", "cat <<", "a=(1 2", "}\necho x", "echo ${", "echo ${x", "eval 'echo )'\necho rest", "eval 'if'; echo rest $?",
+    ". /dev/stdin <<< 'echo sourced; return 4; echo no'; echo $?", "source <(echo 'echo p')", "eval echo $LINENO; echo $LINENO\necho $LINENO", "f() {\necho $LINENO; }\nf\necho ${BASH_LINENO[*]} $0 ${BASH_SOURCE[0]} ${FUNCNAME[0]}",
+    "f() { caller; caller 0; echo ${FUNCNAME[*]} ${BASH_SOURCE[*]}; }\nf", "echo $#-$*-$0; set -- a b; echo $# $2", "echo $-; echo $SHLVL; echo $BASH_SUBSHELL; echo ${BASH_EXECUTION_STRING-none}", "echo $_; true a b; echo $_",
+    "false | true | (exit 3); echo ${PIPESTATUS[*]}", "echo ${PIPESTATUS[*]} $?", "set -x; echo a; x=1; for i in 1; do :; done", "set -v\necho a\necho b", "set -n\necho a", "set -xe; f() { false; }; f", "PS4='$LINENO: '; set -x; echo a\necho b",
+    "shopt -p; set +o", "shopt -s expand_aliases; shopt expand_aliases", "set -o | head -5", "umask; ulimit -n > /dev/null; times > /dev/null; hash; jobs; dirs > /dev/null; history; echo $?", "help -s break; type break trap exit eval",
+    "exec 1>&2; echo to err", "exec 2>&1; nosuch_command", "exec 3> f; echo x >&3; exec 3>&-; cat f", "exec > f; echo hidden", "{ echo a; exit 2; } > f; echo no", "f() { exit 2; } 2> /dev/null; f > g; echo no", "x=1 y=2 exit 3",
+    "echo a | while read v; do echo $v; exit 3; done; echo $?", "( exit 3 ); echo $?; { (exit 4) & wait $!; }; echo $?", "coproc cat; echo hi >&${COPROC[1]}; read r <&${COPROC[0]}; echo $r; kill $COPROC_PID", "sleep 0 & wait; echo $?; jobs",
+    "printf 'echo %s\\n' inner > s; bash s; chmod +x s; ./s; . ./s", "printf '#!/bin/sh\\nexit 4\\n' > s; chmod +x s; ./s; echo $?", "printf 'echo plain $0' > s; chmod +x s; ./s; (./s)", "bash -c 'exit 5'; echo $?", "bash -c 'read x; echo [$x]'",
+    "time true 2> /dev/null; TIMEFORMAT=%0R; time :", "select x in a b; do echo $x; break; done < /dev/null; echo $?", "mapfile -t a <<< $'1\\n2'; echo ${#a[@]}", "x=$(cat <<E\nin\nE\n); echo $x", "echo <(:) | grep -c fd", "declare -n r=t; r=5; echo $t",
+    "f() { local -; set -f; echo *; }; touch z; f; echo z*", "set -k; env a=1 | grep -c ^a=", "echo {1..3} {a,b}c", "let x=5 y=x*2; echo $y", "getopts ab o -a; echo $o", "x=abc; echo ${x^^} ${x:1} ${#x} ${x/b/-} ${!x}", "local x=1; echo $?",
+    "enable -n echo; type -t echo; enable echo; type -t echo", "trap 'echo got' CHLD; (exit 1); wait; echo end", "disown; suspend; echo $?", "logout; echo $?", "bind -l > /dev/null 2>&1; echo $?; fc -l; echo $?", "printf a; printf b >&2; exit 1",
+    "exec 255>&-; echo alive", "exec 255< /dev/null; echo alive\necho too", "for fd in 10 11 12; do eval \"exec $fd>&-\"; done; echo alive", "ulimit -n 60; echo alive; (echo sub)", "echo $'a\\0b' | od -c | head -1", "x=$'\\xff'; printf %s \"$x\" | od -An -tx1",
+)
+
+
+def test_the_same_as_bash():
+    bad = []
+    for code in SCRIPTS:
+        with guest() as g:
+            os.close(g.pipes[0][1])  # no input, as there
+            g.pipes[0] = (g.pipes[0][0], os.open("/dev/null", os.O_RDONLY))
+            r = g.run(code)
+            ours = r["exit_code"], r.stdout, r.stderr
+            alive = g.run("set +evxnu; set +o posix; trap - DEBUG ERR; shopt -u failglob extdebug; set +v; echo alive")
+        if not code.startswith("set -n") and "extdebug" not in code and "exit 5' DEBUG" not in code:  # which outlive it
+            alive.stdout.endswith("alive\n") or bad.append((code, "not alive", alive, alive.stdout))
+        theirs = native(code)
+        re.sub(" [0-9]+ Killed", "", repr(ours)) == re.sub(" [0-9]+ Killed", "", repr(theirs)) or bad.append((code, ours, theirs))
+    assert not bad, "%d of %d:\n%s" % (len(bad), len(SCRIPTS), "\n".join(map(repr, bad)))
+
+
+# Several executions are one script, where none ends it.
+SEQUENCES = (
+    ("trap 'echo D' DEBUG", "echo a", "trap - DEBUG", "echo b"),
+    ("trap 'echo E' ERR", "false", "true", "trap - ERR", "false"),
+    ("set -T; trap 'echo D $BASH_COMMAND' DEBUG", "f() { echo in; }", "f", "trap -p", "trap"),
+    ("false", "echo $?", "(exit 4)", "echo $? ${PIPESTATUS[*]}"),
+    ("true a b", "echo $_"),
+    ("break", "echo a", "continue", "echo b"),
+    ("alias begin='if true; then'", "begin echo hi; fi"),
+    ("readonly r=1", "r=2", "echo $r"),
+    ("x=1; f() { echo $x; }", "f", "declare -F", "compgen -A function", "alias", "trap"),
+    ("sleep 0 & p=$!", "wait $p; echo $?"),
+    ("set -x", "echo a", "set +x", "echo b"),
+    ("exec 7> f", "echo x >&7", "exec 7>&-; cat f"),
+    ("set -- 1 2", "shift", "echo $1 $#"),
+    ("cd /usr", "pwd; cd -", "dirs"),
+    ("coproc cat", "echo hi >&${COPROC[1]}; read r <&${COPROC[0]}; echo $r", "kill $COPROC_PID"),
+)
+
+
+def test_executions_are_one_script():
+    bad = []
+    for parts in SEQUENCES:
+        with guest() as g:
+            rs = [g.run(p) for p in parts]
+        ours = rs[-1]["exit_code"], "".join(r.stdout for r in rs), re.sub("line [0-9]+", "line", "".join(r.stderr for r in rs))
+        status, stdout, stderr = native("\n".join(parts) + "\n")
+        theirs = status, stdout.replace("/tmp/native-", "/tmp/guest-"), re.sub("line [0-9]+", "line", stderr)
+        re.sub("/guest-[^/\n]*", "", repr(ours)) == re.sub("/guest-[^/\n]*", "", repr(theirs)) or bad.append((parts, ours, theirs))
+    assert not bad, "\n".join(map(repr, bad))
+
+
+def test_exits_keep_everything():
+    with guest() as g:
+        g.run("exec 7> f; sleep 60 & p=$!; x=(1 2); declare -A m=([k]=v); trap 'echo U' USR1; shopt -s extglob; set -o pipefail")
+        for n, code in enumerate(("exit 3", "f() { local x=no; exit 4; }; f", "set -u; echo $nope", "echo )", "echo 'open", "cat <<E",
+                                  "exec /nonexistent", "trap 'exit 3' ERR; false", "trap 'exit 1' RETURN; f() { :; }; set -T; f",
+                                  "eval 'eval \"exit 5\"'", ". /dev/stdin <<< 'exit 6'", "for i in 1 2; do { exit 7; } > /dev/null; done", "set -- a b; set -e; false",
+                                  "trap 'exit 8' USR2; kill -USR2 $$; :", "${x?}; unset z; ${z?}", "x=$(exit 3); set -e; g() { false; }; g")):
+            g.run(code)
+            g.run("trap - ERR DEBUG RETURN USR2; set +euT")
+            if code.startswith("exec"):  # which gives them up
+                g.run("trap 'echo U' USR1")
+            text = out(g, "echo $n >&7; kill -0 $p && jobs -p | wc -l; echo ${x[1]} ${m[k]} $BASH_SUBSHELL; h() { echo ${FUNCNAME[*]}; }; h; kill -USR1 $$; set -o | grep -c 'pipefail.*on'", context={"n": n})
+            assert text == "1\n2 v 0\nh main\nU\n1\n", (code, text)
+            assert g.run("f() { return 3; }; f; break")["exit_code"] == 0
+            assert out(g, "trap 'echo E' ERR; false; trap 'echo bye' EXIT; trap - ERR EXIT") == "E\n", code
+            assert g.run("trap 'echo bye' EXIT; exit 2").stdout == "bye\n", code
+        assert out(g, "kill $p; wc -l < f").strip() == str(n + 1)
+
+
+NAMES = "declare -p; declare -F; declare -f; trap; trap -p; set; compgen -v; compgen -A function; compgen -A variable; compgen -c; env; export -p; alias; readonly -p; enable; jobs; typeset -p; cat /proc/$$/cmdline"
+
+
+def test_nothing_of_ours_is_seen():
+    with guest() as g:
+        for before in (":", "exit 3", "set -u; $nope", "echo )"):
+            g.run(before)
+            text = out(g, "set +u; " + NAMES, context={"given": 1}, env={"OUR": "2"})
+            assert "__cordon" not in text and "LD_PRELOAD" not in text and "CORDON_PRELOAD" not in text, before
+        names = set(out(g, "compgen -v").split())
+    theirs = set(native(":\ncompgen -v")[1].split())
+    assert names - theirs == {"CORDON_STDIN", "CORDON_TOLD_FD", "CORDON_TOOLS_FD", "given", "OUR"}, (names - theirs)
+    assert theirs - names <= {"OLDPWD"}, theirs - names
+
+
+def test_what_else_is_preloaded_stays():
+    with guest(env={"LD_PRELOAD": "/nonexistent/x.so"}) as g:
+        assert out(g, "echo $LD_PRELOAD") == "/nonexistent/x.so\n"
+
+
+def test_given_names_fire_no_traps():
+    with guest() as g:
+        g.run("trap 'echo D' DEBUG; trap 'echo E' ERR; set -eux; x=0; false || true a b")
+        r = g.run("echo $? $x", context={"x": 5, "l": [1]}, env={"E": "1", "GONE": None})
+        assert r.stdout == "D\n0 5\n" and r.stderr == "++ echo D\n+ echo 0 5\n", (r.stdout, r.stderr)
+        g.run("trap - DEBUG ERR; set +eux; true | false; true a b; true | false")
+        assert out(g, "echo $? $_ ${PIPESTATUS[*]}", context={"x": 5}) == "1 b 0 1\n"
+
+
+def test_interrupts_keep_everything():
+    with guest() as g:
+        g.run("x=kept")
+        for code in ("y=$(sleep 30); echo no", "sleep 30; echo no"):  # before any trap on INT
+            assert g.interrupt("echo go; " + code).stdout == "go\n" and out(g, "echo $x") == "kept\n", code
+        g.run("x=kept; sleep 100 & p=$!; exec 7> f")
+        for code in ("trap 'echo T' INT; while :; do sleep 30; done; echo no", "wait; echo no", "while :; do :; done", "f() { sleep 30; echo no; }; f",
+                     "y=$(sleep 30); echo no", "( sleep 30; echo no ); echo no", "eval 'sleep 30'; echo no\necho no", "read v < <(sleep 30)",
+                     "trap 'while :; do :; done' USR1; kill -USR1 $$", "set -e; sleep 30 | cat; echo no"):
+            r = g.interrupt("echo go; " + code)
+            assert r.error["kind"] == "interrupted" and "no" not in r.stdout, (code, r, r.stdout)
+            assert out(g, "trap - INT; set +e; echo $x; kill -0 $p; echo y >&7") == "kept\n", code
