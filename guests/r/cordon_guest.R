@@ -158,6 +158,7 @@ printed <- function(x) {
 	if (is_plot(x)) return(paste0("<", class(x)[1], ">"))
 	old <- base::options(max.print = 5000L, width = 80L)
 	on.exit(base::options(old))
+	if (typeof(x) == "character" && is.null(attributes(x))) x <- substr(x, 1L, 65536L) # print() is slow with long ones
 	text <- paste(utils::capture.output(print(x)), collapse = "\n")
 	if (nchar(text, "bytes") > 65536) paste0(substr(text, 1, 60000), "...") else enc2utf8(text)
 }

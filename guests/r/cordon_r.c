@@ -25,5 +25,6 @@ void R_init_cordon_r(DllInfo *dll)
 {
 	R_registerRoutines(dll, NULL, routines, NULL, NULL);
 	R_useDynamicSymbols(dll, FALSE);
+	decode_refuses_nul = true;
 	fcntl(R_WIRE, F_SETFD, FD_CLOEXEC);
 }

@@ -22,6 +22,7 @@ const char *encode_value(struct bytes *b, SEXP v, SEXP text, size_t limit);
 /* Any JSON that was checked. The result is protected by nobody. */
 SEXP decode_value(struct json v);
 SEXP decode_string(struct json v); /* a CHARSXP */
+extern bool decode_refuses_nul;    /* in the guest; else U+2400 stands for it */
 /* Base64 both ways. */
 void base64_encode(struct bytes *b, const unsigned char *data, size_t len);
 size_t base64_decode(struct json v, unsigned char *ret); /* ret may be NULL: the size alone */

@@ -3,6 +3,9 @@
 #
 #   R --vanilla --no-echo -f cordon_start.R [--args --template or --validate]
 local({
+	if (!l10n_info()[["UTF-8"]])
+		for (name in c("C.UTF-8", "C.utf8", "en_US.UTF-8"))
+			if (nzchar(suppressWarnings(Sys.setlocale("LC_CTYPE", name)))) break
 	args <- commandArgs(FALSE)
 	file <- grep("^--file=", args, value = TRUE)
 	here <- dirname(if (length(file)) substring(file[1L], 8L) else args[match("-f", args) + 1L])

@@ -9,13 +9,28 @@
 
 /* ---- scalars */
 
+bool decode_refuses_nul;
+
+/* R has no string with a NUL in it. What is given to code is refused, rather than changed on its
+ * way; what a client is told of an execution is shown with the sign for it. */
+static void replace_nul(struct bytes *b)
+{
+	struct bytes shown = { 0 };
+	if (decode_refuses_nul)
+		Rf_error("a text with a NUL has no form in R: it must come as bytes");
+	for (size_t i = 0; i < b->len; i++)
+		bytes_add(&shown, b->data[i] ? b->data + i : "\xe2\x90\x80", b->data[i] ? 1 : 3);
+	bytes_done(b);
+	*b = shown;
+}
+
 SEXP decode_string(struct json v)
 {
 	static struct bytes b;
 	b.len = 0;
 	json_string(v, &b);
-	for (char *nul; b.len && (nul = memchr(b.data, 0, b.len));)
-		*nul = ' '; /* R has no string with a NUL in it */
+	if (b.len && memchr(b.data, 0, b.len))
+		replace_nul(&b);
 	return Rf_mkCharLenCE(b.len ? b.data : "", (int)b.len, CE_UTF8);
 }
 

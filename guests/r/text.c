@@ -1,4 +1,5 @@
 /* guests/r/text.c - what can be said of a value or of code without asking R. */
+#include <langinfo.h>
 #include <string.h>
 
 #include <R_ext/PrtUtil.h>
@@ -11,6 +12,14 @@ static bool is_plain_string(const char *t)
 		if (*t < ' ' || *t > '~' || *t == '"' || *t == '\\')
 			return false;
 	return true;
+}
+
+#define TEXT_BYTES 65536 /* as in the other guests: the value itself is there, too */
+
+static void put_string(struct bytes *b, const char *t)
+{
+	bool is_long = strlen(t) > TEXT_BYTES;
+	bytes_format(b, "\"[1] \\\"%.*s%s\"", TEXT_BYTES, t, is_long ? "..." : "\\\"");
 }
 
 /* By R's own formatting, but without the connections and methods that capturing the output of
@@ -42,10 +51,24 @@ bool text_plain(struct bytes *b, SEXP v)
 	case STRSXP:
 		if (STRING_ELT(v, 0) == NA_STRING || !is_plain_string(CHAR(STRING_ELT(v, 0))))
 			return false;
-		bytes_format(b, "\"[1] \\\"%s\\\"\"", CHAR(STRING_ELT(v, 0)));
+		put_string(b, CHAR(STRING_ELT(v, 0)));
 		return true;
 	default:
 		return false;
+	}
+}
+
+/* R reads and prints code in what the locale can say, and a text of another becomes <U+00E9>. So
+ * characters are those of UTF-8, whatever LC_ALL says and the code has set. */
+void text_locale(void)
+{
+	static const char *const names[] = { "C.UTF-8", "C.utf8", "en_US.UTF-8" };
+	for (size_t i = 0; i < 3 && strcmp(nl_langinfo(CODESET), "UTF-8") != 0; i++) {
+		SEXP name = PROTECT(Rf_mkString(names[i]));
+		SEXP which = PROTECT(Rf_mkString("LC_CTYPE"));
+		SEXP call = PROTECT(Rf_lang3(Rf_install("Sys.setlocale"), which, name));
+		R_tryEvalSilent(call, R_BaseEnv, NULL);
+		UNPROTECT(3);
 	}
 }
 

@@ -247,6 +247,7 @@ static void take_fields(struct json m)
 {
 	struct json env = json_get(m, "env"), in = json_get(m, "stdin");
 	struct json context = json_get(m, "context"), directory = json_get(m, "directory");
+	text_locale();
 	if (json_kind(env) == '{') {
 		SEXP v = PROTECT(decode_value(env));
 		ask("change_env", v, NULL);

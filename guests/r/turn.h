@@ -24,3 +24,4 @@ bool text_plain(struct bytes *b, SEXP v); /* how print() shows it, as a JSON str
 bool text_has_word(const char *code, SEXP words); /* any of them, as a name of its own */
 /* As R reads a file: without a byte order mark, and its lines may end as those of Windows do. */
 SEXP text_code(struct json text);
+void text_locale(void); /* characters are those of UTF-8 */

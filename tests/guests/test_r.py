@@ -131,7 +131,7 @@ def test_a_session_that_lost_every_descriptor_ends():
 def test_what_persists():
     with guest() as g:
         g.run("dir.create('d'); setwd('d'); Sys.umask('27'); Sys.setlocale('LC_ALL', 'C'); Sys.setenv(A = 'b'); options(digits = 3)")
-        assert g.value("c(basename(getwd()), format(Sys.umask()), Sys.getlocale('LC_CTYPE'), Sys.getenv('A'), getOption('digits'))") == vec(
+        assert g.value("c(basename(getwd()), format(Sys.umask()), Sys.getlocale('LC_TIME'), Sys.getenv('A'), getOption('digits'))") == vec(
             "string", ["d", "27", "C", "b", "3"])
         assert g.value("0.5") == 0.5 and g.value("intToUtf8(228)") == "ä"
 
@@ -636,3 +636,34 @@ def test_template_rehearsals_are_silent():
         r = g.run("cat('first\\n'); ls()")
         assert r.stdout == "first\n" and not r["value"]["v"], r
         g.close()
+
+
+def test_characters_are_those_of_utf8():
+    for env in ({"LC_ALL": "C"}, {"LANG": "C"}, {"LC_CTYPE": "POSIX", "LANG": ""}):
+        with guest(env=dict(ENV, **env)) as g:
+            r = g.run("x <- 'é'; print(x); cat(toupper(x)); message(x); f <- function(é) é; c(x, f('ü'))")
+            assert r["value"] == vec("string", ["é", "ü"]), r
+            assert r.stdout == '[1] "é"\nÉ' and r.stderr == "é\n", (env, r.stdout, r.stderr)
+            g.run("Sys.setlocale('LC_ALL', 'C')")
+            r = g.run("x <- 'ö'; print(x); nchar(x)")
+            assert r["value"] == 1 and r.stdout == '[1] "ö"\n', (env, r, r.stdout)
+
+
+def test_text_with_a_nul_is_refused():
+    with guest(tools=[adder()], handlers={"add": lambda a, b: "x\0y"}) as g:
+        for given in ("a\0b", ["a", "b\0"], {"k\0": 1}):
+            r = g.run("1", {"t": given})
+            assert not r["ok"] and r.error["kind"] == "value" and "NUL" in r.error["message"], r
+        r = g.run("tryCatch(add(1, 2), error = conditionMessage)")
+        assert "NUL" in r["value"], r
+        assert g.value("t", {"t": {"$": "bytes", "v": "YQBi"}}) == {"$": "bytes", "v": "YQBi"}
+
+
+def test_long_texts():
+    g = shared()
+    r = g.run("strrep('a', 5e6)")
+    assert r["ok"] and len(r["value"]) == 5000000 and len(r["text"]) < 70000 and r["text"].endswith("..."), r.error
+    r = g.run("strrep('é', 2.5e6)")
+    assert r["ok"] and len(r["value"]) == 2500000 and len(r["text"].encode()) < 130000, r.error
+    assert g.run("strrep('a', 65536)")["text"].endswith('a"')
+    assert g.value("nchar(t)", {"t": "x" * 5000000}) == 5000000
