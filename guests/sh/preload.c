@@ -51,6 +51,7 @@ BASH void reset_parser(void);
 BASH void run_unwind_protects(void);
 BASH void reset_local_contexts(void);
 BASH int run_exit_trap(void);
+BASH void exit_shell(int status);
 BASH void run_trap_cleanup(int sig);
 BASH void restore_default_signal(int sig);
 BASH void set_signal(int sig, char *text);
@@ -95,6 +96,13 @@ static ssize_t plain_read(int fd, void *buf, size_t n)
 static int plain_dup2(int from, int to)
 {
 	return (int)syscall(SYS_dup3, from, to, 0);
+}
+
+/* A fork of the shell that fails jumps to where its parent was: it must not go on as that one. */
+static void end_child(void)
+{
+	if (my.is_child)
+		exit_shell(last_command_exit_value);
 }
 
 /* ---- the execution that comes */
@@ -196,6 +204,7 @@ static void run_text(void)
 	if (sigsetjmp(top_level, 0) == 0)
 		parse_and_execute(my.text, "bash", SEVAL_NONINT | SEVAL_NOHIST | SEVAL_NOFREE);
 	my.is_preparing = false;
+	end_child();
 }
 
 /* Variables, directory and the like that the host gives: the code sees what they make, not that
@@ -271,6 +280,7 @@ static void leave(void)
 	settle();
 	if (sigsetjmp(top_level, 0) == 0 && signal_is_trapped(TRAP_EXIT))
 		last_command_exit_value = run_exit_trap();
+	end_child();
 	settle();
 	restore_default_signal(TRAP_EXIT);
 }
@@ -299,6 +309,7 @@ static void execute(void)
 	indirection_level = line_number = 0;
 	EOF_Reached = 0;
 	reader_loop();
+	end_child();
 	my.code_len = 0;
 	if (is_empty(my.code))
 		last_command_exit_value = 0;
@@ -458,6 +469,7 @@ static bool is_bash(void)
 		(void *)run_unwind_protects,
 		(void *)reset_local_contexts,
 		(void *)run_exit_trap,
+		(void *)exit_shell,
 		(void *)run_trap_cleanup,
 		(void *)restore_default_signal,
 		(void *)set_signal,

@@ -602,3 +602,13 @@ def test_interrupts_keep_everything():
             r = g.interrupt("echo go; " + code)
             assert r.error["kind"] == "interrupted" and "no" not in r.stdout, (code, r, r.stdout)
             assert out(g, "trap - INT; set +e; echo $x; kill -0 $p; echo y >&7") == "kept\n", code
+
+
+def test_forks_that_fail_are_not_the_session():
+    """What fails in a fork ends there. Forks that cannot fork are in tests/cases, ADV-08: bash waits 15 s before it gives up."""
+    with guest() as g:
+        pid = int(out(g, "echo $$"))
+        for code in ("( ( nosuch=${x?} ) ); :", "{ echo ${x?}; } & wait", "y=$(echo ${x?}; echo no); :", "( readonly r=1; r=2; echo no ) | cat", "( break; exit 3 ) | cat",
+                     "( set -o nosuch; exec /nonexistent ); :", "coproc { : ${x?}; }; wait"):
+            g.run(code)
+            assert out(g, "echo on $$") == "on %d\n" % pid, code
