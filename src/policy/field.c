@@ -125,7 +125,8 @@ const struct field field_table[] = {
 	  .says_none = "Python may import nothing (advisory)." },
 	{ .name = "commands", .kind = &kind_list, .sense = SENSE_LOOSER, AT(commands),
 	  WORDS("*", "*", "*"), .is_name = name_is_command, .entry = "the name of a command",
-	  .enforced = "exec rule: Landlock and the mount view, the process table in a pod",
+	  .enforced = "exec rule: Landlock and the mount view, the process table in a pod; tools "
+		      "room for commands of the host",
 	  .says = "Shells may run {}.", .says_all = "Shells may run every command of the image.",
 	  .says_none = "Shells may run no command." },
 	{ .name = "tools", .kind = &kind_list, .sense = SENSE_LOOSER, AT(tools),

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 
-/* Notes one refusal of the tool in *list, which is made when it is NULL. rule: "tools" (the
- * policy's list) or "approval". A list that is long enough takes no further names. */
+/* Notes one refusal of the tool in *list, which is made when it is NULL. rule: "tools" or
+ * "commands" (the policy's lists) or "approval". A list that is long enough takes no further names.
+ */
 void denial_add(json_t **list, const char *tool, const char *rule);

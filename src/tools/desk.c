@@ -222,8 +222,9 @@ static int refuse(struct desk *d, uint64_t call, const char *tool, enum desk_cau
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	d->text = message;
 	const char *why = names[cause];
-	if (cause == DESK_DENIED && registry_is_allowed(d->policy, tool))
-		why = "approval";
+	const struct tool *known = registry_find(d->tools, tool);
+	if (cause == DESK_DENIED && known)
+		why = registry_denied_by(d->policy, known) ?: "approval";
 	if (cause == DESK_DENIED)
 		denial_add(&d->denials, tool, why);
 	int r = record_refusal(d->audit, d->session, tool, why, message, reterr);
@@ -464,7 +465,7 @@ int desk_dispatch(struct desk *d, uint64_t call, const char *tool, const char *a
 	if (!found)
 		return refuse(d, call, tool, DESK_UNKNOWN, str_printf("Unknown tool: %s", tool),
 			      ret, reterr);
-	if (!registry_is_allowed(d->policy, tool))
+	if (registry_denied_by(d->policy, found))
 		return refuse(d, call, tool, DESK_DENIED,
 			      str_printf("%s: tool not allowed by security policy", tool), ret,
 			      reterr);

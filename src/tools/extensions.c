@@ -26,8 +26,7 @@ static int list_text(struct cordon_tools *tools, const struct policy *policy, co
 		const struct tool *t = registry_at(tools, i);
 		if (!t)
 			break;
-		if (!registry_is_allowed(policy, t->name) ||
-		    (category && !str_eq(category, t->category)))
+		if (registry_denied_by(policy, t) || (category && !str_eq(category, t->category)))
 			continue;
 		if (added++ == 0 &&
 		    buf_printf(&r->out, "%-20s %-12s %s\n", "NAME", "CATEGORY", "DESCRIPTION") < 0)
@@ -48,8 +47,7 @@ static int list_json(struct cordon_tools *tools, const struct policy *policy, co
 		const struct tool *t = registry_at(tools, i);
 		if (!t)
 			break;
-		if (!registry_is_allowed(policy, t->name) ||
-		    (category && !str_eq(category, t->category)))
+		if (registry_denied_by(policy, t) || (category && !str_eq(category, t->category)))
 			continue;
 		json_t *one = registry_describe(t);
 		(void)json_object_del(one, "python_package");
@@ -112,7 +110,7 @@ static int info(struct cordon_tools *tools, const struct policy *policy, const c
 
 	if (!name)
 		return fail(r, "info needs a name", NULL);
-	if (!t || !registry_is_allowed(policy, name))
+	if (!t || registry_denied_by(policy, t))
 		return fail(r, "unknown extension", name);
 	int e = buf_printf(&r->out, "Name:        %s\nDescription: %s\n", t->name, t->description);
 	if (e >= 0 && t->category)

@@ -252,7 +252,7 @@ json_t *registry_list(struct cordon_tools *t, const struct policy *policy)
 		const struct tool *tool = registry_at(t, i);
 		if (!tool)
 			break;
-		if (policy && !registry_is_allowed(policy, tool->name))
+		if (policy && registry_denied_by(policy, tool))
 			continue;
 		json_t *one = registry_describe(tool);
 		if (one && policy)
@@ -294,7 +294,7 @@ uint64_t registry_argument_most(struct cordon_tools *t, const struct policy *pol
 		if (!tool)
 			return most;
 		uint64_t own = registry_argument_max(tool, policy);
-		if (own > most && registry_is_allowed(policy, tool->name))
+		if (own > most && !registry_denied_by(policy, tool))
 			most = own;
 	}
 }
@@ -320,7 +320,14 @@ int registry_names(struct cordon_tools *t, struct strlist *ret)
 	return r;
 }
 
-bool registry_is_allowed(const struct policy *policy, const char *tool)
+static bool is_listed(const struct policy_list *list, const char *name)
 {
-	return policy->tools.all || strlist_has(&policy->tools.names, tool);
+	return list->all || strlist_has(&list->names, name);
+}
+
+const char *registry_denied_by(const struct policy *policy, const struct tool *tool)
+{
+	if (!is_listed(&policy->tools, tool->name))
+		return "tools";
+	return tool->command && !is_listed(&policy->commands, tool->name) ? "commands" : NULL;
 }

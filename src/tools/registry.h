@@ -50,4 +50,6 @@ uint64_t registry_argument_most(struct cordon_tools *t, const struct policy *pol
 uint64_t registry_result_max(const struct tool *tool, const struct policy *policy);
 /* All names that can be a file's, and `extensions`. 0 or -CORDON_NOMEM. */
 int registry_names(struct cordon_tools *t, struct strlist *ret);
-bool registry_is_allowed(const struct policy *policy, const char *tool);
+/* The policy's field that keeps it from this session: "tools", or "commands" of one that is a
+ * command; NULL: none does. */
+const char *registry_denied_by(const struct policy *policy, const struct tool *tool);

@@ -173,6 +173,16 @@ const tests = {
       ["session_start", "execute_start", "tool_call", "tool_result", "execute_complete", "session_close"], lines.join("\n"));
     assert.ok(lines.every((x) => x.startsWith(`[cordon] ${s.id} `)), lines.join("\n"));
   },
+  async "a list of commands holds for extensions too"() {
+    const secret = { name: "secret", command: () => "told\n" };
+    for (const [toolAllowlist, want] of [[["echo"], "no\n"], [["echo", "secret"], "told\n"]]) {
+      const b = await cordon.Sandbox.create({ security: { toolAllowlist }, extensions: [secret] });
+      const r = await b.run("secret 2> /dev/null || echo no");
+      assert.equal(r.stdout, want);
+      assert.equal((await b.run("/run/cordon/bin/secret 2> /dev/null || echo no")).stdout, want);
+      await b.destroy();
+    }
+  },
   async "a sandbox's mounts, history and sleep"() {
     const b = await cordon.Sandbox.create({ extensions: [{ name: "hi", usage: "hi NAME", examples: ["hi anna"], command: ({ args }) => `hi ${args}\n` }] });
     await b.writeFile("/home/user/f", "kept");

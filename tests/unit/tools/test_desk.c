@@ -118,6 +118,28 @@ TEST(budgets_hold)
 	bench_done(&b);
 }
 
+TEST(the_list_of_commands_is_for_those_of_the_host_too)
+{
+	struct bench b;
+	struct desk_answer a;
+	bench_init(&b, tools_new(), "{\"commands\":[\"echo\",\"open\"]}");
+	tools_put(b.tools, (struct cordon_tool)ADD);
+	tools_put(b.tools,
+		  (struct cordon_tool){ .name = "secret", .fn = fail_always, .command = true });
+	tools_put(b.tools,
+		  (struct cordon_tool){ .name = "open", .fn = fail_always, .command = true });
+	bench_open(&b, NULL, NULL, NULL);
+	ASSERT_EQ(call(&b, 1, "secret", "{\"args\":[]}", &a), 1);
+	expect(&a, 1, DESK_DENIED, "secret: tool not allowed by security policy");
+	ASSERT_EQ(call(&b, 2, "open", "{\"args\":[]}", &a), 1);
+	ASSERT_EQ(a.cause, DESK_FAILED);
+	ASSERT_EQ(call(&b, 3, "add", "{\"a\":1,\"b\":1}", &a), 1);
+	expect(&a, 3, DESK_VALUE, "2");
+	ASSERT_EQ(call(&b, 4, "extensions", "{\"args\":[\"list\"]}", &a), 1);
+	ASSERT(strstr(a.text, "open") && !strstr(a.text, "secret"));
+	bench_done(&b);
+}
+
 TEST(the_policy_decides_which_tools)
 {
 	struct bench b;
