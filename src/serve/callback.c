@@ -82,8 +82,15 @@ static struct callback *add(struct callbacks *t, struct cordon_call *call, struc
 enum cordon_answer callback_call_tool(struct cordon_call *call, void *table)
 {
 	struct callbacks *t = table;
-	struct callback *c = add(t, call, NULL);
 
+	if (t->nobody_reads) {
+		(void)cordon_call_error(call,
+					"the server could not make a thread that reads the "
+					"client's answer",
+					NULL);
+		return CORDON_ANSWER_ERROR;
+	}
+	struct callback *c = add(t, call, NULL);
 	if (!c) {
 		(void)cordon_call_error(call, "too many tool calls wait for the client", NULL);
 		return CORDON_ANSWER_ERROR;

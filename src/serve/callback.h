@@ -19,6 +19,9 @@ struct callbacks {
 	unsigned count;
 	uint64_t last; /* number of the last one */
 	bool is_closing;
+	/* Whoever reads answers executes itself, as no other thread could be made: a tool that is
+	 * called now would wait for nothing. */
+	_Atomic bool nobody_reads;
 };
 
 void callbacks_init(struct callbacks *t, struct lineout *out, struct seats *seats);

@@ -277,7 +277,12 @@ static bool handle(struct rpc *c, json_t *message, bool *ret_reading)
 		*ret_reading = false;
 		pthread_mutex_unlock(&c->reading);
 	}
+	bool is_deaf = *ret_reading && (q->method->flags & RPC_SLOW);
+	if (is_deaf)
+		c->callbacks.nobody_reads = true;
 	carry_out(q);
+	if (is_deaf)
+		c->callbacks.nobody_reads = false;
 	if (q->method->flags & RPC_SLOW)
 		leave_place(c);
 	request_free(q);

@@ -347,6 +347,19 @@ static void look_after(struct execution *x, bool cancelled, bool box_spoke)
 	}
 }
 
+/* As where RLIMIT_NOFILE of this process is below what there is to look at. Signals are no matter;
+ * when they keep coming they do not stop the clock. */
+static void cannot_wait(struct execution *x, int os_errno)
+{
+	if (os_errno == EINTR) {
+		check_clocks(x);
+		return;
+	}
+	x->evidence.internal =
+		str_printf("the host cannot wait for the guest: %s", strerror(os_errno));
+	x->is_over = x->is_dead = true;
+}
+
 static void wait_and_serve(struct execution *x)
 {
 	struct engine *e = x->engine;
@@ -366,8 +379,10 @@ static void wait_and_serve(struct execution *x)
 	note_standstill(x);
 	/* While there is nothing else to do. */
 	(void)engine_assurance(e, &x->session->policy);
-	if (poll(p, P_COUNT, patience_ms(x)) < 0)
+	if (poll(p, P_COUNT, patience_ms(x)) < 0) {
+		cannot_wait(x, errno);
 		return;
+	}
 	if (p[P_OUT].revents)
 		(void)stream_read(&x->out);
 	if (p[P_ERR].revents)
@@ -555,6 +570,12 @@ int execution_run(struct cordon_session *s, const struct cordon_execute_options 
 	finish(x);
 	evidence_done(&x->evidence);
 	*ret_alive = !x->is_dead && x->engine->wire;
+	if (*ret_alive && network_is_lost(s->network)) {
+		(void)result_warn(result,
+				  "the gateway has ended: nothing was reached after that; "
+				  "there is a new one, and a new guest with the same files");
+		*ret_alive = false;
+	}
 	*ret = TAKE_PTR(result);
 	return 0;
 }

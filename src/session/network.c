@@ -34,6 +34,7 @@ struct network {
 	char key[APPROVAL_KEY + 1]; /* makes approval ids unguessable */
 	pthread_mutex_t lock;       /* of the gateway's control line and the fields below */
 	_Atomic unsigned refs;
+	bool is_lost; /* the gateway has ended */
 	struct pending pending[PENDING_MAX];
 	size_t pending_count;
 	uint64_t waiting_since_ns, waited_ns; /* for any of them, in this execution; 0: for none */
@@ -289,9 +290,35 @@ void network_launched(struct network *n)
 		gateway_close_relay(n->gateway);
 }
 
-int network_fd(const struct network *n)
+int network_fd(struct network *n)
 {
-	return n ? gateway_fd(n->gateway) : -1;
+	if (!n)
+		return -1;
+	pthread_mutex_lock(&n->lock);
+	int fd = n->is_lost ? -1 : gateway_fd(n->gateway);
+	pthread_mutex_unlock(&n->lock);
+	return fd;
+}
+
+/* Takes what the gateway has said. The lock is held. */
+static void dispatch(struct network *n)
+{
+	if (gateway_dispatch(n->gateway, NULL) < 0) {
+		n->is_lost = true;
+		n->pending_count = 0; /* with the gateway went those who waited there */
+	}
+	note_waiting(n);
+}
+
+bool network_is_lost(struct network *n)
+{
+	if (!n)
+		return false;
+	pthread_mutex_lock(&n->lock);
+	dispatch(n);
+	bool is_lost = n->is_lost;
+	pthread_mutex_unlock(&n->lock);
+	return is_lost;
 }
 
 void network_serve(struct network *n)
@@ -299,9 +326,7 @@ void network_serve(struct network *n)
 	if (!n)
 		return;
 	pthread_mutex_lock(&n->lock);
-	if (gateway_dispatch(n->gateway, NULL) < 0)
-		n->pending_count = 0; /* with the gateway went those who waited there */
-	note_waiting(n);
+	dispatch(n);
 	pthread_mutex_unlock(&n->lock);
 }
 

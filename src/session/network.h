@@ -40,7 +40,9 @@ int network_prepare(struct network *n, struct launch *l, struct cordon_error **r
 /* The wall has its copy of the relay's descriptor. */
 void network_launched(struct network *n);
 
-int network_fd(const struct network *n); /* -1: none */
+int network_fd(struct network *n); /* -1: none, or it has ended */
+/* The gateway has ended by itself: its guest reaches nothing any more. */
+bool network_is_lost(struct network *n);
 void network_serve(struct network *n);
 void network_begin(struct network *n, uint64_t execution);
 /* Puts the execution's denials into the result. */

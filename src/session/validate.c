@@ -42,7 +42,10 @@ static void converse(struct engine_ends *ends, const char *code, size_t len, str
 		struct pollfd p[2] = { { .fd = len ? ends->host_in : -1, .events = POLLOUT },
 				       { .fd = out->fd, .events = POLLIN } };
 
-		if (poll(p, 2, deadline_poll_ms(deadline)) < 0)
+		int ready = poll(p, 2, deadline_poll_ms(deadline));
+		if (ready < 0 && errno != EINTR)
+			return;
+		if (ready < 0)
 			continue;
 		if (p[0].revents) {
 			ssize_t n = write(ends->host_in, code, len);

@@ -205,6 +205,54 @@ TEST(files_stay_when_there_are_no_descriptors)
 	cordon_session_close(s);
 }
 
+/* poll(2) refuses more descriptors than the limit has; nobody may wait for ever then. */
+TEST(an_execution_ends_where_the_host_cannot_wait)
+{
+	struct cordon_session *s = open_with("python", NULL);
+	struct rlimit before, less;
+
+	must(s, KEEP);
+	ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+	less = before;
+	less.rlim_cur = 4;
+	ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &less), 0);
+	struct cordon_result *r = run_for(s, "while True: pass", 300);
+	enough(&before);
+	ASSERT_STREQ(cordon_result_error_kind(r), "internal");
+	ASSERT_HAS(cordon_result_error(r), "cannot wait");
+	cordon_result_free(r);
+	must_have_kept(s);
+	cordon_session_close(s);
+}
+
+TEST(a_gateway_that_was_killed_is_replaced)
+{
+	struct cordon_session *s = open_with("python", "network.allow=localhost");
+	char path[64], name[32] = "";
+	pid_t gateway = child_of(getpid()); /* the first that is started */
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", gateway);
+	FILE *f = fopen(path, "re");
+	ASSERT(f && fgets(name, sizeof(name), f));
+	fclose(f);
+	ASSERT_HAS(name, "cordon-gateway");
+	must(s, KEEP);
+	ASSERT_EQ(kill(gateway, SIGKILL), 0);
+	while (state_of(gateway) != 'Z')
+		usleep(1000);
+	struct cordon_result *r = run(s, KEPT);
+	cleanup_free char *warnings = cordon_result_warnings_text(r);
+	ASSERT_HAS(warnings, "the gateway had ended");
+	ASSERT_STREQ(cordon_result_value_json(r), "\"kept\"");
+	cordon_result_free(r);
+	ASSERT(child_of(getpid()) != gateway);
+	r = run(s, KEPT);
+	cleanup_free char *none = cordon_result_warnings_text(r);
+	ASSERT_STREQ(none, "");
+	cordon_result_free(r);
+	cordon_session_close(s);
+}
+
 TEST(files_stay_when_the_source_of_a_mount_is_gone)
 {
 	char dir[] = "/tmp/survival-XXXXXX", path[64], set[128];
