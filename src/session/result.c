@@ -139,6 +139,8 @@ const char *cordon_result_json(struct cordon_result *r)
 	add_string(b, "stderr", buf_text(&r->err), r->err.len);
 	add_string(b, "error", r->error, r->error ? strlen(r->error) : 0);
 	add_string(b, "error_kind", r->kind, r->kind ? strlen(r->kind) : 0);
+	if (r->is_claimed)
+		(void)buf_add_str(b, ", \"claimed\": true");
 	if (r->exception_name)
 		add_exception(b, r);
 	(void)buf_printf(

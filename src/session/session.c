@@ -305,6 +305,24 @@ static int run_recorded(struct cordon_session *s, const struct cordon_execute_op
 	return r;
 }
 
+/* Rejected code is not counted. That it was rejected only the guest says, which may be the code's
+ * own words by then: where executions are limited, a parser that the code has never met decides. */
+static bool is_rejected(const struct cordon_session *s, const struct cordon_execute_options *o,
+			struct cordon_result *r)
+{
+	cleanup_free char *verdict = NULL;
+	cleanup_json json_t *parsed = NULL;
+	size_t len = o->code_len ? o->code_len : strlen(o->code);
+
+	if (!str_eq(r->kind, "syntax") || s->policy.max_executions == POLICY_UNLIMITED)
+		return str_eq(r->kind, "syntax");
+	if (cordon_validate(guest_name(s->kind), o->code, len, &verdict, NULL) < 0 ||
+	    json_parse(verdict, strlen(verdict), 0, &parsed, NULL) < 0)
+		return false;
+	r->is_claimed = !json_is_false(json_object_get(parsed, "valid"));
+	return !r->is_claimed;
+}
+
 static void count_execution(struct cordon_session *s)
 {
 	pthread_mutex_lock(&s->lock);
@@ -312,10 +330,29 @@ static void count_execution(struct cordon_session *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* One that can be sent code. *ret_replaced: the last one had lost its gateway, which serves one
+ * guest. */
+static int have_guest(struct cordon_session *s, bool *ret_replaced, char **ret_lost,
+		      struct cordon_error **reterr)
+{
+	if (s->engine && network_is_lost(s->network)) {
+		session_drop_engine(s);
+		*ret_replaced = true;
+	}
+	return s->engine ? 0 : renewal_start(s, ret_lost, reterr);
+}
+
+static void tell_replaced(struct cordon_result *r)
+{
+	r->restarted = true;
+	(void)result_warn(r, "the gateway had ended: this ran with a new one, in a new guest with "
+			     "the same files");
+}
+
 int cordon_session_execute(struct cordon_session *s, const struct cordon_execute_options *opts,
 			   struct cordon_result **ret, struct cordon_error **reterr)
 {
-	bool alive = false;
+	bool alive = false, replaced = false;
 	cleanup_free char *lost = NULL;
 
 	int r = session_hold(s,
@@ -327,14 +364,16 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 		return r;
 	timeline_mark(&s->timeline, TIMELINE_EXECUTE);
 	r = refuse(s, opts, reterr);
-	if (r == 0 && !s->engine)
-		r = renewal_start(s, &lost, reterr);
+	if (r == 0)
+		r = have_guest(s, &replaced, &lost, reterr);
 	if (r == 0)
 		r = run_recorded(s, opts, ret, &alive, reterr);
-	if (r == 0 && !str_eq(cordon_result_error_kind(*ret), "syntax"))
-		count_execution(s); /* rejected code is not counted */
+	if (r == 0 && !is_rejected(s, opts, *ret))
+		count_execution(s);
 	if (r == 0)
 		renewal_tell(*ret, lost);
+	if (r == 0 && replaced)
+		tell_replaced(*ret);
 	if (r == 0 && !alive)
 		renewal_after(s, *ret);
 	if (r == 0)

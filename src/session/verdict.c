@@ -53,6 +53,29 @@ static bool is_crowded(const struct evidence *v, struct engine *e, const struct 
 	       cgroup_pids_peak(c) >= p->processes;
 }
 
+/* What the host's own figures bear out: somebody was killed for it, or nearly all was in use. */
+static bool is_out_of_memory(const struct evidence *v, const struct engine *e,
+			     const struct policy *p)
+{
+	uint64_t watched = box_status(e->box)->memory_peak_kib * 1024;
+	uint64_t counted = e->counted.memory_peak_bytes;
+
+	return e->counted.oom_kills > v->before.oom_kills ||
+	       (watched > counted ? watched : counted) >= p->memory_bytes - p->memory_bytes / 8;
+}
+
+/* Whether the host cannot tell by itself that it is so. An exception is the guest's in any case,
+ * and so is whose fault it was. */
+static bool is_claim(const char *kind, const struct evidence *v, const struct engine *e,
+		     const struct policy *p)
+{
+	if (str_eq(kind, "memory"))
+		return !is_out_of_memory(v, e, p);
+	if (str_eq(kind, "processes"))
+		return box_cgroup(e->box)->count == 0;
+	return str_eq(kind, "syntax") || str_eq(kind, "file_size");
+}
+
 static bool is_fork_refused(const struct evidence *v, int os_errno)
 {
 	return os_errno == EAGAIN || (v->message && strstr(v->message, "start new thread"));
@@ -118,6 +141,7 @@ static void exception(const struct evidence *v, struct engine *e, const struct p
 	if (str_eq(kind, "exception") && claim_file(&claim, &setting, r))
 		kind = "denied";
 	claim_done(&claim);
+	r->is_claimed = is_claim(kind, v, e, p);
 	if (v->message && v->message[0])
 		(void)result_fail(r, kind, "%s: %s", name, v->message);
 	else
@@ -227,7 +251,8 @@ static bool is_out_of_cpu(const struct evidence *v, const struct status *s, cons
 /* A shell tells only that its command was killed; the time is our own figure. */
 static bool was_killed_for_cpu(const struct policy *p, const struct cordon_result *r)
 {
-	return r->exit_code == 128 + SIGKILL && r->cpu_ms >= (double)p->cpu_seconds * 500;
+	return (r->exit_code == 128 + SIGKILL || r->exit_code == 128 + SIGXCPU) &&
+	       r->cpu_ms >= (double)p->cpu_seconds * 500;
 }
 
 #define CODE_NAME "/run/cordon/code"
@@ -286,6 +311,7 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 	if (is_shell_syntax(v, e, r->exit_code)) {
 		const char *said = strstr(v->err_text, CODE_NAME ": ") + strlen(CODE_NAME ": ");
 		(void)result_fail(r, "syntax", "%.*s", (int)strcspn(said, "\n"), said);
+		r->is_claimed = true;
 		return;
 	}
 	/* RLIMIT_DATA comes before the keeper's watch; a shell then ends with 2. */
@@ -294,7 +320,7 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 	/* A shell passes on how its last command was killed. */
 	else if (r->exit_code == 128 + SIGXFSZ)
 		kind = "file_size";
-	else if (r->exit_code == 128 + SIGXCPU || was_killed_for_cpu(p, r))
+	else if (was_killed_for_cpu(p, r))
 		kind = "cpu";
 	else if (r->exit_code == 126 && r->denials)
 		kind = "denied";
@@ -302,6 +328,7 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 		kind = "processes";
 	else if (is_full(e))
 		kind = "disk";
+	r->is_claimed = str_eq(kind, "file_size"); /* any status can be had by saying it */
 	if (str_eq(kind, "cpu"))
 		(void)result_fail(r, kind, "the CPU time limit of %s was reached",
 				  seconds(p->cpu_seconds * 1000, text, sizeof(text)));
@@ -380,7 +407,8 @@ static void said_status(const struct evidence *v, struct engine *e, const struct
 	if (r->success)
 		return;
 	cgroup_read(box_cgroup(e->box), &e->counted);
-	if (str_eq(v->kind, "syntax"))
+	r->is_claimed = str_eq(v->kind, "syntax");
+	if (r->is_claimed)
 		(void)result_fail(r, "syntax", "%s: %s", v->name ? v->name : "SyntaxError",
 				  v->message ? v->message : "the code is broken");
 	else if (e->counted.oom_kills > v->before.oom_kills)

@@ -198,6 +198,57 @@ TEST(counted_executions)
 	cordon_session_close(s);
 }
 
+/* Code that finds its execution's id speaks for the guest. */
+#define FORGE(error)                                                                               \
+	"import json, os, sys\n"                                                                   \
+	"f = sys._getframe()\n"                                                                    \
+	"while 'm' not in f.f_locals: f = f.f_back\n"                                              \
+	"os.write(3, (json.dumps({'type': 'result', 'id': f.f_locals['m']['id'], 'ok': False, "    \
+	"'error': " error "}) + '\\n').encode())\n"                                                \
+	"os._exit(0)"
+
+TEST(what_was_sent_is_counted_whatever_the_guest_says)
+{
+	struct cordon_session *s = open_with("python", "max_executions=2");
+	struct cordon_execute_options o = {
+		.code = FORGE("{'kind': 'syntax', 'name': 'SyntaxError', 'message': 'forged'}")
+	};
+	struct cordon_result *r = NULL;
+
+	for (int i = 0; i < 2; i++) {
+		r = run(s, o.code);
+		ASSERT_STREQ(cordon_result_error_kind(r), "syntax");
+		ASSERT_HAS(cordon_result_error(r), "forged");
+		ASSERT_HAS(cordon_result_json(r), "\"claimed\": true");
+		cordon_result_free(r);
+		ASSERT_EQ(cordon_session_restart(s, NULL), 0);
+	}
+	ASSERT_EQ(cordon_session_execute(s, &o, &r, NULL), -CORDON_LIMIT);
+	cordon_session_close(s);
+}
+
+TEST(what_only_the_guest_says_is_marked)
+{
+	static const char *const table[][2] = {
+		{ FORGE("{'kind': 'memory', 'name': 'MemoryError', 'message': ''}"), "memory" },
+		{ FORGE("{'kind': 'exception', 'name': 'OSError', 'message': '[Errno 27] x'}"),
+		  "file_size" },
+	};
+	struct cordon_session *s = open_with("python", NULL);
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		struct cordon_result *r = run(s, table[i][0]);
+		ASSERT_STREQ(cordon_result_error_kind(r), table[i][1]);
+		ASSERT_HAS(cordon_result_json(r), "\"claimed\": true");
+		cordon_result_free(r);
+		ASSERT_EQ(cordon_session_restart(s, NULL), 0);
+	}
+	struct cordon_result *r = run(s, "1/0");
+	ASSERT(!strstr(cordon_result_json(r), "claimed"));
+	cordon_result_free(r);
+	cordon_session_close(s);
+}
+
 static bool refuse_system(const char *code, size_t len, void *arg)
 {
 	(void)len, (void)arg;
