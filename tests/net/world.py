@@ -46,7 +46,8 @@ def enter():
     write("guest-resolv.conf", "nameserver 127.0.0.1\noptions use-vc timeout:5 attempts:1\n")
     write("hosts", "127.0.0.1 localhost\n")
     run("mount", "--bind", path("resolv.conf"), os.path.realpath("/etc/resolv.conf"))
-    run("mount", "--bind", path("hosts"), "/etc/hosts")
+    if os.path.exists("/etc/hosts"):  # a bare root has none
+        run("mount", "--bind", path("hosts"), "/etc/hosts")
     make_certificates()
     atexit.register(leave)
 

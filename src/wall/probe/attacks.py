@@ -153,19 +153,20 @@ def attack_py_link_race(lure):
         f.write("own")
 
     def flip():
-        turn = 0
-        while not stop:
-            turn += 1
-            os.symlink(lure["file"] if turn % 2 else own, name + ".new")
+        for turn in range(6000):
+            if stop:
+                break
+            os.symlink(own if turn % 2 else lure["file"], name + ".new")
             os.replace(name + ".new", name)
     thread = threading.Thread(target=flip)
     thread.start()
     seen = False
     try:
-        for _ in range(3000):
+        # As long as it turns, not a number of times: on a busy machine the thread may come late.
+        while thread.is_alive() and not seen:
             try:
                 with open(name, encoding="utf-8") as f:
-                    seen = seen or lure["secret"] in f.read()
+                    seen = lure["secret"] in f.read()
             except FileNotFoundError:
                 pass
     finally:

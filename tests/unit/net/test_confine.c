@@ -26,6 +26,7 @@ TEST(files_and_calls)
 	int fd = mkstemp(path);
 	ASSERT(fd >= 0);
 	(void)close(fd);
+	bool has_names = access("/etc/hosts", R_OK) == 0; /* a bare root has none */
 	ASSERT_EQ(confine_self(NULL, &got, NULL), 0);
 	ASSERT(got.has_seccomp);
 	if (got.has_landlock) {
@@ -42,8 +43,9 @@ TEST(files_and_calls)
 	/* What it lives of goes on. */
 	ASSERT_EQ(pthread_create(&thread, NULL, nothing, NULL), 0);
 	ASSERT_EQ(pthread_join(thread, NULL), 0);
-	ASSERT_EQ(getaddrinfo("localhost", NULL, NULL, &list), 0);
-	freeaddrinfo(list);
+	ASSERT_EQ(getaddrinfo("localhost", NULL, NULL, &list), has_names ? 0 : EAI_NONAME);
+	if (list)
+		freeaddrinfo(list);
 	ASSERT(socket(AF_INET, SOCK_STREAM, 0) >= 0);
 	ASSERT(socket(AF_INET6, SOCK_STREAM, 0) >= 0 || errno == EAFNOSUPPORT);
 	_exit(0); /* the leak checker of sanitized builds could not run any more */
