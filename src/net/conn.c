@@ -20,15 +20,40 @@ static void on_client(struct loop *l, int fd, uint32_t events, void *arg)
 	conn_run(c);
 }
 
-/* A loopback address that the policy names is the host's: programs do not ask a proxy for it. */
-static bool is_named(const struct conn *c, const struct address *a, struct host *ret)
+static bool is_named(const struct conn *c, const struct address *a, struct host *ret,
+		     struct rule_verdict *ret_verdict)
 {
 	struct rule_query q = { .host = ret, .port = c->port };
-	struct rule_verdict v = { 0 };
 
 	host_from_address(a, ret);
-	ruleset_decide(c->hub->config.rules, &q, &v);
-	return v.allowed;
+	ruleset_decide(c->hub->config.rules, &q, ret_verdict);
+	return ret_verdict->allowed;
+}
+
+/* A loopback address that the policy names is the host's: programs do not ask a proxy for it. Which
+ * of the two they take for "localhost" is theirs to choose. */
+static bool is_named_loopback(const struct conn *c, const struct address *a, struct host *ret)
+{
+	struct rule_verdict v = { 0 };
+	struct address other;
+
+	if (is_named(c, a, ret, &v))
+		return true;
+	if (address_classify(a) != ADDRESS_LOOPBACK)
+		return false;
+	bool is_v4 = address_parse_v4("127.0.0.1", 9, &other) && a->family != 4;
+	return (is_v4 || address_parse_v6("::1", 3, &other)) && is_named(c, &other, ret, &v);
+}
+
+/* Nobody is there. Where it is the loopback, the program may have meant the host's. */
+static void refuse_unknown(struct conn *c, const struct address *a)
+{
+	struct rule_verdict v = { 0 };
+
+	if (address_classify(a) != ADDRESS_LOOPBACK || is_named(c, a, &c->target, &v))
+		conn_refuse_later(c, 0, NULL);
+	else
+		refuse_by_rule(c, &v);
 }
 
 static int set_up_direct(struct conn *c)
@@ -42,10 +67,12 @@ static int set_up_direct(struct conn *c)
 	    !address_from_sockaddr((struct sockaddr *)&sa, &a, &c->port))
 		return -CORDON_OS;
 	const struct host *name = synth_find(c->hub->synth, &a);
-	if (!name && is_named(c, &a, &own))
+	if (!name && is_named_loopback(c, &a, &own))
 		name = &own;
-	if (!name) /* somebody's own loopback, or an address that was never given out */
-		return -CORDON_NOT_FOUND;
+	if (!name) { /* somebody's own loopback, or an address that was never given out */
+		refuse_unknown(c, &a);
+		return 0;
+	}
 	c->target = *name;
 	c->is_fixed = true;
 	return 0;
@@ -76,9 +103,7 @@ int conn_new(struct hub *e, int fd, enum hub_front front, struct cordon_error **
 	int r = file_set_nonblock(fd, true);
 	if (r == 0 && front == FRONT_DIRECT)
 		r = set_up_direct(c);
-	if (r == -CORDON_NOT_FOUND) {
-		conn_refuse_later(c, 0, NULL);
-	} else if (r < 0) {
+	if (r < 0) {
 		stream_abort(&c->client);
 		free(c);
 		return 0;

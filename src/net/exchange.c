@@ -28,7 +28,7 @@ static uint16_t default_port(const struct conn *c)
 }
 
 /* The Host field must name the target: a server that goes by it would serve somebody else. */
-static bool host_agrees(struct conn *c, const struct http_head *h)
+static bool check_host(struct conn *c, const struct http_head *h)
 {
 	struct host named;
 	uint16_t port = default_port(c);
@@ -37,7 +37,7 @@ static bool host_agrees(struct conn *c, const struct http_head *h)
 	if (!h->host.data)
 		return true; /* HTTP/1.0; the server gets ours */
 	if (host_parse_authority(h->host.data, h->host.len, &named, &port, NULL) == 0 &&
-	    host_equal(&named, &c->target) && port == c->port)
+	    host_agrees(&named, &c->target) && port == c->port)
 		return true;
 	(void)snprintf(other, sizeof(other), "%.*s", h->host.len < 200 ? (int)h->host.len : 200,
 		       h->host.data);
@@ -66,7 +66,7 @@ static bool read_absolute(struct conn *c, const struct http_head *h, char **ret_
 		refuse_for(c, 400, "protocol", "another scheme than the tunnel's");
 		return false;
 	}
-	if (c->is_fixed && (!host_equal(&u.host, &c->target) || u.port != c->port)) {
+	if (c->is_fixed && (!host_agrees(&u.host, &c->target) || u.port != c->port)) {
 		refuse_mismatch(c, "the request", u.host.name);
 		return false;
 	}
@@ -86,7 +86,7 @@ static bool read_target(struct conn *c, const struct http_head *h, char **ret_pa
 		return false;
 	}
 	if (h->target.data[0] != '/' && !http_slice_is(h->target, "*"))
-		return read_absolute(c, h, ret_path) && host_agrees(c, h);
+		return read_absolute(c, h, ret_path) && check_host(c, h);
 	if (!c->is_fixed) {
 		refuse_for(c, 400, "protocol",
 			   "this is a proxy: the target must be a whole http:// or https:// URL");
@@ -106,7 +106,7 @@ static bool read_target(struct conn *c, const struct http_head *h, char **ret_pa
 		refuse_for(c, 503, "failed", "out of memory");
 		return false;
 	}
-	return host_agrees(c, h);
+	return check_host(c, h);
 }
 
 /* What a decision of the host program may look at. */

@@ -261,6 +261,14 @@ bool host_equal(const struct host *a, const struct host *b)
 	return strcmp(a->name, b->name) == 0;
 }
 
+bool host_agrees(const struct host *named, const struct host *target)
+{
+	if (host_equal(named, target))
+		return true;
+	return host_is_literal(target) && address_classify(&target->addr) == ADDRESS_LOOPBACK &&
+	       strcmp(named->name, "localhost") == 0;
+}
+
 bool host_is_below(const struct host *h, const char *suffix)
 {
 	size_t len = strlen(h->name), suffix_len = strlen(suffix);

@@ -26,6 +26,8 @@ void host_from_address(const struct address *a, struct host *ret);
 
 bool host_is_literal(const struct host *h);
 bool host_equal(const struct host *a, const struct host *b);
+/* The same, or "localhost" for a loopback address. */
+bool host_agrees(const struct host *named, const struct host *target);
 /* Sub-domains only: "a.example.org" and "b.a.example.org" for suffix "example.org". */
 bool host_is_below(const struct host *h, const char *suffix);
 

@@ -56,7 +56,7 @@ static enum speech look_for_tls(struct conn *c)
 		refuse_mismatch(c, "TLS", "no valid host name");
 		return SPEECH_TLS;
 	case HELLO_NAME:
-		if (!host_equal(&name, &c->target))
+		if (!host_agrees(&name, &c->target))
 			refuse_mismatch(c, "TLS", name.name);
 		return SPEECH_TLS;
 	}
