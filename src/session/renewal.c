@@ -42,7 +42,7 @@ void renewal_tell(struct cordon_result *result, const char *lost)
 	cleanup_free char *text = lost ? str_printf(LOST, lost) : NULL;
 
 	if (lost)
-		(void)result_warn(result, text ? text : "not all files could be kept");
+		(void)result_lose(result, text ? text : "not all files could be kept");
 }
 
 void renewal_after(struct cordon_session *s, struct cordon_result *result)

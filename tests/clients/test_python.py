@@ -430,6 +430,34 @@ def test_forked_process_has_its_own():
         assert s.run("x") == 1
 
 
+def test_a_workspace_that_is_not_saved():
+    """Closing warns of what is lost. The server of its own has a home of its own, whose folder goes away."""
+    code = """if True:
+        import asyncio, os, shutil, sys, warnings
+        import cordon, cordon.aio
+        def heard(w):
+            return [str(x.message) for x in w if x.category is RuntimeWarning and "is not saved" in str(x.message)]
+        with warnings.catch_warnings(record=True) as w:
+            warnings.simplefilter("always")
+            s = cordon.Session("sh", workspace="w1")
+            shutil.rmtree(os.environ["HOME"] + "/.local")
+            assert s.execute("echo 2 > a").success
+            s.close()
+            assert len(heard(w)) == 1 and "'w1'" in heard(w)[0], w
+        async def again():
+            async with cordon.aio.Session("sh", workspace="w2") as s:
+                shutil.rmtree(os.environ["HOME"] + "/.local")
+                await s.execute("echo 2 > a")
+        with warnings.catch_warnings(record=True) as w:
+            warnings.simplefilter("always")
+            asyncio.run(again())
+            assert len(heard(w)) == 1 and "'w2'" in heard(w)[0], w
+        """
+    with tempfile.TemporaryDirectory() as home:
+        done = subprocess.run([sys.executable, "-c", code], env=dict(os.environ, HOME=home, PYTHONPATH=CLIENT), capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
 def test_big_and_slow():
     with cordon.Session("python", policy={"stdout_bytes": 4 << 20}) as s:
         got = []
