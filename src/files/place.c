@@ -220,7 +220,7 @@ static int walk_layout(struct walk *w, const char *name)
 	else if (w->tree == LAYOUT_ROOT && str_eq(name, "workspace"))
 		w->tree = WORKSPACE_WORK;
 	else
-		return w->flags & PLACE_WRITE ? -EROFS : -ENOENT;
+		return w->flags & PLACE_WRITE ? -PLACE_OUTSIDE_WRITE : -PLACE_OUTSIDE;
 	return 0;
 }
 
@@ -409,6 +409,15 @@ static enum cordon_code code_of(int os_errno)
 	}
 }
 
+/* The code reads /etc and /usr: "no such file" alone would be taken for a lie. */
+static int fail_outside(const char *path, bool is_write, struct cordon_error **reterr)
+{
+	return err_set(reterr, is_write ? CORDON_DENIED : CORDON_NOT_FOUND,
+		       "%s: outside the workspace: '%s'; the files API reaches only /home/user, "
+		       "/tmp and /workspace",
+		       is_write ? "EROFS" : "ENOENT", path);
+}
+
 int place_fail(const struct workspace *ws, const char *path, int r, struct cordon_error **reterr)
 {
 	if (r >= 0)
@@ -427,6 +436,8 @@ int place_fail(const struct workspace *ws, const char *path, int r, struct cordo
 				 "ENOSPC: no space left on device (limit: %llu bytes): '%s'",
 				 (unsigned long long)max, path);
 	}
+	if (e == PLACE_OUTSIDE || e == PLACE_OUTSIDE_WRITE)
+		return fail_outside(path, e == PLACE_OUTSIDE_WRITE, reterr);
 	const char *name = strerrorname_np(e);
 	if (e == PLACE_READ_ONLY_MOUNT)
 		return err_set(reterr, CORDON_DENIED, "EROFS: read-only mount: '%s'", path);

@@ -38,11 +38,12 @@ bool place_is_stage_name(const char *name);
 enum place_flags {
 	PLACE_FOLLOW = 1 << 0,  /* a link at the end leads on */
 	PLACE_PARENTS = 1 << 1, /* make missing directories on the way */
-	PLACE_WRITE = 1 << 2,   /* outside the trees is EROFS instead of ENOENT */
+	PLACE_WRITE = 1 << 2,   /* outside the trees is told as EROFS, not as ENOENT */
 };
 
-/* Beside the errnos of the kernel: the place lies in a mount that refuses writes. */
-enum { PLACE_READ_ONLY_MOUNT = 4000 };
+/* Beside the errnos of the kernel: the place lies in a mount that refuses writes, or in no tree
+ * of the workspace. The code may see something there all the same. */
+enum { PLACE_READ_ONLY_MOUNT = 4000, PLACE_OUTSIDE, PLACE_OUTSIDE_WRITE };
 
 /* The directories of the layout that are no tree. */
 enum { LAYOUT_ROOT = WORKSPACE_TREES, LAYOUT_HOMES };

@@ -72,12 +72,13 @@ TEST(workspace_refuses_everything_outside)
 	};
 	for (size_t i = 0; i < sizeof(outside) / sizeof(*outside); i++) {
 		ASSERT_FAILS(workspace_write(f.ws, outside[i], "x", 1, &e), CORDON_DENIED,
-			     "EROFS: ");
-		ASSERT_FAILS(workspace_mkdir(f.ws, outside[i], true, &e), CORDON_DENIED, "EROFS: ");
+			     "EROFS: outside the workspace: ");
+		ASSERT_FAILS(workspace_mkdir(f.ws, outside[i], true, &e), CORDON_DENIED,
+			     "EROFS: outside the workspace: ");
 		ASSERT_FAILS(workspace_remove(f.ws, outside[i], true, &e), CORDON_DENIED,
-			     "EROFS: ");
+			     "EROFS: outside the workspace: ");
 		ASSERT_FAILS(workspace_read(f.ws, outside[i], 0, &bytes, &len, &e),
-			     CORDON_NOT_FOUND, "ENOENT: ");
+			     CORDON_NOT_FOUND, "ENOENT: outside the workspace: ");
 	}
 	ASSERT_FAILS(workspace_remove(f.ws, "/tmp", true, &e), CORDON_STATE, "EBUSY: ");
 	ASSERT_FAILS(workspace_write(f.ws, "/tmp", "x", 1, &e), CORDON_INVALID, "EISDIR: ");
@@ -134,7 +135,7 @@ TEST(workspace_links_never_lead_out)
 	static const char *const out[] = { "/tmp/passwd", "/tmp/up", "/tmp/magic/passwd" };
 	for (size_t i = 0; i < 3; i++)
 		ASSERT_FAILS(workspace_read(f.ws, out[i], 0, &bytes, &len, &e), CORDON_NOT_FOUND,
-			     "ENOENT: ");
+			     "ENOENT: outside the workspace: ");
 	ASSERT_FAILS(workspace_read(f.ws, "/tmp/a", 0, &bytes, &len, &e), CORDON_DENIED, "ELOOP: ");
 	ASSERT_EQ(workspace_stat(f.ws, "/tmp/passwd", &info, NULL), 0);
 	ASSERT_EQ(info.type, CORDON_SYMLINK);
