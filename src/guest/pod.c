@@ -25,7 +25,13 @@ static int check_format(const char *image, struct cordon_error **reterr)
 
 	snprintf(path, sizeof(path), "%s/format", image);
 	buf_init(&text, 256);
-	if (file_load(path, 256, &text, NULL) == 0 && str_starts(buf_text(&text), POD_FORMAT "\n"))
+	if (file_load(path, 256, &text, NULL) < 0)
+		return err_set(
+			reterr, CORDON_UNSUPPORTED,
+			"the pod image in '%s' is incomplete: it has no file 'format'; build "
+			"it again with `make pod`",
+			image);
+	if (str_starts(buf_text(&text), POD_FORMAT "\n"))
 		return 0;
 	return err_set(reterr, CORDON_UNSUPPORTED,
 		       "the pod image in '%s' was built for another version of Cordon: "
@@ -143,12 +149,9 @@ int pod_launch(const struct guest_options *o, struct launch *l, struct cordon_er
 	char image[PATH_MAX];
 
 	l->filter = LAUNCH_POD;
-	if (!podimage_find(image, sizeof(image)))
-		return err_set(
-			reterr, CORDON_UNSUPPORTED,
-			"there is no pod image on this machine: build one with `make pod`, or name "
-			"its directory in CORDON_POD");
-	int r = check_format(image, reterr);
+	int r = podimage_get(image, sizeof(image), reterr);
+	if (r == 0)
+		r = check_format(image, reterr);
 	if (r < 0)
 		return r;
 	if (view(l, image) < 0 ||

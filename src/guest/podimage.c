@@ -12,6 +12,37 @@
 #include "base/str.h"
 #include "policy/policy.h"
 
+/* What CORDON_POD names is taken or refused, never passed over in silence. */
+static int check_named(const char *named, struct cordon_error **reterr)
+{
+	char path[PATH_MAX];
+
+	if (named[0] != '/')
+		return err_set(reterr, CORDON_INVALID,
+			       "CORDON_POD is '%s', which is no absolute path", named);
+	int n = snprintf(path, sizeof(path), "%s/bin/cordon-pod", named);
+	if (n > 0 && (size_t)n < sizeof(path) && access(path, X_OK) == 0)
+		return 0;
+	return err_set(reterr, CORDON_UNSUPPORTED,
+		       "the pod image is missing: CORDON_POD names '%s', where there is no "
+		       "bin/cordon-pod; build an image with `make pod` and name its directory",
+		       named);
+}
+
+int podimage_get(char *ret, size_t size, struct cordon_error **reterr)
+{
+	const char *named = getenv("CORDON_POD");
+	int r = named && *named ? check_named(named, reterr) : 0;
+
+	if (r < 0)
+		return r;
+	if (podimage_find(ret, size))
+		return 0;
+	return err_set(reterr, CORDON_UNSUPPORTED,
+		       "the pod image is missing: there is no pod image on this machine; build one "
+		       "with `make pod`, or name the directory of one in CORDON_POD");
+}
+
 bool podimage_find(char *ret, size_t size)
 {
 	static const char *const tails[] = { "/pod", "/../libexec/cordon/pod",
@@ -19,8 +50,8 @@ bool podimage_find(char *ret, size_t size)
 	const char *named = getenv("CORDON_POD");
 	char self[PATH_MAX], path[PATH_MAX + 64];
 
-	if (named && named[0] == '/')
-		return str_copy(ret, size, named);
+	if (named && *named)
+		return check_named(named, NULL) == 0 && str_copy(ret, size, named);
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	if (n > 0) {
 		self[n] = '\0';

@@ -66,6 +66,7 @@ static int usage(FILE *to, int status)
 	      "  --template       fork such sessions\n"
 	      "  --validate       check the shell code on standard input; run nothing\n"
 	      "  --show-seal      print the filter of --seal, in hexadecimal\n"
+	      "  --version        print the versions of Cordon, the shell and Python\n"
 	      "  --list           print the commands of the image\n"
 	      "  --door           print the system calls a program may make, and why\n",
 	      to);
@@ -159,15 +160,25 @@ static int enter_root(struct w2c_sys *p, const struct options *o)
 }
 
 static const struct option known[] = {
-	{ "root", required_argument, NULL, 'r' },    { "commands", required_argument, NULL, 'c' },
-	{ "modules", required_argument, NULL, 'M' }, { "memory", required_argument, NULL, 'm' },
-	{ "files", required_argument, NULL, 'f' },   { "denials", required_argument, NULL, 'd' },
-	{ "serve", required_argument, NULL, 's' },   { "seal", no_argument, NULL, 'S' },
-	{ "network", no_argument, NULL, 'n' },       { "warm", no_argument, NULL, 'w' },
-	{ "wire", no_argument, NULL, 'W' },          { "template", no_argument, NULL, 'T' },
-	{ "validate", no_argument, NULL, 'V' },      { "show-seal", no_argument, NULL, 'P' },
-	{ "list", no_argument, NULL, 'l' },          { "door", no_argument, NULL, 'D' },
-	{ "help", no_argument, NULL, 'h' },          { 0 },
+	{ "root", required_argument, NULL, 'r' },
+	{ "commands", required_argument, NULL, 'c' },
+	{ "modules", required_argument, NULL, 'M' },
+	{ "memory", required_argument, NULL, 'm' },
+	{ "files", required_argument, NULL, 'f' },
+	{ "denials", required_argument, NULL, 'd' },
+	{ "serve", required_argument, NULL, 's' },
+	{ "seal", no_argument, NULL, 'S' },
+	{ "network", no_argument, NULL, 'n' },
+	{ "warm", no_argument, NULL, 'w' },
+	{ "wire", no_argument, NULL, 'W' },
+	{ "template", no_argument, NULL, 'T' },
+	{ "validate", no_argument, NULL, 'V' },
+	{ "show-seal", no_argument, NULL, 'P' },
+	{ "list", no_argument, NULL, 'l' },
+	{ "door", no_argument, NULL, 'D' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'v' },
+	{ 0 },
 };
 
 static int parse(int argc, char **argv, struct options *o)
@@ -218,6 +229,8 @@ static int parse(int argc, char **argv, struct options *o)
 			exit(list_door());
 		case 'h':
 			exit(usage(stdout, 0));
+		case 'v':
+			exit(puts(pod_version) < 0);
 		default:
 			return -EINVAL;
 		}

@@ -303,12 +303,9 @@ static int count_added(void)
 
 int addition_find_image(struct addition_image *ret, struct cordon_error **reterr)
 {
-	if (!podimage_find(ret->path, sizeof(ret->path)))
-		return err_set(
-			reterr, CORDON_UNSUPPORTED,
-			"there is no pod image on this machine: build one with `make pod`, or "
-			"name its directory in CORDON_POD");
-	return load_abi(ret->path, ret->abi, reterr);
+	int r = podimage_get(ret->path, sizeof(ret->path), reterr);
+
+	return r < 0 ? r : load_abi(ret->path, ret->abi, reterr);
 }
 
 void addition_hash(const void *bytes, size_t len, char ret[static ADDITION_HASH])

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -117,7 +118,14 @@ static int ask_version(enum guest_kind kind, const struct policy *p, char *ret, 
 	close(out[0]);
 	ret[n > 0 ? n : 0] = '\0';
 	ret[strcspn(ret, "\n")] = '\0';
-	return r;
+	if (r < 0)
+		return r;
+	/* An interpreter that complains has no version: what it said is why. */
+	int status = box_status(box)->wait_status;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		return err_set(reterr, CORDON_UNSUPPORTED, "it does not tell its version: %s",
+			       ret[0] ? ret : "it said nothing");
+	return 0;
 }
 
 static json_t *guests_json(const struct policy *p)

@@ -130,6 +130,25 @@ proves() {
 	says "$who: what is lacking is counted" 0 '[23] are not held on the rung\|[34] are not held on the rung' "$out"
 }
 
+# An image that is not there is not "of another version".
+images() {
+	out=$(CORDON_POD=$reach/nothing "$CORDON" run -g pod -e 'echo ran' 2>&1)
+	says "a pod image that is missing is told as missing" $(($? == 0)) "the pod image is missing: CORDON_POD names '$reach/nothing'.*make pod" "$out"
+	out=$(CORDON_POD=nothing "$CORDON" run -g pod -e 'echo ran' 2>&1)
+	says "a relative CORDON_POD is refused" $(($? == 0)) "no absolute path" "$out"
+	mkdir -p "$reach/half/bin"
+	printf '#!/bin/sh\n' >"$reach/half/bin/cordon-pod"
+	chmod 755 "$reach/half/bin/cordon-pod"
+	out=$(CORDON_POD=$reach/half "$CORDON" run -g pod -e 'echo ran' 2>&1)
+	says "half an image is incomplete" $(($? == 0)) "is incomplete: it has no file 'format'" "$out"
+	echo other >"$reach/half/format"
+	out=$(CORDON_POD=$reach/half "$CORDON" run -g pod -e 'echo ran' 2>&1)
+	says "an image of another version says so" $(($? == 0)) "for another version of Cordon" "$out"
+	out=$(CORDON_POD=$reach/nothing "$CORDON" doctor 2>&1)
+	says "doctor says that it is missing" 0 "missing *pod *the pod image is missing" "$out"
+}
+
+images
 for who in $users; do
 	refused
 	runs

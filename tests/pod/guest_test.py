@@ -7,6 +7,7 @@
 import http.server
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -564,6 +565,9 @@ def one_shots():
 
 
 def proof():
+    done = subprocess.run([os.environ["CORDON"], "doctor", "--json"], capture_output=True, text=True, timeout=300)
+    pod = [g for g in json.loads(done.stdout)["guests"] if g["guest"] == "pod"][0]
+    check("doctor: the pod's version", pod["there"] and re.fullmatch(r"cordon-pod [0-9.]+ \(.*bash 5\.[0-9.]+.*\)", pod["version"] or ""), pod)
     done = subprocess.run([os.environ["CORDON"], "doctor", "--prove", "--guest", "pod", "--quick", "--json"], capture_output=True,
                           text=True, timeout=300)
     report = json.loads(done.stdout)
