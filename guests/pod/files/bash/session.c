@@ -63,9 +63,25 @@ static void unwind(void)
 		parse_and_execute_cleanup(-1);
 	reset_parser();
 	run_unwind_protects();
+	/* A pipeline that was left while it was made: the next command would take it for its own,
+	 * and wait for it, and have its status. */
+	if (already_making_children)
+		cleanup_the_pipeline();
+	already_making_children = 0;
 	loop_level = continuing = breaking = funcnest = 0;
 	executing_list = comsub_ignore_return = return_catch_flag = wait_intr_flag = 0;
 	restore_sigmask();
+}
+
+/* exit_shell, which is also where set -e meets an error that is fatal by itself (a variable that is
+ * not set or is readonly, ${x:?}, failglob) and where exec ends that has found nothing: in the
+ * session's own shell the command ends, with the trap on EXIT, and the shell stays. */
+void pod_session_leave(int status)
+{
+	if (!pod_session_is())
+		return;
+	last_command_exit_value = status;
+	jump_to_top_level(EXITPROG);
 }
 
 static void run_one(const char *text)
@@ -95,6 +111,18 @@ static void run_one(const char *text)
 		restore_default_signal(EXIT_TRAP);
 }
 
+/* Traps of signals that came between commands: they may exit, too. */
+static void run_idle_traps(void)
+{
+	if (setjmp_nosigs(top_level) == NOT_JUMPED) {
+		run_pending_traps();
+		return;
+	}
+	if (!pod_session_is())
+		_exit(last_command_exit_value);
+	unwind();
+}
+
 void pod_session_loop(void)
 {
 	char *text = xmalloc(COMMAND_BYTES);
@@ -108,7 +136,7 @@ void pod_session_loop(void)
 		n = __pod_door(POD_COMMAND, (long)text, COMMAND_BYTES, last_command_exit_value, 0, 0, 0);
 		__pod_poll();
 		if (n < 0) {
-			run_pending_traps();
+			run_idle_traps();
 			continue;
 		}
 		clearerr(stdin);
