@@ -108,6 +108,23 @@ DOOR_FN(statx)
 	return r;
 }
 
+static int64_t ask_kernel(const struct place *place, int mode, int flags)
+{
+	return DOOR_RET(
+		syscall(SYS_faccessat2, place->dirfd, place->path, mode, path_flags(place, flags)));
+}
+
+/* "Executable" is what exec says it is: on a noexec mount the kernel denies it for every file, and
+ * a script there does run. */
+static int64_t may_run(const struct place *place, int mode, int flags)
+{
+	struct stat st;
+
+	if (fstatat(place->dirfd, place->path, &st, path_flags(place, flags & AT_SYMLINK_NOFOLLOW)))
+		return -errno;
+	return path_may_run(&st) ? ask_kernel(place, mode & ~X_OK, flags) : -EACCES;
+}
+
 static int64_t accessible(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int mode, int flags)
 {
 	struct place place;
@@ -119,8 +136,9 @@ static int64_t accessible(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int mo
 		       &place);
 	if (r)
 		return r;
-	r = DOOR_RET(
-		syscall(SYS_faccessat2, place.dirfd, place.path, mode, path_flags(&place, flags)));
+	r = ask_kernel(&place, mode, flags);
+	if (r == -EACCES && (mode & X_OK))
+		r = may_run(&place, mode, flags);
 	path_done(&place);
 	return r;
 }

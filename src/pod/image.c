@@ -127,7 +127,7 @@ static int identify(const struct w2c_sys *p, const char *path, const struct comm
 		return fd;
 	n = fstat(fd, &st);
 	close(fd);
-	if (n || !S_ISREG(st.st_mode) || !(st.st_mode & 0111))
+	if (n || !path_may_run(&st))
 		return -EACCES;
 	if (st.st_dev == p->image_dev)
 		for (size_t i = 0; i < pod_command_count; i++)

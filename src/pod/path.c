@@ -209,6 +209,17 @@ int path_place(const struct w2c_sys *p, uint64_t dirfd, uint64_t at, enum path_l
 	return r;
 }
 
+bool path_may_run(const struct stat *st)
+{
+	uid_t uid = geteuid();
+	mode_t bits = !uid                      ? 0111
+		      : st->st_uid == uid       ? 0100
+		      : st->st_gid == getegid() ? 0010
+						: 0001;
+
+	return S_ISREG(st->st_mode) && (st->st_mode & bits);
+}
+
 void path_done(struct place *place)
 {
 	if (place->owned >= 0)

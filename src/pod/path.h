@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "process.h"
 
@@ -39,6 +40,9 @@ int64_t path_open_beneath(struct w2c_sys *p, int dirfd, const char *path, int fl
 int path_open_program(const struct w2c_sys *p, const char *path);
 /* Opens a name of our own for reading; negative errno. */
 int path_open_read(const struct w2c_sys *p, const char *path);
+/* Whether its mode lets this process execute a file. The kernel is not asked: the workspace is
+ * mounted noexec, and what exec starts here is never the file itself. */
+bool path_may_run(const struct stat *st);
 /* The current directory as the guest sees it; its length or a negative errno. */
 int path_cwd(const struct w2c_sys *p, char buf[PATH_MAX]);
 
