@@ -357,6 +357,7 @@ int64_t path_open_beneath(struct w2c_sys *p, int dirfd, const char *path, int fl
 	struct open_how how = { .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
 				.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
 	int64_t fd = -EAGAIN;
+	struct stat st;
 
 	if (flags & ~OPEN_FLAGS)
 		return -EINVAL;
@@ -366,6 +367,11 @@ int64_t path_open_beneath(struct w2c_sys *p, int dirfd, const char *path, int fl
 		how.mode = (uint64_t)(mode & 07777);
 	for (int i = 0; i < tries && fd == -EAGAIN; i++)
 		fd = signals_call(SYS_openat2, dirfd, (long)path, (long)&how, sizeof how, 0, 0);
+	/* /proc is no part of what is given: its files are the door's to show. */
+	if (fd >= 0 && p->proc_dev && !fstat((int)fd, &st) && st.st_dev == p->proc_dev) {
+		close((int)fd);
+		fd = -EXDEV;
+	}
 	return admit(p, (int)fd, flags);
 }
 

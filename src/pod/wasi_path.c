@@ -40,11 +40,11 @@ static uint32_t beneath_error(int64_t r)
 	return r == -EXDEV ? WASI_NOTCAPABLE : wasi_error(r);
 }
 
-/* Where the last component of a name is to be changed. */
+/* Where the last component of a name is to be changed. Written as a directory, with a slash at its
+ * end, it stays so: what that means is the kernel's to say. Only for calls that never follow it. */
 struct spot {
 	int parent; /* to close */
 	uint64_t name;
-	bool is_directory; /* it was written as one */
 };
 
 static void spot_done(struct spot *s)
@@ -56,8 +56,9 @@ static void spot_done(struct spot *s)
 static uint32_t spot_find(struct w2c_sys *p, const struct wasi_fd *dir, uint64_t at, uint64_t len,
 			  struct spot *ret)
 {
-	char buf[PATH_MAX], *slash;
+	char buf[PATH_MAX], last[PATH_MAX + 1], *slash;
 	uint32_t e = name_of(p, at, len, buf);
+	bool is_directory;
 	size_t n;
 	int64_t fd;
 
@@ -65,14 +66,16 @@ static uint32_t spot_find(struct w2c_sys *p, const struct wasi_fd *dir, uint64_t
 	if (e)
 		return e;
 	n = strlen(buf);
-	ret->is_directory = buf[n - 1] == '/';
+	is_directory = buf[n - 1] == '/';
 	while (n > 1 && buf[n - 1] == '/')
 		buf[--n] = 0;
 	slash = strrchr(buf, '/');
-	ret->name = wasi_note(p, slash ? slash + 1 : buf, strlen(slash ? slash + 1 : buf) + 1);
+	snprintf(last, sizeof last, "%s%s", slash ? slash + 1 : buf, is_directory ? "/" : "");
+	ret->name = wasi_note(p, last, strlen(last) + 1);
 	if (!ret->name)
 		return WASI_NAMETOOLONG;
-	if (!strcmp(wasi_noted(p, ret->name), "..") || !strcmp(wasi_noted(p, ret->name), "."))
+	last[strcspn(last, "/")] = 0;
+	if (!strcmp(last, "..") || !strcmp(last, "."))
 		return WASI_INVAL;
 	if (slash)
 		*slash = 0;
@@ -93,8 +96,6 @@ static uint32_t change(struct w2c_sys *p, const uint64_t a[3], uint64_t right, l
 
 	if (!e)
 		e = spot_find(p, dir, a[1], a[2], &s);
-	if (!e && s.is_directory && call == SYS_unlinkat && !arg)
-		e = WASI_NOTDIR;
 	if (!e)
 		e = wasi_error(wasi_door(p, call, (uint64_t)s.parent, s.name, arg, 0));
 	spot_done(&s);
@@ -168,6 +169,28 @@ WASI_FN(path_symlink)
 	return e;
 }
 
+static bool ends_in_slash(const struct w2c_sys *p, uint64_t at, uint64_t len)
+{
+	const char *name = (uint32_t)len ? wasi_at(p, at, (uint32_t)len) : NULL;
+
+	return name && name[(uint32_t)len - 1] == '/';
+}
+
+/* A link written as a directory is the directory, which is no link. */
+static uint32_t read_no_link(struct w2c_sys *p, const struct wasi_fd *dir, uint64_t at,
+			     uint64_t len)
+{
+	char buf[PATH_MAX];
+	uint32_t e = name_of(p, at, len, buf);
+	int64_t fd = e ? -1 : path_open_beneath(p, dir->fd, buf, O_PATH, 0);
+
+	if (e)
+		return e;
+	if (fd >= 0)
+		close((int)fd);
+	return fd < 0 ? beneath_error(fd) : WASI_INVAL;
+}
+
 WASI_FN(path_readlink)
 {
 	struct spot s = { .parent = -1 };
@@ -177,8 +200,12 @@ WASI_FN(path_readlink)
 	uint32_t e = wasi_find(p, a[0], WASI_PATH_READLINK, &dir);
 	int64_t n;
 
+	if (!e && (!to || !wasi_at(p, a[5], 4)))
+		e = WASI_FAULT;
+	if (!e && ends_in_slash(p, a[1], a[2]))
+		return read_no_link(p, dir, a[1], a[2]);
 	if (!e)
-		e = to && wasi_at(p, a[5], 4) ? spot_find(p, dir, a[1], a[2], &s) : WASI_FAULT;
+		e = spot_find(p, dir, a[1], a[2], &s);
 	if (!e) {
 		at = wasi_note(p, NULL, PATH_MAX);
 		n = wasi_door(p, SYS_readlinkat, (uint64_t)s.parent, s.name, at, PATH_MAX);
@@ -235,7 +262,7 @@ static uint32_t set_times(struct w2c_sys *p, const struct wasi_fd *dir, const ui
 	int fd = -1;
 	uint32_t e;
 
-	if ((uint32_t)a[1] & LOOKUP_FOLLOW) {
+	if ((uint32_t)a[1] & LOOKUP_FOLLOW || ends_in_slash(p, a[2], a[3])) {
 		e = reach(p, dir, a + 1, &fd);
 		if (e)
 			return e;

@@ -125,8 +125,10 @@ static bool is_preopened(const struct dirent *entry)
 	       (entry->d_type == DT_DIR || entry->d_type == DT_LNK);
 }
 
-/* Where the program was started, and every directory of the root by its name: a libc takes the
- * longest name that a path begins with, so a relative one goes to the first. */
+/* Where the program was started, the root, and every directory of the root by its name: a libc
+ * takes the longest name that a path begins with. For wasi-libc "." and "/" are one, and the last
+ * of them counts; others take the first descriptor for where they are: so "." is the first and the
+ * last. */
 static void preopen_all(struct w2c_sys *p)
 {
 	struct dirent *entry;
@@ -135,6 +137,7 @@ static void preopen_all(struct w2c_sys *p)
 	char path[64];
 
 	preopen(p, ".");
+	preopen(p, "/");
 	if (!list && fd >= 0)
 		close(fd);
 	for (int n = 0; list && n < 48 && (entry = readdir(list)); n++) {
@@ -145,6 +148,7 @@ static void preopen_all(struct w2c_sys *p)
 	}
 	if (list)
 		closedir(list);
+	preopen(p, ".");
 }
 
 int wasi_start(struct w2c_sys *p)

@@ -96,6 +96,27 @@ MATH(trunc, 2)
 MATH(nearbyint, 3)
 MATH(sqrt, 4)
 
+/* What is an instruction or two needs nobody. */
+double fabs(double x)
+{
+	return __builtin_fabs(x);
+}
+
+float fabsf(float x)
+{
+	return __builtin_fabsf(x);
+}
+
+double copysign(double x, double y)
+{
+	return __builtin_copysign(x, y);
+}
+
+float copysignf(float x, float y)
+{
+	return __builtin_copysignf(x, y);
+}
+
 /* Generated: one function for each import of the module. */
 #define OBJECT_IMPORTS
 #undef HAS_IMPORTS

@@ -232,7 +232,8 @@ async function compile(files, out) {
     objects.push(`${file}.o`);
   }
   const r = await run("gcc", ["-shared", "-nostdlib", "-Wl,-z,now,-z,relro,-z,defs,-z,noexecstack,-z,max-page-size=4096",
-    "-Wl,-Bsymbolic,--hash-style=sysv,--build-id=none,-e,module_head", "-s", "-o", out, ...objects]);
+    "-Wl,-Bsymbolic,--hash-style=sysv,--build-id=none,-e,module_head", "-s", "-o", out, ...objects,
+    "-lgcc"]); // what the compiler calls for an instruction that the machine may lack: a count of bits
   if (r.status !== 0) failed("the linker", r);
 }
 

@@ -138,6 +138,58 @@ static void names(void)
 	expect("no name", path_filestat_get(dir, 0, PATH(""), P(stat)), NOENT);
 }
 
+/* As Linux has it for the same names. */
+static void slashes(void)
+{
+	u64 stat[8];
+
+	expect("a new file", open_at(dir, "sf", 1, ALL, &n), 0);
+	expect("fd_close", fd_close(n), 0);
+	expect("mkdir, written as one", path_create_directory(dir, PATH("sd/")), 0);
+	expect("a link to it", path_symlink(PATH("sd"), dir, PATH("sl")), 0);
+	expect("unlink of a directory/", path_unlink_file(dir, PATH("sd/")), ISDIR);
+	expect("unlink of a file/", path_unlink_file(dir, PATH("sf/")), NOTDIR);
+	expect("unlink of a link/", path_unlink_file(dir, PATH("sl/")), NOTDIR);
+	expect("unlink of nothing/", path_unlink_file(dir, PATH("s0/")), NOENT);
+	expect("rmdir of a file/", path_remove_directory(dir, PATH("sf/")), NOTDIR);
+	expect("rmdir of a link/", path_remove_directory(dir, PATH("sl/")), NOTDIR);
+	expect("rename of a file/", path_rename(dir, PATH("sf/"), dir, PATH("s1")), NOTDIR);
+	expect("rename of a file to a name/", path_rename(dir, PATH("sf"), dir, PATH("s1/")),
+	       NOTDIR);
+	expect("rename of a directory//", path_rename(dir, PATH("sd//"), dir, PATH("s2/")), 0);
+	expect("and back", path_rename(dir, PATH("s2"), dir, PATH("sd")), 0);
+	expect("a link at a name/", path_symlink(PATH("sd"), dir, PATH("s3/")), NOENT);
+	expect("a link at a directory/", path_symlink(PATH("sd"), dir, PATH("sd/")), EXIST);
+	expect("readlink of a link/", path_readlink(dir, PATH("sl/"), P(buf), 9, P(&n)), INVAL);
+	expect("readlink of a file/", path_readlink(dir, PATH("sf/"), P(buf), 9, P(&n)), NOTDIR);
+	expect("stat of a file/", path_filestat_get(dir, 0, PATH("sf/"), P(stat)), NOTDIR);
+	expect("stat of a link/", path_filestat_get(dir, 0, PATH("sl/"), P(stat)), 0);
+	check("is its directory", (stat[2] & 255) == 3);
+	expect("times of a link/", path_filestat_set_times(dir, 0, PATH("sl/"), 5, 7, 1 | 4), 0);
+	expect("stat of a directory", path_filestat_get(dir, 0, PATH("sd"), P(stat)), 0);
+	check("were set there", stat[5] == 5 && stat[6] == 7);
+	expect("open of a file/", open_at(dir, "sf/", 0, 2, &n), NOTDIR);
+	expect("unlink", path_unlink_file(dir, PATH("sf")), 0);
+	expect("unlink of the link", path_unlink_file(dir, PATH("sl")), 0);
+	expect("rmdir, written as one", path_remove_directory(dir, PATH("sd//")), 0);
+}
+
+/* Everything by its name from the top, but for what is the kernel's. */
+static void root(void)
+{
+	u32 top = preopened("/");
+	u64 stat[8];
+
+	check("/ is open", top != ~0u);
+	expect("/etc", path_filestat_get(top, 0, PATH("etc/passwd"), P(stat)), 0);
+	expect("/workspace", path_filestat_get(top, 0, PATH("workspace"), P(stat)), 0);
+	expect("not /proc", path_filestat_get(top, 0, PATH("proc"), P(stat)), NOTCAPABLE);
+	expect("nor what is in it", open_at(top, "proc/self/status", 0, 2, &n), NOTCAPABLE);
+	expect("nor its links", path_readlink(top, PATH("proc/self/exe"), P(buf), 99, P(&n)),
+	       NOTCAPABLE);
+	expect("nor above it", path_filestat_get(top, 0, PATH("../etc"), P(stat)), NOTCAPABLE);
+}
+
 /* Lists with a buffer of some bytes; counts the entries whose names begin with "e". */
 static u32 count_entries(u32 size)
 {
@@ -237,6 +289,8 @@ void _start(void)
 	contents();
 	rights();
 	names();
+	slashes();
+	root();
 	listing();
 	waiting();
 	proc_exit(failures ? 1 : 0);
