@@ -339,7 +339,8 @@ function finish() {
   idle();
 }
 
-/** Waits for the next execution. One turn of the loop before it starts lets old signals pass by. */
+/** Waits for the next execution. A whole turn of the loop before it starts lets old signals pass by: what is set from
+ *  where the loop polls comes before it polls again. */
 function idle() {
   if (rehearsals) {
     count = 0;
@@ -353,7 +354,7 @@ function idle() {
     const m = receive();
     if (m === null || m.type === 'exit') reallyExit(0);
     if (m.type === 'execute') {
-      setImmediate(() => start(m));
+      setImmediate(() => setImmediate(() => start(m)));
       return;
     }
   }

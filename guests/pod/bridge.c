@@ -42,6 +42,7 @@ struct bridge {
 	bool is_restarted;        /* the shell is a new one since the execution began */
 	int status;               /* of the last command */
 	long interrupted_ms;      /* when; 0: not */
+	bool is_told;             /* by the host, and not yet seen to */
 	int force;                /* how hard so far, enum agent_force */
 	struct bytes denials;
 	unsigned denial_count;
@@ -260,7 +261,7 @@ static void execute(struct bridge *g, struct json m)
 	g->tools.id = g->id;
 	g->tools.count = 0;
 	g->interrupted_ms = 0;
-	g->is_restarted = false;
+	g->is_told = g->is_restarted = false;
 	g->denials.len = g->code.len = g->advice.len = 0;
 	g->denial_count = 0;
 	prelude_clear(&g->prelude);
@@ -368,6 +369,8 @@ static void take_line(struct bridge *g, const char *line, size_t len, char **env
 		welcome(g, line, len, envp);
 	else if (json_is(type, "tool_result"))
 		tools_answer(&g->tools, m);
+	else if (json_is(type, "interrupt")) /* one that comes too late is nobody's */
+		g->is_told |= g->id[0] && json_number(json_get(m, "id"), 0) == strtoul(g->id, NULL, 10);
 	else if (json_is(type, "exit"))
 		_exit(0);
 }
@@ -394,8 +397,9 @@ static void from_host(struct bridge *g, char **envp)
  * replaced. Who interrupts twice does not want to wait. */
 static void look_after_interrupt(struct bridge *g)
 {
-	bool is_new = host_take_interrupt() && g->id[0];
+	bool is_new = g->is_told && g->id[0];
 
+	g->is_told = false;
 	if (is_new && !g->interrupted_ms) {
 		g->interrupted_ms = host_now_ms();
 		g->force = AGENT_ASK;
@@ -437,9 +441,10 @@ static int serve_once(struct bridge *g, char **envp)
 	if (g->is_welcome)
 		tools = tools_poll(&g->tools, fds + P_TOOLS);
 	int n = ppoll(fds, P_TOOLS + tools, g->interrupted_ms ? &grace : NULL, &none);
-	look_after_interrupt(g);
-	if (n <= 0)
+	if (n <= 0) {
+		look_after_interrupt(g);
 		return 0;
+	}
 	if (g->is_welcome)
 		r = agent_attend(&g->agent, fds + P_AGENT);
 	if (tools)
@@ -448,6 +453,7 @@ static int serve_once(struct bridge *g, char **envp)
 		input_feed(&g->input);
 	if (fds[P_WIRE].revents & ~POLLOUT)
 		from_host(g, envp);
+	look_after_interrupt(g);
 	host_flush(&g->out);
 	return r;
 }

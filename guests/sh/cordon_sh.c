@@ -30,6 +30,7 @@ struct agent {
 	struct bytes welcome; /* kept: the tools' descriptions are slices of it */
 	struct bytes id;      /* of the running execution, as JSON, NUL-terminated; empty: none */
 	struct bytes queued;  /* an execution that waits for a shell that is starting */
+	struct bytes stopped; /* the id of the one that the host has interrupted last, as JSON */
 	struct bytes code;    /* of the running execution */
 	struct bytes advice;  /* about it: JSON strings */
 	char token[HOST_TOKEN_DIGITS + 1];
@@ -256,6 +257,18 @@ static bool is_broken(struct agent *a)
 	return broken;
 }
 
+static void interrupt(struct agent *a)
+{
+	bool is_wanted = a->stopped.len + 1 == a->id.len &&
+			 !memcmp(a->stopped.data, a->id.data, a->stopped.len);
+
+	if (is_wanted && !a->interrupted_ms) {
+		a->interrupted_ms = host_now_ms();
+		a->insisted = false;
+		shell_interrupt(&a->shell);
+	}
+}
+
 static void execute(struct agent *a, struct json m)
 {
 	struct bytes before = { 0 };
@@ -278,6 +291,7 @@ static void execute(struct agent *a, struct json m)
 			check_advice(a->code.data, a->code.len, &a->advice);
 		if (shell_run(&a->shell, &before, a->code.data, a->code.len) < 0)
 			shell_end(&a->shell, SIGKILL);
+		interrupt(a);
 	}
 	bytes_done(&before);
 }
@@ -311,6 +325,11 @@ static void message(struct agent *a, const char *line, size_t len)
 		welcome(a, line, len);
 	} else if (json_is(type, "tool_result")) {
 		tools_answer(&a->tools, m);
+	} else if (json_is(type, "interrupt")) {
+		struct json id = json_get(m, "id");
+		a->stopped.len = 0;
+		bytes_add(&a->stopped, id.at, id.len);
+		interrupt(a); /* one that is queued is when it begins; one that is over never */
 	} else if (json_is(type, "exit")) {
 		shell_end(&a->shell, SIGTERM);
 		_exit(0);
@@ -373,15 +392,6 @@ static void shell_gone(struct agent *a)
 		_exit(127);
 }
 
-static void interrupt(struct agent *a)
-{
-	if (a->id.len && !a->interrupted_ms) {
-		a->interrupted_ms = host_now_ms();
-		a->insisted = false;
-		shell_interrupt(&a->shell);
-	}
-}
-
 /* What goes on all the same. */
 static void insist(struct agent *a)
 {
@@ -405,8 +415,6 @@ static void loop(struct agent *a)
 		size_t n = tools_poll(&a->tools, fds + 2);
 		struct timespec grace = { 0, 100000000L };
 		int r = ppoll(fds, n + 2, a->interrupted_ms ? &grace : NULL, &open_mask);
-		if (host_take_interrupt())
-			interrupt(a);
 		insist(a);
 		if (r > 0 && fds[1].revents & POLLIN)
 			while (shell_report(&a->shell) == SHELL_DONE)

@@ -13,8 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t is_interrupted;
-
 void host_flush(struct bytes *out)
 {
 	while (out->len) {
@@ -48,10 +46,10 @@ void host_take_token(char ret[HOST_TOKEN_DIGITS + 1])
 	unsetenv("CORDON_TOKEN");
 }
 
+/* Only to end a wait. The host's interrupts come by the wire, where they name their execution. */
 static void on_signal(int signo)
 {
-	if (signo == SIGINT)
-		is_interrupted = 1;
+	(void)signo;
 }
 
 void host_catch_signals(bool with_children)
@@ -68,14 +66,6 @@ void host_catch_signals(bool with_children)
 	if (with_children)
 		sigaction(SIGCHLD, &act, NULL);
 	signal(SIGPIPE, SIG_IGN);
-}
-
-bool host_take_interrupt(void)
-{
-	bool was = is_interrupted != 0;
-
-	is_interrupted = 0; /* it cannot come in between: it is blocked but for the wait */
-	return was;
 }
 
 long host_now_ms(void)

@@ -1,5 +1,5 @@
 /* guests/sh/host.h - the shells' end of the wire: what waits for the host to read it, and the
- * interrupts that come beside it. */
+ * signals that come beside it. */
 #ifndef GUEST_HOST_H
 #define GUEST_HOST_H
 
@@ -16,10 +16,8 @@ void host_say(struct bytes *out, const struct bytes *line);
 /* The session's secret, which no one finds in our environment afterwards; "": none. */
 void host_take_token(char ret[HOST_TOKEN_DIGITS + 1]);
 
-/* SIGINT, and SIGCHLD where asked, are let in only by ppoll with an empty mask from here on. */
+/* SIGINT, and SIGCHLD where asked, do nothing but end a ppoll with an empty mask from here on. */
 void host_catch_signals(bool with_children);
-/* Whether an interrupt has come since the last look. */
-bool host_take_interrupt(void);
 /* Milliseconds on a clock that nobody sets; never 0. */
 long host_now_ms(void);
 

@@ -194,6 +194,7 @@ void agent_interrupt(const struct agent *a, enum agent_force force)
 {
 	if (a->shell <= 0)
 		return;
+	jobs_interrupt(a->command);
 	switch (force) {
 	case AGENT_ASK:
 		agent_signal(a, SIGINT);

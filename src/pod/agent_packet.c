@@ -43,7 +43,10 @@ int agent_receive(int fd, struct agent_packet *ret)
 	memset(&ret->head, 0, sizeof ret->head);
 	ret->fds[0] = ret->fds[1] = ret->fds[2] = -1;
 	ret->bytes = 0;
-	n = signals_call(SYS_recvmsg, fd, (long)&msg, MSG_CMSG_CLOEXEC, 0, 0, 0);
+	/* What is there is taken, though a signal has come too. */
+	n = syscall(SYS_recvmsg, fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	if (n < 0)
+		n = signals_call(SYS_recvmsg, fd, (long)&msg, MSG_CMSG_CLOEXEC, 0, 0, 0);
 	if (n <= 0)
 		return (int)n;
 	take_descriptors(&msg, ret->fds);

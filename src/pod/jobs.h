@@ -19,4 +19,15 @@ void jobs_begin(uint32_t command);
  * other processes are here too, so only those of the shell's own group. */
 void jobs_end(pid_t shell, uint32_t command, bool is_shared);
 
+/* In the agent, before it sends the shell SIGINT: which command that is for. */
+void jobs_interrupt(uint32_t command);
+/* In the handler of SIGINT: notes which command one of the agent's is for. False: one that was
+ * over before this process began its own. */
+bool jobs_note_interrupt(const siginfo_t *info);
+/* In the shell: whether the interrupt that was noted is for a command that it has yet to take. */
+bool jobs_is_early(void);
+/* In the shell, which has begun a command: takes out an interrupt of an earlier one, which was over
+ * before it came. */
+void jobs_drop_interrupt(void);
+
 #endif

@@ -47,7 +47,11 @@ DOOR_FN(own_command)
 		return -EFAULT;
 	if (!p->reported && (r = report(p, guest_int(a[2]))))
 		return r;
-	r = agent_receive(p->fds[PRIVATE_AGENT], &packet);
+	/* An interrupt of the command that is on its way does not keep it away: the agent has sent
+	 * the command first. */
+	do
+		r = agent_receive(p->fds[PRIVATE_AGENT], &packet);
+	while (r == -EINTR && jobs_is_early());
 	if (r == -EINTR)
 		return r;
 	if (r < 0 || packet.head.type != AGENT_RUN)
@@ -57,6 +61,7 @@ DOOR_FN(own_command)
 		close(packet.fds[i]);
 	}
 	jobs_begin(packet.head.id);
+	jobs_drop_interrupt();
 	p->in_command = true;
 	p->reported = false;
 	memcpy(out, packet.payload, packet.bytes + 1);

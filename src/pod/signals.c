@@ -91,6 +91,8 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	ucontext_t *uc = context;
 	greg_t at = uc->uc_mcontext.gregs[REG_RIP];
 
+	if (sig == SIGINT && !jobs_note_interrupt(info))
+		return;
 	note(sig, info);
 	if (at >= (greg_t)(uintptr_t)pod_call_begin && at < (greg_t)(uintptr_t)pod_call_end)
 		uc->uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)pod_call_cancel;

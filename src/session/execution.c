@@ -25,8 +25,8 @@ enum { MAX_OUTPUTS = 64, OUTPUTS_BYTES = 16 << 20 };
 enum { MAX_WARNINGS = 64, WARNING_BYTES = 300, WARNINGS_BYTES = 65536 };
 
 /* For a pod's shell: from being told to stop to being told again, which kills what it runs, and
- * from then to its own end. */
-enum { STOP_MS = 350 };
+ * from then to its own end. SETTLE_MS: for pid 1 to pass on an interrupt. */
+enum { STOP_MS = 350, SETTLE_MS = 10000 };
 
 struct execution {
 	struct cordon_session *session;
@@ -279,21 +279,38 @@ static void look_at_cpu(const struct execution *x)
 	e->cpu_guest_us = guest;
 }
 
+/* A shell's agent reads the wire at any time, and is told which execution is meant. The others
+ * read nothing while code runs: they get SIGINT, which was sent when this returns, and comes to no
+ * later one. */
+static int interrupt(struct execution *x)
+{
+	bool is_agent = x->engine->kind == GUEST_KIND_POD || x->engine->kind == GUEST_KIND_SH;
+
+	if (is_agent && x->engine->wire)
+		return wire_send_interrupt(x->engine->wire, x->id, NULL);
+	return box_interrupt(x->engine->box, deadline_after_ms(SETTLE_MS));
+}
+
 /* Out of time, or not wanted any more. A pod's shell can give up what it runs and keep what it
  * knows, and is given a moment for that; what its command started is gone then, too. Everything
  * else is ended. */
 static void stop(struct execution *x)
 {
-	uint64_t ignored;
-
 	if (x->engine->kind != GUEST_KIND_POD || x->stops++ == 2 || session_is_closed(x->session) ||
-	    box_interrupt(x->engine->box) < 0) {
+	    interrupt(x) < 0) {
 		x->is_over = x->is_dead = true;
 		return;
 	}
 	x->stop_by = deadline_after_ms(STOP_MS);
-	if (read(x->session->cancel_fd, &ignored, sizeof(ignored)) < 0)
-		ignored = 0; /* it was the clock */
+}
+
+/* Who wants it ended may say so again and again, until it is: that does not shorten the time that
+ * it has for it. */
+static void cancel(struct execution *x)
+{
+	x->evidence.cancelled = x->evidence.cancelled || !x->evidence.timed_out;
+	if (x->stop_by == 0 || session_is_closed(x->session))
+		stop(x);
 }
 
 static void check_clocks(struct execution *x)
@@ -331,17 +348,21 @@ static int patience_ms(const struct execution *x)
 enum { P_WIRE, P_OUT, P_ERR, P_BOX, P_CANCEL, P_STDIN, P_SOURCE, P_DESK, P_NET, P_COUNT };
 
 /* Whether it goes on: cancelled, gone, or out of time. */
-static void look_after(struct execution *x, bool cancelled, bool box_spoke)
+static void look_after(struct execution *x, bool is_wanted, bool box_spoke)
 {
 	struct engine *e = x->engine;
+	unsigned wishes = is_wanted ? session_take_wishes(x->session) : 0;
 
-	if (cancelled) {
-		x->evidence.cancelled = x->evidence.cancelled || !x->evidence.timed_out;
-		stop(x);
-	} else if (box_spoke && box_is_gone(e->box)) {
+	if ((wishes || box_spoke) && box_is_gone(e->box)) {
 		x->is_over = x->is_dead = true;
+		x->evidence.cancelled |= wishes & WISH_CANCEL && !x->evidence.timed_out;
 		if (e->wire) /* a result may have come just before */
 			serve_wire(x, POLLIN);
+	} else if (wishes & WISH_INTERRUPT && interrupt(x) < 0) {
+		/* It may be told when another one runs. */
+		x->evidence.cancelled = x->is_over = x->is_dead = true;
+	} else if (wishes & WISH_CANCEL) {
+		cancel(x);
 	} else {
 		check_clocks(x);
 	}

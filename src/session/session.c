@@ -183,16 +183,42 @@ struct cordon_session *cordon_session_close(struct cordon_session *s)
 	return NULL;
 }
 
-int cordon_session_end(struct cordon_session *s, struct cordon_error **reterr)
+static unsigned take_wishes(struct cordon_session *s)
+{
+	unsigned wishes = s->wishes;
+	uint64_t ignored;
+
+	s->wishes = 0;
+	if (read(s->cancel_fd, &ignored, sizeof(ignored)) < 0)
+		ignored = 0; /* there were none */
+	return wishes;
+}
+
+unsigned session_take_wishes(struct cordon_session *s)
+{
+	pthread_mutex_lock(&s->lock);
+	unsigned wishes = take_wishes(s);
+	pthread_mutex_unlock(&s->lock);
+	return wishes;
+}
+
+/* The caller has the lock. */
+static int wish(struct cordon_session *s, enum session_wish w)
 {
 	uint64_t one = 1;
 
+	s->wishes |= w;
+	return write(s->cancel_fd, &one, sizeof(one)) < 0 ? -errno : 0;
+}
+
+int cordon_session_end(struct cordon_session *s, struct cordon_error **reterr)
+{
 	if (!s)
 		return 0;
 	pthread_mutex_lock(&s->lock);
 	s->is_closed = true;
 	while (s->is_busy) {
-		if (write(s->cancel_fd, &one, sizeof(one)) < 0)
+		if (wish(s, WISH_CANCEL) < 0)
 			break;
 		pthread_cond_wait(&s->idle, &s->lock);
 	}
@@ -228,13 +254,9 @@ int session_hold(struct cordon_session *s, const char *busy_text, struct cordon_
 
 void session_let_go(struct cordon_session *s)
 {
-	uint64_t ignored;
-
 	pthread_mutex_lock(&s->lock);
 	s->is_busy = false;
-	/* A cancel that came too late must not hit the next execution. */
-	if (read(s->cancel_fd, &ignored, sizeof(ignored)) < 0)
-		ignored = 0;
+	(void)take_wishes(s); /* what came too late must not hit the next execution */
 	pthread_cond_broadcast(&s->idle);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -457,23 +479,16 @@ int cordon_run(const struct cordon_session_options *session,
 
 int cordon_session_cancel(struct cordon_session *s, struct cordon_error **reterr)
 {
-	uint64_t one = 1;
-	int r = 0;
-
 	pthread_mutex_lock(&s->lock);
-	if (s->is_busy && write(s->cancel_fd, &one, sizeof(one)) < 0)
-		r = err_errno(reterr, errno, "cancel");
+	int r = s->is_busy ? wish(s, WISH_CANCEL) : 0;
 	pthread_mutex_unlock(&s->lock);
-	return r;
+	return r < 0 ? err_errno(reterr, -r, "cancel") : 0;
 }
 
 int cordon_session_interrupt(struct cordon_session *s, struct cordon_error **reterr)
 {
-	int r = 0;
-
 	pthread_mutex_lock(&s->lock);
-	if (s->is_busy && s->engine)
-		r = box_interrupt(s->engine->box);
+	int r = s->is_closed ? -CORDON_STATE : s->is_busy ? wish(s, WISH_INTERRUPT) : 0;
 	pthread_mutex_unlock(&s->lock);
 	return r < 0 ? err_set(reterr, CORDON_STATE, "Session is not running.") : 0;
 }

@@ -23,6 +23,12 @@
 
 enum { SESSION_ID_BYTES = 40 };
 
+/* What another thread wants of the execution that runs; one that is over is not there for it. */
+enum session_wish {
+	WISH_CANCEL = 1 << 0,    /* it must end */
+	WISH_INTERRUPT = 1 << 1, /* ^C */
+};
+
 struct cordon_session {
 	char id[SESSION_ID_BYTES];
 	enum guest_kind kind;
@@ -50,8 +56,9 @@ struct cordon_session {
 	pthread_mutex_t lock; /* of the fields below */
 	pthread_cond_t idle;  /* signalled when an execution has ended */
 	bool is_busy, is_closed;
-	json_t *env;             /* session_env() */
-	int cancel_fd;           /* eventfd: readable when the running execution must end */
+	json_t *env;     /* session_env() */
+	int cancel_fd;   /* eventfd: readable when the running execution is wanted for something */
+	unsigned wishes; /* enum session_wish: for what */
 	struct engine *engine;   /* NULL: it could not be replaced, and is by the next execution */
 	struct network *network; /* its gateway; NULL: the policy opens nothing */
 	struct workspace *workspace; /* of files_lock; stays when the engine is lost */
@@ -82,6 +89,8 @@ void session_note_cwd(struct cordon_session *s, const char *path, size_t len);
 /* Holds the session for one piece of work, or says that it is closed or busy (with these words). */
 int session_hold(struct cordon_session *s, const char *busy_text, struct cordon_error **reterr);
 void session_let_go(struct cordon_session *s);
+/* By the thread that executes: what others want of it since the last call, enum session_wish. */
+unsigned session_take_wishes(struct cordon_session *s);
 
 /* One execution on the session's engine; the caller holds the session busy. *ret_alive: the engine
  * can go on. */

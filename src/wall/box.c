@@ -38,8 +38,8 @@ struct box {
 	bool has_network;
 	uid_t uid; /* its own where root starts it; known when there is a keeper */
 	gid_t gid;
-	pid_t guest_pid; /* looked up once */
-	bool is_ready;   /* its root stands */
+	pid_t guest_pid;            /* looked up once */
+	bool is_ready, is_answered; /* its root stands; pid 1 has sent the last interrupt */
 	_Atomic bool is_gone;
 	bool is_stuck;                  /* killed, and not dead: it waits in the kernel */
 	bool is_ahead;                  /* its keeper was there before it */
@@ -335,6 +335,7 @@ static int receive(struct box *b)
 			b->status->init_pid = pid_of(b->pidfd);
 		}
 	}
+	b->is_answered |= byte == CONTROL_SAMPLED;
 	for (size_t i = 0; i < 4; i++)
 		close_fdp(&fds[i]);
 	return 1;
@@ -509,11 +510,18 @@ struct box *box_free(struct box *b)
 	return NULL;
 }
 
-int box_interrupt(struct box *b)
+int box_interrupt(struct box *b, deadline_ns deadline)
 {
-	char order = CONTROL_INTERRUPT;
+	static const char orders[] = { CONTROL_INTERRUPT, CONTROL_SAMPLE };
 
-	return send(b->control, &order, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -CORDON_STATE;
+	b->is_answered = false;
+	for (int i = 0; i < 2; i++)
+		if (send(b->control, &orders[i], 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+			return -CORDON_STATE;
+	while (!b->is_answered && !box_is_gone(b))
+		if (!b->is_answered && wait_word(b, deadline) == 0)
+			return -CORDON_STATE;
+	return 0;
 }
 
 int box_control_fd(const struct box *b)

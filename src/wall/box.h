@@ -56,8 +56,9 @@ bool box_is_stuck(const struct box *b);
 /* The counters were read: when it is gone, its keeper may clean up. */
 void box_release(struct box *b);
 struct box *box_free(struct box *b);
-/* SIGINT for the guest. */
-int box_interrupt(struct box *b);
+/* SIGINT for the guest, which pid 1 has sent when this returns: what the guest is told from then on
+ * is told after it. Negative: it may not have been sent in time. */
+int box_interrupt(struct box *b, deadline_ns deadline);
 
 /* Readable (EOF) when the sandbox is gone; for poll(2). */
 int box_control_fd(const struct box *b);

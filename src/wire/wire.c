@@ -427,6 +427,15 @@ int wire_send_execute(struct wire *w, const struct wire_execute *x, struct cordo
 	return finish(w, reterr);
 }
 
+int wire_send_interrupt(struct wire *w, uint64_t id, struct cordon_error **reterr)
+{
+	queue_mark(&w->out);
+	queue_add_text(&w->out, "{\"type\":\"interrupt\",\"id\":");
+	queue_add_uint(&w->out, id);
+	queue_add_text(&w->out, "}");
+	return finish(w, reterr);
+}
+
 static void begin_tool_result(struct wire *w, uint64_t id, uint64_t call)
 {
 	queue_mark(&w->out);

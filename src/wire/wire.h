@@ -139,6 +139,8 @@ struct wire_execute {
 	uint64_t stdin_bytes; /* 0: the pipe itself, up to its end */
 };
 int wire_send_execute(struct wire *w, const struct wire_execute *x, struct cordon_error **reterr);
+/* Asks an agent to give up that execution, and no other. */
+int wire_send_interrupt(struct wire *w, uint64_t id, struct cordon_error **reterr);
 /* json: one checked value; its line ends become spaces. */
 int wire_send_tool_value(struct wire *w, uint64_t id, uint64_t call, const char *json, size_t len,
 			 struct cordon_error **reterr);

@@ -1,0 +1,189 @@
+/* tests/behaviour/interrupts.c - an interrupt is for the execution that runs when it is asked for,
+ * in every guest: one that comes late hits nothing. */
+#include "dialect.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cordon/files.h"
+#include "harness/test.h"
+
+enum { ROUNDS = 300, LATE_MS = 1500, PATIENCE_MS = 60000 };
+
+/* Says that it is there, and goes on when it is told to; %d: its number. */
+static const char *const waits[DIALECTS] = {
+	"import os, time\nopen('/tmp/up%d', 'w').close()\n"
+	"while not os.path.exists('/tmp/go%d'): time.sleep(0.005)",
+	"invisible(file.create('/tmp/up%d')); while (!file.exists('/tmp/go%d')) Sys.sleep(0.005)",
+	"require('fs').writeFileSync('/tmp/up%d', ''); "
+	"while (!require('fs').existsSync('/tmp/go%d')) Atomics.wait(new Int32Array(new "
+	"SharedArrayBuffer(4)), 0, 0, 5)",
+	": > /tmp/up%d; until [ -e /tmp/go%d ]; do sleep 0.005; done",
+};
+
+struct pair { /* two executions of one session, one after the other, in a thread of their own */
+	struct cordon_session *session;
+	char code[2][400];
+	struct cordon_result *results[2];
+	_Atomic int over;
+};
+
+static void *run_pair(void *arg)
+{
+	struct pair *p = arg;
+
+	for (int i = 0; i < 2; i++) {
+		p->results[i] = run_for(p->session, p->code[i], PATIENCE_MS);
+		p->over = i + 1;
+	}
+	return NULL;
+}
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+}
+
+static bool is_there(struct cordon_session *s, const char *name, int i)
+{
+	struct cordon_file_info info;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/tmp/%s%d", name, i);
+	return cordon_file_stat(s, path, &info, NULL) == 0;
+}
+
+static void tell(struct cordon_session *s, int i)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/tmp/go%d", i);
+	ASSERT_EQ(cordon_file_write(s, path, "", 0, NULL), 0);
+}
+
+static pid_t pid_of(struct cordon_session *s)
+{
+	char *text = cordon_session_describe(s), *at = strstr(text, "\"pid\":");
+	pid_t pid = at ? (pid_t)strtol(at + 6, NULL, 10) : 0;
+
+	free(text);
+	ASSERT(pid > 1);
+	return pid;
+}
+
+/* Until a process that was stopped has done what it had to do, and waits again. */
+static void wait_asleep(pid_t pid)
+{
+	char path[40], state = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	while (state != 'S') {
+		FILE *f = fopen(path, "r");
+
+		ASSERT(f && fscanf(f, "%*d (%*[^)]) %c", &state) == 1);
+		fclose(f);
+		nap();
+	}
+}
+
+/* Pid 1, which passes interrupts on, stands still while the execution ends that one was for. */
+static void interrupt_late(const struct dialect *d)
+{
+	struct pair p = { .session = open_with(d->guest, NULL) };
+	pid_t init = pid_of(p.session);
+	pthread_t thread;
+
+	for (int i = 0; i < 2; i++) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		snprintf(p.code[i], sizeof(p.code[i]), waits[d - dialects], i, i);
+#pragma GCC diagnostic pop
+	}
+	ASSERT_EQ(pthread_create(&thread, NULL, run_pair, &p), 0);
+	while (!is_there(p.session, "up", 0))
+		nap();
+	ASSERT_EQ(kill(init, SIGSTOP), 0);
+	ASSERT_EQ(cordon_session_interrupt(p.session, NULL), 0);
+	tell(p.session, 0);
+	/* Where the second begins before that, it is what the interrupt would hit. */
+	for (int ms = 0; ms < LATE_MS && !is_there(p.session, "up", 1); ms += 2)
+		nap();
+	ASSERT_EQ(kill(init, SIGCONT), 0);
+	wait_asleep(init);
+	while (!is_there(p.session, "up", 1) && p.over < 2)
+		nap();
+	if (p.over < 2)
+		tell(p.session, 1);
+	pthread_join(thread, NULL);
+	if (!cordon_result_success(p.results[1]))
+		test_fail(__FILE__, __LINE__, "%s: the next one was hit: %s", d->guest,
+			  cordon_result_json(p.results[1]));
+	for (int i = 0; i < 2; i++)
+		cordon_result_free(p.results[i]);
+	cordon_session_close(p.session);
+}
+
+TEST(an_interrupt_that_is_late_hits_nothing)
+{
+	EACH_DIALECT(d) interrupt_late(d);
+}
+
+static void *run_first(void *arg)
+{
+	struct pair *p = arg;
+
+	p->results[0] = run_for(p->session, p->code[0], PATIENCE_MS);
+	return NULL;
+}
+
+/* At any moment of an execution, its end too. The next begins when the call has returned. */
+TEST(an_interrupt_at_any_moment_hits_no_later_execution)
+{
+	EACH_DIALECT(d)
+	{
+		struct pair p = { .session = open_with(d->guest, NULL) };
+
+		must(p.session, d->set_x);
+		snprintf(p.code[0], sizeof(p.code[0]), "%s", d->get_x);
+		for (int i = 0; i < ROUNDS; i++) {
+			pthread_t thread;
+
+			ASSERT_EQ(pthread_create(&thread, NULL, run_first, &p), 0);
+			for (int spin = 0; spin < i * 200; spin++)
+				__asm__ volatile("");
+			ASSERT_EQ(cordon_session_interrupt(p.session, NULL), 0);
+			pthread_join(thread, NULL);
+			cordon_result_free(p.results[0]);
+			must_be(p.session, d, d->get_x, d->x_value);
+		}
+		cordon_session_close(p.session);
+	}
+}
+
+TEST(an_interrupt_ends_what_runs)
+{
+	EACH_DIALECT(d)
+	{
+		struct pair p = { .session = open_with(d->guest, NULL) };
+		pthread_t thread;
+
+		must(p.session, d->set_x);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		snprintf(p.code[0], sizeof(p.code[0]), waits[d - dialects], 0, 0);
+#pragma GCC diagnostic pop
+		ASSERT_EQ(pthread_create(&thread, NULL, run_first, &p), 0);
+		while (!is_there(p.session, "up", 0))
+			nap();
+		ASSERT_EQ(cordon_session_interrupt(p.session, NULL), 0);
+		pthread_join(thread, NULL);
+		ASSERT(!cordon_result_success(p.results[0]));
+		cordon_result_free(p.results[0]);
+		must_be(p.session, d, d->get_x, d->x_value);
+		cordon_session_close(p.session);
+	}
+}
