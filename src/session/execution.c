@@ -464,6 +464,16 @@ static const char *where_to(const struct cordon_session *s)
 	return s->cwd ? s->cwd : s->directory ? s->directory : "/home/user";
 }
 
+/* Of a shell that runs one text and no other, that is a script: bash reads it command by command.
+ */
+static bool is_checked_first(const struct execution *x)
+{
+	const struct cordon_session *s = x->session;
+	bool is_shell = s->kind == GUEST_KIND_POD || s->kind == GUEST_KIND_SH;
+
+	return s->policy.validate && !x->options->skip_validation && !(is_shell && s->is_once);
+}
+
 static int send_code(struct execution *x, struct cordon_error **reterr)
 {
 	const struct cordon_execute_options *o = x->options;
@@ -476,8 +486,7 @@ static int send_code(struct execution *x, struct cordon_error **reterr)
 					.env_json = env,
 					.directory = where_to(x->session),
 					.stdin_path = x->in.told,
-					.is_validated = x->session->policy.validate &&
-							!o->skip_validation };
+					.is_validated = is_checked_first(x) };
 	cleanup_free char *args = args_text(o->args);
 
 	message.args_json = args;

@@ -7,6 +7,7 @@
 import http.server
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -66,6 +67,39 @@ def refused(what, words, fn, *args, **options):
 
 # ---- state, exits, syntax, stdin, context, history
 
+def fatal(s):
+    """Errors that end a shell by themselves, where set -e is on: the command ends, and nothing else."""
+    s.execute("kept=42; keep() { echo $kept $PWD; }; readonly fixed=1")
+    for what, code in (("a variable that is not set", 'set -euo pipefail; echo "$unset"'), ("a readonly one", "fixed=2"),
+                       ("${x:?}", "echo ${unset:?message}"), ("failglob", "shopt -s failglob; echo /nothing*"), ("a syntax error", "eval 'if'"),
+                       ("an exec that finds nothing", "exec nothing-of-that-name"), ("in a function", "f() { local kept=7; echo ${unset:?message}; }; f"),
+                       ("in a trap", "trap 'echo ${unset:?message}' USR1; kill -USR1 $$")):
+        r = s.execute("set -e; trap 'echo bye' EXIT; " + code + "; echo never")
+        after = s.execute("shopt -u failglob; trap - USR1; keep; echo $-")
+        good = r.exit_code in (1, 2, 127) and r.stdout == "bye\n" and not r.restarted and not after.restarted
+        check("set -e and %s: the shell stays, the trap on EXIT runs" % what, good and after.stdout.startswith("42 /tmp\n") and "e" in after.stdout[8:],
+              (r.exit_code, r.stdout, r.stderr, r.restarted, after.stdout))
+    gives(s, "set +euo pipefail; (set -e; echo ${unset:?message}; echo never); echo $?", "1\n", what="a subshell ends as ever")
+    gives(s, "fixed=3\necho on", "on\n", what="a failing assignment does not end the rest")
+
+
+def executables(s):
+    """The workspace is mounted noexec, and what exec says counts."""
+    gives(s, "cd; printf '#!/bin/bash\\necho mine $@\\n' > y; [ -x y ] || echo no; chmod +x y; [ -x y ] && ./y a; test -x /tmp && echo dir",
+          "no\nmine a\ndir\n", what="test -x")
+    gives(s, "mkdir -p .local/bin; cp y .local/bin/y2; PATH=$PATH:~/.local/bin; which y2; command -v y2; y2 b; find .local -type f -executable; "
+             "python3 -c 'import shutil, os; print(shutil.which(\"y2\"), os.access(\"y\", os.X_OK))'",
+          "/home/user/.local/bin/y2\n/home/user/.local/bin/y2\nmine b\n.local/bin/y2\n/home/user/.local/bin/y2 True\n", what="which, find, shutil.which")
+    gives(s, "cp y .local/bin/grep; (PATH=~/.local/bin:$PATH; grep x; env grep y; type -P grep)", "mine x\nmine y\n/home/user/.local/bin/grep\n",
+          what="a wrapper earlier in PATH shadows a command")
+    gives(s, "chmod 066 y; [ -x y ] || echo no; ./y; echo $?; [ -x /etc/passwd ] || echo no", "no\n126\nno\n", what="and nothing is that is not")
+    s2 = opened(policy={"commands": ["bash", "chmod", "mkdir"]})
+    r = s2.execute("mkdir -p ~/.local/bin; cd ~/.local/bin; printf '#!/bin/bash\\necho wrapped\\n' > wc; printf '#!/usr/bin/wc x\\n' > z; chmod +x wc z; "
+                   "PATH=~/.local/bin:$PATH; wc; z; /usr/bin/wc")
+    check("what the policy forbids stays so", r.stdout == "wrapped\n" and r.stderr.count("not allowed by security policy") == 2, (r.stdout, r.stderr))
+    s2.close()
+
+
 def sessions():
     s = opened()
     gives(s, "x=5; f() { echo f$1; }; alias al='echo aliased'; cd /tmp; export E=env")
@@ -83,6 +117,7 @@ def sessions():
     gives(s, "trap 'echo bye' EXIT; exit 1", "bye\n", 1, "exception")
     gives(s, "trap 'echo usr1' USR1; kill -USR1 $$; echo done", "usr1\ndone\n")
     gives(s, "echo $x", "5\n", what="variables outlive all of it")
+    fatal(s)
     r = gives(s, "kill -9 $$", "", 137, "exception")
     check("a killed shell is said to be a new one", r.restarted, r)
     gives(s, "echo ${x-unset}; pwd", "unset\n/tmp\n", what="and is one, in its directory")
@@ -114,6 +149,7 @@ def sessions():
     gives(s, "echo go; sleep 600; echo never", "go\n", 125, "cancelled", what="STR-04: streams as it is written", **at_go(s.cancel))
     gives(s, "sleep 600 & echo started", "started\n", what="a background job does not hold the answer")
     gives(s, "jobs | wc -l; kill %1", "1\n")
+    executables(s)
     s.restart()
     gives(s, "echo ${E-unset}; cat /tmp/log", "unset\nonce\n", what="restart: files stay, variables go")
     s.close()
@@ -564,6 +600,49 @@ def one_shots():
         check("one-shot: " + code, (done.stdout, done.returncode) == (out, status), (done.stdout, done.returncode, done.stderr))
 
 
+    for name, code, out, status in (
+            ("text behind an exit is not read", "echo ran\nexit 3\nif then (\n", "ran\n", 3),
+            ("what comes before broken text runs", "echo ran\nif then (\n", "ran\n", 2),
+            ("an alias may be half of a command", "shopt -s expand_aliases\nalias begin='{' end='}'\nbegin echo block; end\n", "block\n", 0),
+            ("a failing assignment does not end the rest", "readonly x=1\nx=2\necho on\n", "on\n", 0)):
+        for options in ([], ["--workspace", "guest-test-%d" % os.getpid()]):
+            with tempfile.NamedTemporaryFile("w", suffix=".sh") as f, tempfile.TemporaryDirectory() as home:
+                f.write(code)
+                f.flush()
+                done = subprocess.run([os.environ["CORDON"], "run", "--guest", "pod", *options, f.name], stdin=subprocess.DEVNULL,
+                                      capture_output=True, text=True, timeout=120, env={**os.environ, "XDG_DATA_HOME": home})
+            check("a file%s: %s" % (" in a session" if options else "", name), (done.stdout, done.returncode) == (out, status),
+                  (done.stdout, done.returncode, done.stderr))
+
+
+def late():
+    """An interrupt or a cancel at any moment of an execution, its end too, hits no later one and costs no shell."""
+    def work(seed):
+        r, s = random.Random(seed), opened()
+        s.execute("x=42")
+        for _ in range(40):
+            first = threading.Thread(target=s.execute, args=(r.choice(("echo hi", "sleep 0.01", "for i in {1..300}; do :; done", "ls | cat")),))
+            first.start()
+            for _ in range(r.randrange(200)):
+                os.sched_yield()
+            getattr(s, r.choice(("interrupt", "cancel")))()
+            first.join()
+            after = s.execute("echo $x")
+            if (after.exit_code, after.stdout) != (0, "42\n"):
+                bad.append((after.exit_code, after.stdout, after.error))
+        s.close()
+
+    bad = []
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    check("^C and cancel at any moment: the next command is not hit", not bad, bad[:4])
+    slow = "bash -c 'trap \"sleep 0.1; exit 130\" INT; echo go; while :; do sleep 0.01; done'"
+    stopped("cancel: a program that takes a while to stop costs no shell", slow, "cancel")
+
+
 def proof():
     done = subprocess.run([os.environ["CORDON"], "doctor", "--json"], capture_output=True, text=True, timeout=300)
     pod = [g for g in json.loads(done.stdout)["guests"] if g["guest"] == "pod"][0]
@@ -581,7 +660,7 @@ def proof():
     check("doctor: what stops one: both filters, each alone", layers == [["seccomp", "seal"]], (layers, done.stderr))
 
 
-GROUPS = {f.__name__: f for f in (sessions, tools, denials, network, interrupts, clocks, limits, files, adversarial, python, one_shots, proof)}
+GROUPS = {f.__name__: f for f in (sessions, tools, denials, network, interrupts, late, clocks, limits, files, adversarial, python, one_shots, proof)}
 
 def as_user(groups):
     where = tempfile.mkdtemp()
