@@ -199,14 +199,17 @@ class Guest:
             assert "warnings" not in self.run(code, validate=True), code
 
     def interrupt(self, code, pid=None):
-        """Runs code that first prints something, and sends SIGINT once it has."""
+        """Runs code that first prints something, and interrupts it once it has: by the wire where an agent reads it."""
         self.start(code)
         end = time.monotonic() + DEADLINE
         while not self.out[self.pipes[1][0]]:
             assert time.monotonic() < end, "no output to wait for"
             self.pump(1)
         time.sleep(0.05)
-        os.kill(pid or self.pid, signal.SIGINT)
+        if self.hello["guest"] == "sh":
+            self.send({"type": "interrupt", "id": self.next_id})
+        else:
+            os.kill(pid or self.pid, signal.SIGINT)
         return self.finish()
 
     def value(self, code, context=None):

@@ -230,6 +230,10 @@ def test_interrupt():
         g.signal()
         time.sleep(0.1)
         assert out(g, "echo alive") == "alive\n"
+        # One of an execution that is over, or has yet to come, is nobody's.
+        for other in (g.next_id, g.next_id + 7, 0):
+            g.send({"type": "interrupt", "id": other})
+            assert out(g, "echo alive") == "alive\n", other
 
 
 def test_large_commands_and_output():
