@@ -50,6 +50,8 @@ man: all ## the man pages into $(BUILD)/man
 
 install: all ## into DESTDIR, prefix as set up
 	@meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir "$$(realpath -m "$(DESTDIR)")")
+	@echo "Guest pod has an image of its own, which is not installed: 'make pod' builds it in $(BUILD)/pod;"
+	@echo "copy that folder to libexec/cordon/pod beside the program's bin, or name it in the variable CORDON_POD."
 
 pod: ## build the image of WebAssembly programs
 	@$(NICE) tools/pod --out '$(BUILD)/pod'

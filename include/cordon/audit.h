@@ -6,6 +6,10 @@
 
 #include <cordon/error.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #pragma GCC visibility push(default)
 
 enum { CORDON_AUDIT_HASH = 65 }; /* 64 hex digits and a NUL */
@@ -33,3 +37,7 @@ int cordon_audit_verify(const char *path, const char *prev, struct cordon_audit_
 			struct cordon_error **reterr);
 
 #pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif

@@ -10,6 +10,10 @@
 #include <cordon/session.h>
 #include <cordon/tools.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #pragma GCC visibility push(default)
 
 /* "0.1.0" */
@@ -36,3 +40,7 @@ int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
 int cordon_attacks(char **ret_json, struct cordon_error **reterr);
 
 #pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif

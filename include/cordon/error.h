@@ -1,6 +1,10 @@
 /* cordon/error.h - the one error type of the library. */
 #pragma once
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #pragma GCC visibility push(default)
 
 /* The one list of codes: X(NAME, name, exit status of a program, JSON-RPC code, what it means).
@@ -42,3 +46,7 @@ int cordon_code_exit_status(enum cordon_code code);
 int cordon_code_rpc(enum cordon_code code);
 
 #pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif

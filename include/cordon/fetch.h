@@ -7,6 +7,10 @@
 
 #include <cordon/policy.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #pragma GCC visibility push(default)
 
 struct cordon_fetch_options {
@@ -43,3 +47,7 @@ int cordon_fetch(const struct cordon_fetch_options *o, struct cordon_fetch_resul
 void cordon_fetch_done(struct cordon_fetch_result *r);
 
 #pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif

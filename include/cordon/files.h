@@ -9,6 +9,10 @@
 #include <cordon/error.h>
 #include <cordon/session.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #pragma GCC visibility push(default)
 
 enum cordon_file_type { CORDON_FILE, CORDON_DIRECTORY, CORDON_SYMLINK, CORDON_OTHER };
@@ -106,3 +110,7 @@ int cordon_export_read(int fd, const char *path, int out_fd, struct cordon_error
  * for texts of at most 256 KiB "lines_added", "lines_removed", "diff"}, to be freed. */
 int cordon_export_diff(int old_fd, int new_fd, char **ret_json, struct cordon_error **reterr);
 #pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif

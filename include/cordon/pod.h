@@ -7,6 +7,10 @@
 
 #include <cordon/error.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #pragma GCC visibility push(default)
 
 struct cordon_pod_add_options {
@@ -25,3 +29,7 @@ int cordon_pod_remove(const char *name, struct cordon_error **reterr);
 int cordon_pod_list(char **ret_json, struct cordon_error **reterr);
 
 #pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif

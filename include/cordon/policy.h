@@ -3,6 +3,10 @@
 
 #include <cordon/error.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #pragma GCC visibility push(default)
 
 struct cordon_policy;
@@ -30,3 +34,7 @@ char *cordon_policy_explain(const struct cordon_policy *p);
 char *cordon_policy_diff(const struct cordon_policy *a, const struct cordon_policy *b);
 
 #pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif

@@ -21,6 +21,10 @@
 #include <cordon/policy.h>
 #include <cordon/tools.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #pragma GCC visibility push(default)
 
 struct cordon_session;
@@ -183,3 +187,7 @@ int cordon_validate(const char *guest, const char *code, size_t len, char **ret_
 char *cordon_sanitize(const char *message, size_t max);
 
 #pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif

@@ -8,6 +8,10 @@
 
 #include <cordon/error.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #pragma GCC visibility push(default)
 
 struct cordon_tools; /* a registry; sessions share it by reference, safe to use from threads */
@@ -79,3 +83,7 @@ struct cordon_approval {
 typedef void (*cordon_approval_fn)(const struct cordon_approval *a, void *arg);
 
 #pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
