@@ -1,7 +1,14 @@
-// A session as a tool of the AI SDK (and whatever takes { description, inputSchema | parameters, execute }).
+// A session as a tool of the AI SDK, 4 and 5 (and whatever takes { description, inputSchema | parameters, execute }).
 
-/** codeTool(session) → { description, inputSchema, parameters, execute }. jsonSchema: the AI SDK's function of that name, if it is at hand. */
-export function codeTool(session, { name = "run_code", description, timeoutMs, jsonSchema = (s) => s } = {}) {
+/** What the AI SDK takes for a schema: the mark that its own jsonSchema() makes, so that it need not be at hand. */
+function schemaOf(schema) {
+  const validate = (value) => typeof value?.code === "string" && Object.keys(value).length === 1 ? { success: true, value }
+    : { success: false, error: new TypeError('the input must be {"code": "..."}') };
+  return { [Symbol.for("vercel.ai.schema")]: true, [Symbol.for("vercel.ai.validator")]: true, jsonSchema: schema, validate, ...schema };
+}
+
+/** codeTool(session) → { description, inputSchema, parameters, execute }. jsonSchema: the AI SDK's function of that name, if it is to be used. */
+export function codeTool(session, { name = "run_code", description, timeoutMs, jsonSchema = schemaOf } = {}) {
   const schema = {
     type: "object",
     properties: { code: { type: "string", description: `${session.guest} code; the value of its last expression is returned` } },
