@@ -242,7 +242,7 @@ new_session <- function(tools = list(), sandbox = FALSE, limits = NULL, verbose 
     r <- call("session.execute", params, on_output)
     names(r)[names(r) == "result"] <- "value"
     state$result <- r
-    r
+    structure(r, class = "cordon_result")
   }
   check_before <- function(code, max_code_length, output_handler) {
     if (!runs()) state_error("Session is not running.")
@@ -352,3 +352,34 @@ SecureSession <- list(new = new_session, classname = "SecureSession")
 
 format.SecureSession <- function(x, ...) x$format()
 print.SecureSession <- function(x, ...) x$print()
+
+`%or%` <- function(a, b) if (is.null(a)) b else a
+
+# One line that tells how it ended, then what there is of value, output and refusals, each cut.
+format.cordon_result <- function(x, ...) {
+  cut <- function(text, most = 60L) {
+    text <- gsub("[[:space:]]+", " ", text)
+    if (nchar(text) > most) paste0(substr(text, 1L, most), "...") else text
+  }
+  shown <- function(v) tryCatch({
+    text <- paste(trimws(if (is.list(v)) deparse(v, nlines = 5L) else format(v[seq_len(min(length(v), 10L))])), collapse = " ")
+    paste0(class(v)[1L], if (length(v) != 1L) paste0("[", length(v), "]"), " ", text)
+  }, error = function(e) class(v)[1L])
+  bytes <- function(name) if (nzchar(x[[name]] %or% "")) {
+    paste0("  ", name, ": ", nchar(x[[name]], "bytes"), " bytes: ", cut(x[[name]]))
+  }
+  counts <- lengths(unclass(x)[c("outputs", "denials", "warnings")])
+  names(counts) <- c("outputs", "denials", "warnings")
+  counts <- counts[counts > 0L]
+  c(sprintf("<cordon result: %s, %.0f ms>", if (isTRUE(x$success)) "success" else paste0(x$error_kind %or% "failed", ", exit code ", x$exit_code),
+            x$execution_time_ms %or% 0),
+    if (!is.null(x$error)) paste0("  error: ", cut(x$error)),
+    if (!is.null(x$value)) paste0("  value: ", cut(shown(x$value))),
+    bytes("stdout"), bytes("stderr"),
+    if (length(counts)) paste0("  ", paste(counts, names(counts), collapse = ", ")))
+}
+
+print.cordon_result <- function(x, ...) {
+  cat(format(x), sep = "\n")
+  invisible(x)
+}
