@@ -3,6 +3,7 @@ import asyncio
 import datetime
 import decimal
 import gc
+import logging
 import os
 import re
 import subprocess
@@ -643,3 +644,105 @@ def test_examples():
         r = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "examples", name)], capture_output=True, text=True, timeout=80,
                            env=dict(os.environ, PYTHONPATH=CLIENT))
         assert r.returncode == 0 and text in r.stdout, (name, r)
+
+
+def test_reprs_are_short():
+    with cordon.Session("python") as s:
+        r = s.execute("print('x' * 5000); list(range(100000))")
+        assert len(repr(r)) < 300 and "success=True" in repr(r) and "value=[0, 1," in repr(r) and "stdout='xxx" in repr(r), repr(r)
+        assert "assurance" not in repr(r) and r.assurance
+        assert re.match(r"Result\(success=False, error_kind='exception', error=.*ZeroDivisionError.*, exit_code=1, \d+ ms\)$", repr(s.execute("1/0")))
+        assert re.match(r"Result\(success=True, value=3, \d+ ms\)$", repr(s.execute("3"))), repr(s.execute("3"))
+    assert repr(cordon.Output("image/png", bytes(100000), "p")) == "Output('image/png', 100000 bytes, name='p')"
+
+
+class Log:
+    """What the client logs meanwhile."""
+
+    def __enter__(self):
+        self.lines = []
+        self.handler = logging.Handler()
+        self.handler.emit = lambda record: self.lines.append(record.getMessage() + " " + str(record.exc_info and record.exc_info[1]))
+        logging.getLogger("cordon").addHandler(self.handler)
+        logging.getLogger("cordon").propagate = False
+        return self.lines
+
+    def __exit__(self, *_):
+        logging.getLogger("cordon").removeHandler(self.handler)
+        logging.getLogger("cordon").propagate = True
+
+
+def bad(_):
+    raise ValueError("of the host")
+
+
+def test_exceptions_in_callbacks_are_logged():
+    pay = cordon.Tool(lambda: 1, name="pay", approval=True)
+    with Log() as lines:
+        with cordon.Session("python", tools=[pay], on_audit=bad, on_approval=bad, verbose=bad) as s:
+            r = s.execute("import sys; print(1, flush=True); print(2, file=sys.stderr, flush=True); pay()", on_stdout=bad, on_stderr=bad)
+            assert not r.success and "of the host" in r.error and r.stdout == "1\n", r
+            assert s.run("1") == 1
+    for what in ("on_stdout failed of the host", "on_stderr failed of the host", "on_approval failed", "of audit failed of the host", "of log failed"):
+        assert any(what in line for line in lines), (what, lines)
+
+
+def test_exceptions_in_callbacks_are_logged_by_aio():
+    pay = cordon.Tool(lambda: 1, name="pay", approval=True)
+
+    async def main():
+        async with cordon.aio.Session("python", tools=[pay], on_audit=bad, on_approval=bad, verbose=bad) as s:
+            r = await s.execute("print(1, flush=True); pay()", on_stdout=bad)
+            assert not r.success and "of the host" in r.error, r
+            assert await s.run("1") == 1
+    with Log() as lines:
+        asyncio.run(main())
+    for what in ("on_stdout failed of the host", "on_approval failed", "a handler failed of the host"):
+        assert any(what in line for line in lines), (what, lines)
+
+
+def test_async_callbacks_are_awaited():
+    def watcher(seen):
+        async def watch(what):
+            await asyncio.sleep(0)
+            seen.append(what)
+        return watch
+    code = "import sys\nfor i in range(50): print(i, flush=True)\nprint('e', file=sys.stderr)"
+    out, err, audit, told = [], [], [], []
+    with cordon.Session("python", on_audit=watcher(audit), verbose=watcher(told)) as s:
+        s.execute(code, on_stdout=watcher(out), on_stderr=watcher(err))
+    assert "".join(out).split() == [str(i) for i in range(50)] and err and audit and told, (out, err, audit, told)
+
+    async def main():
+        out, err, audit, told = [], [], [], []
+        async with cordon.aio.Session("python", on_audit=watcher(audit), verbose=watcher(told)) as s:
+            await s.execute(code, on_stdout=watcher(out), on_stderr=watcher(err))
+            assert "".join(out).split() == [str(i) for i in range(50)] and err, (out, err)
+        assert audit and told
+    asyncio.run(main())
+
+
+def test_aio_shares_a_server():
+    async def main():
+        sessions = [cordon.aio.Session("python") for _ in range(6)]
+        await asyncio.gather(*(s.open() for s in sessions))
+        pid = sessions[0]._c._process.pid
+        assert {s._c._process.pid for s in sessions} == {pid}
+        async with cordon.aio.Pool(size=1) as p:
+            assert p._c._process.pid == pid and await p.run("2") == 2
+        assert await asyncio.gather(*(s.run("3") for s in sessions)) == [3] * 6
+        for s in sessions[1:]:
+            await s.close()
+        assert await sessions[0].run("4") == 4 and is_alive(pid)
+        await sessions[0].close()
+        assert not is_alive(pid)
+        async with cordon.aio.Session("python") as s:
+            assert await s.run("5") == 5 and s._c._process.pid != pid
+        try:
+            async with cordon.aio.Session("python", level="none"):  # what fails leaves no server
+                raise AssertionError("opened")
+        except cordon.CordonError:
+            pass
+        assert not cordon.aio.servers.get(asyncio.get_running_loop())
+    for _ in range(3):
+        asyncio.run(main())

@@ -1,10 +1,17 @@
 """The result of an execution, as docs/result.md has it, with the value in Python's own types."""
 import base64
+import reprlib
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional
 
 from ._errors import ExecutionError, ExecutionTimeout
 from ._values import decode
+
+
+def short(value: Any, most: int = 60) -> str:
+    """How a value looks, on one line of bounded length."""
+    text = " ".join(reprlib.repr(value).split()) if not isinstance(value, str) else repr(value if len(value) <= most else value[:most])
+    return text if len(text) <= most + 2 and (not isinstance(value, str) or len(value) <= most) else text[:most] + "..."
 
 
 @dataclass(frozen=True)
@@ -13,6 +20,9 @@ class Output:
     mime: str
     data: bytes
     name: Optional[str] = None
+
+    def __repr__(self) -> str:
+        return "Output(%r, %d bytes%s)" % (self.mime, len(self.data), ", name=%r" % self.name if self.name else "")
 
     @property
     def text(self) -> str:
@@ -31,7 +41,7 @@ class Denial:
     claimed: bool = False  # only the guest says so
 
 
-@dataclass
+@dataclass(repr=False)
 class Result:
     success: bool
     value: Any = None
@@ -53,6 +63,19 @@ class Result:
     assurance: Optional[Dict[str, Any]] = None
     exception: Optional[Dict[str, Any]] = None
     raw: Dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        """What there is to tell, in a line: all of it is in the fields."""
+        said = ["success=%s" % self.success]
+        for name in ("error_kind", "error", "value", "stdout", "stderr"):
+            what = getattr(self, name)
+            if what not in (None, "") if isinstance(what, (str, type(None))) else True:
+                said.append("%s=%s" % (name, short(what)))
+        if self.exit_code:
+            said.append("exit_code=%d" % self.exit_code)
+        said += ["%s=%d" % (name, len(getattr(self, name))) for name in ("outputs", "denials", "warnings") if getattr(self, name)]
+        said += ["truncated"] * any(self.truncated.values()) + ["restarted"] * self.restarted
+        return "Result(%s, %.0f ms)" % (", ".join(said), self.execution_time_ms)
 
     @property
     def traceback(self) -> Optional[str]:

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from ._errors import LimitExceeded, RpcError, SandboxError
 from ._rpc import Connection
-from ._session import Bytes, Session
+from ._session import Bytes, Guest, Level, Session
 from ._tools import Tool, awaited
 
 _CLASSES = {"timeout": "TIMEOUT", "cancelled": "CANCELLED", "denied": "CAPABILITY_DENIED", "memory": "LIMIT_EXCEEDED",
@@ -99,7 +99,7 @@ class Extension:
     category: Optional[str] = None
     python_package: Optional[PythonPackage] = None
 
-    def to_tool(self) -> Tool:
+    def to_tool(self) -> "Tool[..., Any]":
         package = self.python_package.to_files() if self.python_package else None
         return Tool(self._run, name=self.name, description=self.description, category=self.category, command=True,
                     usage=self.usage, examples=list(self.examples), python_package=package)
@@ -228,9 +228,9 @@ class Sandbox(_Shell):
 
     guest: "sh" (the machine's bash and commands behind the wall) or "pod" (a WebAssembly userland, twice walled)."""
 
-    def __init__(self, *, guest: str = "sh", timeout_ms: int = 30000, fs_limit_bytes: int = 256 << 20, mounts: Mounts = (),
+    def __init__(self, *, guest: Guest = "sh", timeout_ms: int = 30000, fs_limit_bytes: int = 256 << 20, mounts: Mounts = (),
                  python_path: Sequence[str] = (), extensions: Iterable[Extension] = (), storage: Optional[Mapping[str, Any]] = None,
-                 env: Optional[Mapping[str, str]] = None, policy: Optional[Mapping[str, Any]] = None, level: Any = None,
+                 env: Optional[Mapping[str, str]] = None, policy: Optional[Mapping[str, Any]] = None, level: Level = None,
                  connection: Optional[Connection] = None, engine: str = "auto", nice: int = 0) -> None:
         if engine not in ("auto", "wasmtime", "deno"):
             raise ValueError("engine must be 'auto', 'wasmtime' or 'deno' (all mean the same wall here), not %r" % (engine,))

@@ -1,6 +1,7 @@
 """Sessions, their files, and pools."""
 import base64
 import json
+import logging
 import numbers
 import os
 import sys
@@ -8,7 +9,7 @@ import tempfile
 import warnings
 import weakref
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Literal, Mapping, Optional, Sequence, Union
 
 from ._errors import CordonError, LimitExceeded, RpcError, StateError, error_text
 from ._result import Result
@@ -20,6 +21,11 @@ PIECE = 4 << 20
 CONTEXT_MAX = 64 << 20
 MS_MAX = 1 << 40
 Bytes = Union[bytes, bytearray, memoryview, str]
+Guest = Literal["python", "r", "node", "sh", "pod"]
+if TYPE_CHECKING:
+    from ._runner import SecurityLevel
+Level = Union[Literal["permissive", "standard", "strict"], "SecurityLevel", None]
+log = logging.getLogger("cordon")
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ class Approval:
     detail: Any = None
 
 
-def open_params(guest: Optional[str], level: Optional[str], policy: Optional[Mapping[str, Any]], tools: List[Any],
+def open_params(guest: Optional[str], level: Level, policy: Optional[Mapping[str, Any]], tools: List[Any],
                 env: Optional[Mapping[str, str]], options: Mapping[str, Any]) -> Dict[str, Any]:
     params: Dict[str, Any] = {k: v for k, v in options.items() if v is not None}
     if guest:
@@ -61,16 +67,17 @@ def open_params(guest: Optional[str], level: Optional[str], policy: Optional[Map
 Verbose = Union[bool, Callable[[str], Any]]
 
 
-def tell(verbose: Verbose, event: Dict[str, Any]) -> None:
+def told(verbose: Verbose, event: Dict[str, Any]) -> Any:
     """One line for what a session did: [cordon] sess_… tool_call tool=add call=1."""
     rest = ("%s=%s" % (k, v if isinstance(v, str) else json.dumps(v)) for k, v in event.items()
             if k not in ("timestamp", "event", "session_id"))
     line = " ".join(("[cordon]", str(event.get("session_id")), str(event.get("event")), *rest))
     line = "".join(c if c.isprintable() else "?" for c in line)  # a name could steer the terminal
     if callable(verbose):
-        verbose(line)
-    elif verbose:
+        return verbose(line)  # may be awaited
+    if verbose:
         print(line, file=sys.stderr, flush=True)
+    return None
 
 
 def milliseconds(name: str, seconds: Any, least: int) -> int:
@@ -117,9 +124,9 @@ def output_watch(on_stdout: Optional[Callable[[str], Any]], on_stderr: Optional[
         fn = on_stdout if params["stream"] == "stdout" else on_stderr
         if fn:
             try:
-                fn(params["data"])
-            except Exception:
-                pass  # what a handler does is no concern of the code that runs
+                awaited(fn(params["data"]))
+            except Exception:  # what a handler does is no concern of the code that runs
+                log.exception("on_%s failed", params["stream"])
     return watch
 
 
@@ -128,6 +135,7 @@ def decide(connection: Connection, on_approval: Optional[Callable[[Approval], An
     try:
         reply = approval_reply(a, awaited(on_approval(a)) if on_approval else False)
     except Exception as e:
+        log.exception("on_approval failed: the answer is no")
         reply = approval_reply(a, error_text(e))
     try:
         connection.request("approval.resolve", reply)
@@ -141,8 +149,13 @@ def weak_note(session: "Session") -> Callable[[str, Dict[str, Any]], None]:
 
     def note(method: str, params: Dict[str, Any]) -> None:
         s = ref()
-        if s is not None:
-            s._note(method, params)
+        try:
+            if s is not None:
+                s._note(method, params)
+        except CordonError:
+            raise
+        except Exception:
+            log.exception("what was told of %s failed", method)
     return note
 
 
@@ -238,10 +251,12 @@ class Session:
     on_audit(event): every audit event. verbose: True tells on standard error what happens, a line each; a function gets the lines
     instead. Further options: set=["key=value"], workspace="name", cold=True."""
 
-    def __init__(self, guest: str = "python", *, level: Any = None, policy: Optional[Mapping[str, Any]] = None, tools: Tools = None,
+    def __init__(self, guest: Guest = "python", *, level: Level = None, policy: Optional[Mapping[str, Any]] = None, tools: Tools = None,
                  env: Optional[Mapping[str, str]] = None, on_approval: Optional[Callable[[Approval], Any]] = None,
                  on_audit: Optional[Callable[[Dict[str, Any]], Any]] = None, verbose: Verbose = False,
-                 connection: Optional[Connection] = None, **options: Any) -> None:
+                 connection: Optional[Connection] = None, set: Optional[Sequence[str]] = None, workspace: Optional[str] = None,
+                 cold: Optional[bool] = None) -> None:
+        options: Dict[str, Any] = {"set": set, "workspace": workspace, "cold": cold}
         listed = to_tools(tools)
         self._c = connection or hub.get(sessions=1)
         if connection:
@@ -275,9 +290,9 @@ class Session:
 
     def _note(self, method: str, params: Dict[str, Any]) -> None:
         if method == "audit" and self._on_audit:
-            self._on_audit(params)
+            awaited(self._on_audit(params))
         elif method == "log":
-            tell(self._verbose, params)
+            awaited(told(self._verbose, params))
         elif method == "approval":
             self._approve(params)
 
@@ -422,10 +437,11 @@ class Session:
 class Pool:
     """Sessions made ahead of time: execute() takes any idle one, which is replaced by a clean one afterwards."""
 
-    def __init__(self, guest: str = "python", size: int = 4, *, max_size: Optional[int] = None, reuse: bool = False, level: Any = None,
+    def __init__(self, guest: Guest = "python", size: int = 4, *, max_size: Optional[int] = None, reuse: bool = False, level: Level = None,
                  policy: Optional[Mapping[str, Any]] = None, tools: Tools = None, env: Optional[Mapping[str, str]] = None,
                  on_approval: Optional[Callable[[Approval], Any]] = None, connection: Optional[Connection] = None,
-                 **options: Any) -> None:
+                 set: Optional[Sequence[str]] = None, cold: Optional[bool] = None) -> None:
+        options: Dict[str, Any] = {"set": set, "cold": cold}
         listed = to_tools(tools)
         self._c = connection or hub.get()
         self._guest, self._on_approval = guest, on_approval
@@ -493,7 +509,7 @@ class Pool:
         self.close()
 
 
-def run(code: str, context: Optional[Mapping[str, Any]] = None, *, guest: str = "python", level: Any = None,
+def run(code: str, context: Optional[Mapping[str, Any]] = None, *, guest: Guest = "python", level: Level = None,
         policy: Optional[Mapping[str, Any]] = None, tools: Tools = None, env: Optional[Mapping[str, str]] = None,
         timeout: Optional[float] = None, connection: Optional[Connection] = None, **options: Any) -> Result:
     """One shot: a fresh session, executed, and nothing left of it."""
@@ -501,17 +517,17 @@ def run(code: str, context: Optional[Mapping[str, Any]] = None, *, guest: str = 
         return s.execute(code, context, timeout=timeout, **options)
 
 
-def policy(level: Any = None, policy: Optional[Mapping[str, Any]] = None, *, connection: Optional[Connection] = None) -> Dict[str, Any]:
+def policy(level: Level = None, policy: Optional[Mapping[str, Any]] = None, *, connection: Optional[Connection] = None) -> Dict[str, Any]:
     """The whole policy that these describe."""
     return (connection or hub.get()).request("policy.show", open_params(None, level, policy, [], None, {}))["policy"]  # type: ignore
 
 
-def check_policy(policy: Mapping[str, Any], level: Any = None, *, connection: Optional[Connection] = None) -> Dict[str, Any]:
+def check_policy(policy: Mapping[str, Any], level: Level = None, *, connection: Optional[Connection] = None) -> Dict[str, Any]:
     """{"valid", "error", "explanation"}"""
     return (connection or hub.get()).request("policy.check", open_params(None, level, policy, [], None, {}))  # type: ignore
 
 
-def validate(code: str, guest: str = "python", *, connection: Optional[Connection] = None) -> Dict[str, Any]:
+def validate(code: str, guest: Guest = "python", *, connection: Optional[Connection] = None) -> Dict[str, Any]:
     """Syntax and advice without running anything: {"valid", "error", "line", "column", "warnings"}."""
     return (connection or hub.get()).request("validate", {"code": code, "guest": guest})  # type: ignore[no-any-return]
 

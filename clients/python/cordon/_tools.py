@@ -1,10 +1,18 @@
 """Host functions that the code may call: an ordinary function with type hints becomes a checked tool."""
 import inspect
+import sys
 import typing
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Union, overload
+from typing import Any, Callable, Dict, Generic, Iterable, List, Mapping, Optional, TypeVar, Union, overload
 
 from ._values import decode, encode
+
+if sys.version_info >= (3, 10):
+    from typing import ParamSpec
+    P = ParamSpec("P")
+else:  # only a type checker looks at it
+    P = TypeVar("P")
+R = TypeVar("R")
 
 RESULT_MAX = 64 << 20  # the server has the real limit
 _TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", list: "array", tuple: "array", set: "array",
@@ -66,9 +74,9 @@ def awaited(value: Any) -> Any:
 
 
 @dataclass
-class Tool:
+class Tool(Generic[P, R]):
     """fn: called with the checked arguments by name; it may be a coroutine function. approval: every call waits for `Session(on_approval=...)`."""
-    fn: Callable[..., Any]
+    fn: "Callable[P, R]"
     name: str = ""
     description: str = ""
     args: Optional[Dict[str, Any]] = None
@@ -92,7 +100,7 @@ class Tool:
             self.args = function_schema(self.fn) if not self.command else None
         self.__wrapped__ = self.fn
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: "P.args", **kwargs: "P.kwargs") -> R:
         return self.fn(*args, **kwargs)
 
     def to_json(self) -> Dict[str, Any]:
@@ -105,11 +113,11 @@ class Tool:
 
 
 @overload
-def tool(fn: Callable[..., Any]) -> Tool: ...
+def tool(fn: "Callable[P, R]") -> "Tool[P, R]": ...
 @overload
 def tool(*, name: str = ..., description: str = ..., args: Optional[Dict[str, Any]] = ..., category: Optional[str] = ...,
          max_calls: int = ..., timeout_ms: int = ..., result_bytes: int = ..., argument_bytes: int = ..., approval: bool = ...,
-         command: bool = ..., usage: str = ..., examples: List[str] = ...) -> Callable[[Callable[..., Any]], Tool]: ...
+         command: bool = ..., usage: str = ..., examples: List[str] = ...) -> "Callable[[Callable[P, R]], Tool[P, R]]": ...
 
 
 def tool(fn: Any = None, **options: Any) -> Any:
@@ -119,10 +127,10 @@ def tool(fn: Any = None, **options: Any) -> Any:
     return lambda f: Tool(f, **options)
 
 
-Tools = Union[None, Iterable[Union[Tool, Callable[..., Any]]], Mapping[str, Callable[..., Any]]]
+Tools = Union[None, Iterable[Union["Tool[..., Any]", Callable[..., Any]]], Mapping[str, Callable[..., Any]]]
 
 
-def to_tools(tools: Tools) -> List[Tool]:
+def to_tools(tools: Tools) -> "List[Tool[..., Any]]":
     if not tools:
         return []
     if isinstance(tools, Mapping):
@@ -133,7 +141,7 @@ def to_tools(tools: Tools) -> List[Tool]:
 class Table:
     """What a session's tool calls are answered from."""
 
-    def __init__(self, tools: List[Tool]) -> None:
+    def __init__(self, tools: "List[Tool[..., Any]]") -> None:
         self.names = {t.name: t for t in tools}
 
     def __call__(self, name: str, args: Dict[str, Any]) -> Any:

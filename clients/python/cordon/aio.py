@@ -8,18 +8,41 @@ import json
 import os
 import tempfile
 import warnings
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set
+import weakref
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set
 
 from ._errors import ConnectionLost, CordonError, LimitExceeded, RpcError, StateError, error_text, rpc_error
 from ._result import Result
-from ._rpc import EARLY_MAX, EVENTS, find_program, to_line
-from ._session import (PIECE, Approval, Bytes, FileInfo, Verbose, absolute, approval_reply, execute_params, milliseconds,
-                       open_params, output_watch, tell)
+from ._rpc import EARLY_MAX, EVENTS, SESSIONS_MAX, find_program, to_line
+from ._session import (PIECE, Approval, Bytes, FileInfo, Guest, Level, Verbose, absolute, approval_reply, execute_params, log,
+                       milliseconds, open_params, told)
 from ._tools import RESULT_MAX, Table, Tools, to_tools
 from ._values import decode, encode
 
 READ_MAX = 1 << 30
 CANCEL_SECONDS = 10
+
+
+def output_watch(on_stdout: Optional[Callable[[str], Any]], on_stderr: Optional[Callable[[str], Any]]) -> Any:
+    """What takes the notes of output; the functions may be coroutine functions."""
+    async def watch(params: Dict[str, Any]) -> None:
+        fn = on_stdout if params["stream"] == "stdout" else on_stderr
+        said = fn(params["data"]) if fn else None
+        if inspect.isawaitable(said):
+            await said
+    return watch if on_stdout or on_stderr else None
+
+
+async def consume(notes: "asyncio.Queue[Any]", watch: Any) -> None:
+    """Gives the notes to watch, one after the other, up to None. What a handler does is no concern of the code that runs."""
+    while True:
+        params = await notes.get()
+        if params is None:
+            return
+        try:
+            await watch(params)
+        except Exception:
+            log.exception("on_%s failed", params["stream"])
 
 
 class Connection:
@@ -57,8 +80,10 @@ class Connection:
         answer: "asyncio.Future[Any]" = asyncio.get_running_loop().create_future()
         at = 0
         self._pending[number] = answer
+        notes: "asyncio.Queue[Any]" = asyncio.Queue()
         if watch:
-            self._watches[number] = watch
+            self._watches[number] = notes
+        watcher = asyncio.ensure_future(consume(notes, watch)) if watch else None
         try:
             at = self._write(line)
             self._lines[at] = number
@@ -75,6 +100,9 @@ class Connection:
         finally:
             self._pending.pop(number, None)
             self._watches.pop(number, None)
+            if watcher:  # all that was printed has been told when the result is there
+                notes.put_nowait(None)
+                await watcher
             self._lines.pop(at, None)
             if answer.done() and not answer.cancelled():
                 answer.exception()  # it is known of
@@ -114,9 +142,9 @@ class Connection:
         elif method == "tool.call":
             self._start(self._call_tool(message))
         elif method == "output":
-            watch = self._watches.get(message["params"].get("request_id"))
-            if watch:
-                watch(method, message["params"])
+            notes = self._watches.get(message["params"].get("request_id"))
+            if notes:
+                notes.put_nowait(message["params"])
         else:
             params = message["params"]
             session = params.get("session") or params.get("session_id") or ""
@@ -130,9 +158,16 @@ class Connection:
                 self.early.append((method, params))
 
     def _start(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
+        task = asyncio.ensure_future(self._log(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    @staticmethod
+    async def _log(work: Any) -> None:
+        try:
+            await work
+        except Exception:
+            log.exception("a handler failed")
 
     async def _call_tool(self, message: Dict[str, Any]) -> None:
         params = message["params"]
@@ -176,6 +211,52 @@ class Connection:
 
     async def __aexit__(self, *_: Any) -> None:
         await self.close()
+
+
+class Server:
+    """One that sessions share."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self.opening = asyncio.ensure_future(Connection.open())
+
+    def has_room(self) -> bool:
+        is_usable = not self.opening.done() or (self.opening.exception() is None and self.opening.result().is_alive)
+        return is_usable and self.users < SESSIONS_MAX
+
+
+servers: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, List[Server]]" = weakref.WeakKeyDictionary()
+
+
+async def share() -> Connection:
+    """The connection of this loop, with one user more."""
+    all_of = servers.setdefault(asyncio.get_running_loop(), [])
+    server = next((s for s in all_of if s.has_room()), None)
+    if server is None:
+        server = Server()
+        all_of.append(server)
+    server.users += 1
+    try:
+        return await asyncio.shield(server.opening)
+    except BaseException:
+        server.users -= 1
+        if server.opening.done() and server in all_of:
+            all_of.remove(server)
+        raise
+
+
+async def unshare(connection: Connection) -> None:
+    """The last one to leave ends it."""
+    all_of = servers.get(asyncio.get_running_loop(), [])
+    for server in all_of:
+        if server.opening.done() and not server.opening.cancelled() and server.opening.exception() is None \
+                and server.opening.result() is connection:
+            server.users -= 1
+            if server.users > 0:
+                return
+            all_of.remove(server)
+            break
+    await connection.close()
 
 
 class Files:
@@ -254,6 +335,7 @@ async def decide(connection: Connection, on_approval: Optional[Callable[[Approva
         verdict = on_approval(a) if on_approval else False
         reply = approval_reply(a, await verdict if inspect.isawaitable(verdict) else verdict)
     except Exception as e:
+        log.exception("on_approval failed: the answer is no")
         reply = approval_reply(a, error_text(e))
     try:
         await connection.request("approval.resolve", reply)
@@ -262,12 +344,14 @@ async def decide(connection: Connection, on_approval: Optional[Callable[[Approva
 
 
 class Session:
-    """As cordon.Session. Without a connection it has a server of its own."""
+    """As cordon.Session. Those without a connection share the server of their loop, which ends with the last of them."""
 
-    def __init__(self, guest: str = "python", *, level: Any = None, policy: Optional[Mapping[str, Any]] = None, tools: Tools = None,
+    def __init__(self, guest: Guest = "python", *, level: Level = None, policy: Optional[Mapping[str, Any]] = None, tools: Tools = None,
                  env: Optional[Mapping[str, str]] = None, on_approval: Optional[Callable[[Approval], Any]] = None,
                  on_audit: Optional[Callable[[Dict[str, Any]], Any]] = None, verbose: Verbose = False,
-                 connection: Optional[Connection] = None, **options: Any) -> None:
+                 connection: Optional[Connection] = None, set: Optional[Sequence[str]] = None, workspace: Optional[str] = None,
+                 cold: Optional[bool] = None) -> None:
+        options: Dict[str, Any] = {"set": set, "workspace": workspace, "cold": cold}
         listed = to_tools(tools)
         if on_audit:
             options["audit"] = True
@@ -282,12 +366,13 @@ class Session:
 
     async def open(self) -> "Session":
         if self._c is None:
-            self._c = await Connection.open()
+            self._c = await share()
         try:
             self._attach((await self._c.request("session.open", self._params))["session"])
         except BaseException:
             if self._own:
-                await self._c.close()
+                await unshare(self._c)
+                self._c = None
             raise
         return self
 
@@ -305,11 +390,13 @@ class Session:
 
     async def _note(self, method: str, params: Dict[str, Any]) -> None:
         if method == "audit" and self._on_audit:
-            told = self._on_audit(params)
-            if inspect.isawaitable(told):
-                await told
+            said = self._on_audit(params)
+            if inspect.isawaitable(said):
+                await said
         elif method == "log":
-            tell(self._verbose, params)
+            said = told(self._verbose, params)
+            if inspect.isawaitable(said):
+                await said
         elif method == "approval":
             await decide(self._c, self._on_approval, params)
 
@@ -408,7 +495,8 @@ class Session:
             self._c.tools.pop(session, None)
             self._c.owners.pop(session, None)
         if self._own and self._c:
-            await self._c.close()
+            await unshare(self._c)
+            self._c = None
 
     async def __aenter__(self) -> "Session":
         return await self.open()
@@ -420,10 +508,11 @@ class Session:
 class Pool:
     """As cordon.Pool."""
 
-    def __init__(self, guest: str = "python", size: int = 4, *, max_size: Optional[int] = None, reuse: bool = False, level: Any = None,
+    def __init__(self, guest: Guest = "python", size: int = 4, *, max_size: Optional[int] = None, reuse: bool = False, level: Level = None,
                  policy: Optional[Mapping[str, Any]] = None, tools: Tools = None, env: Optional[Mapping[str, str]] = None,
                  on_approval: Optional[Callable[[Approval], Any]] = None, connection: Optional[Connection] = None,
-                 **options: Any) -> None:
+                 set: Optional[Sequence[str]] = None, cold: Optional[bool] = None) -> None:
+        options: Dict[str, Any] = {"set": set, "cold": cold}
         listed = to_tools(tools)
         options.update(size=size, max_size=max_size, reuse=reuse)
         self._params, self._table = open_params(guest, level, policy, listed, env, options), Table(listed)
@@ -432,12 +521,13 @@ class Pool:
 
     async def __aenter__(self) -> "Pool":
         if self._c is None:
-            self._c = await Connection.open()
+            self._c = await share()
         try:
             self.id = (await self._c.request("pool.open", self._params))["pool"]
         except BaseException:
             if self._own:
-                await self._c.close()
+                await unshare(self._c)
+                self._c = None
             raise
         return self
 
@@ -483,4 +573,5 @@ class Pool:
         if self._c.is_alive:
             await self._c.request("pool.close", {"pool": self.id})
         if self._own:
-            await self._c.close()
+            await unshare(self._c)
+            self._c = None
