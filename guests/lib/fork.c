@@ -75,6 +75,7 @@ _Noreturn static void session_main(struct request *q, int report)
 	close(listener);
 	close(INIT_FD_PLAN);
 	close(INIT_FD_SELF);
+	close(ROOT_LOCKS_FD);
 	for (int i = FD_CONTROL; i < FD_COUNT; i++)
 		close(q->fds[i]);
 	_longjmp(q->back, 1);
@@ -126,6 +127,7 @@ _Noreturn static void become_reaper(struct request *q, pid_t guest, int report)
 	    dup2(report, INIT_FD_CGROUP) >= 0) {
 		syscall(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0);
 		syscall(SYS_close_range, INIT_FD_CGROUP + 1, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
+		(void)fcntl(ROOT_LOCKS_FD, F_SETFD, 0);
 		syscall(SYS_execveat, INIT_FD_SELF, "", argv, none, AT_EMPTY_PATH);
 	}
 	plan_fail(&q->job, STAGE_EXEC, 2, errno);

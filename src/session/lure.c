@@ -168,7 +168,7 @@ static int lay_numbers(struct lure *l, const struct policy *p)
 	return l->shm >= 0 && say_number(l, "shm", (uint64_t)l->shm) < 0 ? -ENOMEM : 0;
 }
 
-int lure_lay(struct lure *l, const struct policy *policy, bool is_mounted,
+int lure_lay(struct lure *l, const struct policy *policy, bool is_mounted, bool has_groups,
 	     struct cordon_error **reterr)
 {
 	/* The caller may have put its secret into the environment before. */
@@ -193,6 +193,8 @@ int lure_lay(struct lure *l, const struct policy *policy, bool is_mounted,
 		r = lay_unix(l, FD_PATH_MAIL, SOCK_DGRAM, "path_mail");
 	if (r == 0)
 		r = lay_shared(l, is_mounted);
+	if (r == 0 && say_number(l, "groups", has_groups) < 0)
+		r = -ENOMEM;
 	if (r == 0)
 		r = lay_numbers(l, policy);
 	if (r < 0) {

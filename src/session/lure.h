@@ -23,8 +23,8 @@ struct lure {
 /* A program (the bytes of the attacks) beside the file, to be started outside the wall. */
 int lure_plant(struct lure *l, const void *bytes, size_t len, struct cordon_error **reterr);
 /* policy: whose limits the attacks try to pass. is_mounted: a policy will mount the shared folder,
- * else the code sees it where the host has it. */
-int lure_lay(struct lure *l, const struct policy *policy, bool is_mounted,
+ * else the code sees it where the host has it. has_groups: control groups count. */
+int lure_lay(struct lure *l, const struct policy *policy, bool is_mounted, bool has_groups,
 	     struct cordon_error **reterr);
 /* Adds the mount. */
 int lure_mount(const struct lure *l, struct policy *policy, struct cordon_error **reterr);

@@ -25,6 +25,7 @@ struct proof {
 	enum guest_kind kinds[GUESTS]; /* guests of this machine */
 	size_t kind_count;
 	bool has_python;
+	bool has_groups;
 	bool has_namespaces; /* else the rung below is attacked */
 	uint32_t open, held, broken, lacking, uncontrolled;
 };
@@ -192,6 +193,13 @@ static const char *control_word(const struct trial *t)
 					      : "failed";
 }
 
+/* What this machine's rung does not claim to hold, and says so. */
+static bool is_unclaimed(const struct proof *x, const struct attack *a, const struct trial *t)
+{
+	return (!x->has_namespaces && (a->flags & PROBE_SPACED)) ||
+	       (t->is_deaf && (a->flags & PROBE_TOLD));
+}
+
 static int prove_one(struct proof *x, const struct attack *a, json_t *rows,
 		     struct cordon_error **reterr)
 {
@@ -204,7 +212,7 @@ static int prove_one(struct proof *x, const struct attack *a, json_t *rows,
 	cleanup_json json_t *row = json_object();
 
 	int r = try_guests(x, &o, &t, guests, reterr);
-	if (!x->has_namespaces && (a->flags & PROBE_SPACED) && t.outcome == TRIAL_OPEN)
+	if (t.outcome == TRIAL_OPEN && is_unclaimed(x, a, &t))
 		t.outcome = TRIAL_LACKING;
 	if (r == 0 && x->options->control)
 		r = trial_outside(&o, &control, reterr);
@@ -310,7 +318,7 @@ static int prove_pod(struct proof *x, json_t *rows, struct cordon_error **reterr
 
 static int prove(struct proof *x, json_t *rows, json_t *pod, struct cordon_error **reterr)
 {
-	int r = lure_lay(&x->lure, &x->policy, x->has_namespaces, reterr);
+	int r = lure_lay(&x->lure, &x->policy, x->has_namespaces, x->has_groups, reterr);
 
 	if (r < 0)
 		return r;
@@ -352,6 +360,7 @@ int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
 
 		machine_probe(&m);
 		x.has_namespaces = m.has_userns;
+		x.has_groups = m.cgroup_dir[0][0];
 		if (!m.has_userns)
 			x.policy.require = x.listed.require &= ~(uint32_t)LAYERS_NAMESPACES;
 		r = prove(&x, rows, pod, reterr);

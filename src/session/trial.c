@@ -203,6 +203,24 @@ static void read_said(int fd, char *ret, size_t size)
 	ret[n > 0 ? n : 0] = '\0';
 }
 
+/* Where memory is the kernel's own, it is pid 1 that the kernel may choose to kill. */
+static bool is_out_of_memory(const struct box *box)
+{
+	struct cgroup_counts counts;
+
+	cgroup_read(box_cgroup(box), &counts);
+	return counts.oom_kills > 0;
+}
+
+static void judge_box(const struct box *box, struct trial *t)
+{
+	t->is_deaf = box_status(box)->is_deaf;
+	if (t->outcome != TRIAL_BROKEN || !is_out_of_memory(box))
+		return;
+	t->outcome = TRIAL_HELD;
+	strcpy(t->said, "killed");
+}
+
 int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon_error **reterr)
 {
 	if (o->attack->is_python)
@@ -249,6 +267,8 @@ int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon
 		t.is_noticed = box_status(box)->denial_count > 0;
 		judge_remains(o, &e, false, &t);
 	}
+	if (r == 0)
+		judge_box(box, &t);
 	ends_done(&e);
 	*ret = t;
 	return r;

@@ -34,6 +34,7 @@ struct trial {
 	enum trial_outcome outcome;
 	char said[64];   /* "EPERM", "killed by SIGSYS" */
 	bool is_noticed; /* the filter reported the call */
+	bool is_deaf;    /* nobody listens to the filter */
 };
 
 /* The program of the C attacks. */

@@ -216,15 +216,12 @@ static void common_rules(struct draft *d)
 	add_rule(d, "/", LL_FS_READ_DIR, false); /* names may be listed everywhere */
 }
 
-/* A pod answers for its /proc itself. */
 static void proc_files(struct draft *d, const struct blueprint_options *o)
 {
 	struct procfiles_options options = { .memory_bytes = o->policy->memory_bytes,
 					     .has_one_core = d->head.flags & PLANF_ONE_CORE };
 	struct buf texts[PROCFILES];
 
-	if (o->launch->filter == LAUNCH_POD)
-		return;
 	if (procfiles_make(&options, texts) < 0)
 		d->failed = true;
 	for (int i = 0; i < PROCFILES; i++) {
@@ -415,6 +412,9 @@ static uint32_t flags(const struct blueprint_options *o)
 		f |= PLANF_ONE_CORE;
 	if (o->cgroup->count == 0)
 		f |= PLANF_WATCH_MEMORY;
+	for (size_t i = 0; i < o->policy->mount_count; i++)
+		if (o->policy->mounts[i].host && o->policy->mounts[i].mode == MOUNT_LIVE_RO)
+			f |= PLANF_LIVE_RO;
 	return f;
 }
 

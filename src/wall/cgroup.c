@@ -16,6 +16,9 @@
 /* The keeper and pid 1 are counted besides the guest's own processes. */
 enum { OWN_PROCESSES = 2 };
 
+/* What the sockets of a sandbox may hold, in parts of its memory limit. */
+enum { TCP_SHARE = 8 };
+
 #define KEEPERS "keepers"
 
 /* ret_is, when not NULL: what the kernel says it will enforce, not what we wrote; UINT64_MAX: no
@@ -139,6 +142,11 @@ static int limit_v1(struct cgroup *c, const struct policy *p)
 	/* With swap accounting, no swap on top; without it the file is missing. */
 	r = write_at(c->dir_fds[CONTROLLER_MEMORY], "memory.memsw.limit_in_bytes", p->memory_bytes,
 		     NULL);
+	if (r < 0 && r != -ENOENT && r != -EOPNOTSUPP)
+		return r;
+	/* v1 counts what TCP holds apart, and only where there is a limit. */
+	r = write_at(c->dir_fds[CONTROLLER_MEMORY], "memory.kmem.tcp.limit_in_bytes",
+		     p->memory_bytes / TCP_SHARE, NULL);
 	if (r < 0 && r != -ENOENT && r != -EOPNOTSUPP)
 		return r;
 	r = write_at(c->dir_fds[CONTROLLER_PIDS], "pids.max", p->processes + OWN_PROCESSES,

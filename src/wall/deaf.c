@@ -14,9 +14,16 @@ size_t deaf_make(const struct sock_filter *from, size_t count, struct sock_filte
 {
 	const struct sock_filter start[DEAF_MORE] = {
 		LOAD(arch),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 3),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 9),
 		LOAD(nr),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execve, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execve, 6, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 6),
+		/* Locks, which nobody counts then. */
+		LOAD(args[1]),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 6 /* F_SETLK */, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 7 /* F_SETLKW */, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 37 /* F_OFD_SETLK */, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 38 /* F_OFD_SETLKW */, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 

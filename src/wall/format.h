@@ -24,8 +24,11 @@ enum {
 enum { INSIDE_ID = 1000 };
 enum { PLAN_CGROUPS = 3, PLAN_MOUNTS = 8, PLAN_RLIMITS = 12, PLAN_NAMESPACES = 7 };
 
+/* SECCOMP_IOCTL_NOTIF_SET_FLAGS, which older headers do not have. */
+#define NOTIFY_SET_FLAGS 0x40082104U
+
 /* Files of /proc in the sandbox's own words (procfiles.h), and where they lie in its root. */
-#define PROC_FILES "cpuinfo", "meminfo", "uptime", "loadavg", "stat", "version"
+#define PROC_FILES "cpuinfo", "meminfo", "uptime", "loadavg", "stat", "version", "locks"
 #define PROC_FILES_DIR "run/cordon/proc"
 
 /* One step of building the root. Strings are offsets into the plan. Paths are relative to the new
@@ -72,6 +75,7 @@ enum {
 	PLANF_OWN_NETNS = 1 << 7,    /* a template's sessions: one each instead of a shared one */
 	PLANF_WATCH_MEMORY = 1 << 8, /* no cgroup limits memory: the keeper does */
 
+	PLANF_LIVE_RO = 1 << 11,    /* the host's own files are mounted for reading */
 	PLANF_PROC_FILES = 1 << 10, /* there are PROC_FILES to be bound over the kernel's */
 
 	PLANF_BORN_IN_GROUP = 1 << 9, /* v2: pid 1 is cloned into the group at INIT_FD_CGROUP */

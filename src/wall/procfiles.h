@@ -12,7 +12,7 @@ struct procfiles_options {
 	bool has_one_core; /* it will be bound to one processor */
 };
 
-enum { PROCFILES = 6 };
+enum { PROCFILES = 7 };
 /* Their names, in the order of format.h. */
 extern const char *const procfiles_names[PROCFILES];
 /* The text of each; ret is initialised here and the caller's. A negative number: no memory. */

@@ -360,8 +360,6 @@ const uint64_t calls_fcntls[] = {
 	3 /* F_GETFL */,
 	4 /* F_SETFL */,
 	5 /* F_GETLK */,
-	6 /* F_SETLK */,
-	7 /* F_SETLKW */,
 	8 /* F_SETOWN */,
 	9 /* F_GETOWN */,
 	10 /* F_SETSIG */,
@@ -369,8 +367,6 @@ const uint64_t calls_fcntls[] = {
 	15 /* F_SETOWN_EX */,
 	16 /* F_GETOWN_EX */,
 	36 /* F_OFD_GETLK */,
-	37 /* F_OFD_SETLK */,
-	38 /* F_OFD_SETLKW */,
 	1025 /* F_GETLEASE */,
 	1030 /* F_DUPFD_CLOEXEC */,
 	1031 /* F_SETPIPE_SZ */,
@@ -378,6 +374,11 @@ const uint64_t calls_fcntls[] = {
 	1033 /* F_ADD_SEALS */,
 	1034 /* F_GET_SEALS */,
 	CALLS_END,
+};
+
+/* Each may leave a lock behind, in memory that no control group counts: pid 1 does. */
+const uint64_t calls_locks[] = {
+	6 /* F_SETLK */, 7 /* F_SETLKW */, 37 /* F_OFD_SETLK */, 38 /* F_OFD_SETLKW */, CALLS_END,
 };
 
 /* What programs set on pairs of Unix sockets and on TCP. Nothing that loads a program into the

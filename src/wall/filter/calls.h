@@ -31,5 +31,5 @@ extern const uint64_t calls_ioctls[], calls_prctls[];
 struct call_sockopt {
 	uint32_t level, name;
 };
-extern const uint64_t calls_fcntls[];
+extern const uint64_t calls_fcntls[], calls_locks[];
 extern const struct call_sockopt calls_sockopts[];

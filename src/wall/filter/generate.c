@@ -28,6 +28,8 @@
 
 #define DENY SCMP_ACT_ERRNO(EPERM)
 #define NAMESPACE_FLAGS 0x7e020000ULL
+#define SHARE_FILES 0x400ULL
+#define BE_THREAD 0x10000ULL
 #define MFD_NOEXEC 8ULL
 /* The kernel takes an int: what lies above it in the register is nothing to hide behind. */
 #define FAMILY(family) SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, family)
@@ -75,10 +77,20 @@ static bool is_setup(const char *name)
 	return false;
 }
 
-/* clone without new namespaces; with them it is refused and explained. */
+static void lock_rules(scmp_filter_ctx c, uint32_t action)
+{
+	for (const uint64_t *p = calls_locks; *p != CALLS_END; p++)
+		add_if(c, action, "fcntl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, *p));
+}
+
+/* clone without new namespaces; with them it is refused and explained. Only threads share their
+ * descriptors: the locks of a process that is dead and whose table lives on have nobody's name. */
 static void clone_rules(scmp_filter_ctx c, uint32_t allow, uint32_t refuse)
 {
-	add_if(c, allow, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0));
+	add_if(c, allow, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS | SHARE_FILES, 0));
+	add_if(c, allow, "clone",
+	       SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS | SHARE_FILES | BE_THREAD,
+		       SHARE_FILES | BE_THREAD));
 	for (uint64_t bit = 1; bit < 1ULL << 32; bit <<= 1)
 		if (bit & NAMESPACE_FLAGS)
 			add_if(c, refuse, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, bit, bit));
@@ -191,7 +203,8 @@ static bool is_exec_told(uint32_t guest)
 static void allowed_calls(scmp_filter_ctx c, uint32_t guest, bool is_last)
 {
 	for (const struct call *p = calls_allowed; p->name; p++) {
-		bool is_told = is_last && is_exec_told(guest) && strcmp(p->name, "execve") == 0;
+		bool is_told = is_last && ((is_exec_told(guest) && !strcmp(p->name, "execve")) ||
+					   !strcmp(p->name, "flock"));
 
 		if (p->guests & guest)
 			add(c, is_told ? SCMP_ACT_NOTIFY : SCMP_ACT_ALLOW, p->name);
@@ -224,6 +237,7 @@ static scmp_filter_ctx whole(uint32_t guest, bool net)
 	argument_rules(c, net);
 	if (guest == GUEST_POD) /* it narrows itself further: a filter on top can only take away */
 		add_if(c, SCMP_ACT_ALLOW, "prctl", SCMP_A0(SCMP_CMP_EQ, 22 /* SET_SECCOMP */));
+	lock_rules(c, SCMP_ACT_NOTIFY);
 	clone_rules(c, SCMP_ACT_ALLOW, SCMP_ACT_NOTIFY);
 	file_rules(c, SCMP_ACT_ALLOW, SCMP_ACT_NOTIFY);
 	socket_rules(c, guest, net);
@@ -252,6 +266,8 @@ static scmp_filter_ctx template(uint32_t guest, bool net)
 	       SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, SECCOMP_IOCTL_NOTIF_RECV));
 	add_if(c, SCMP_ACT_ALLOW, "ioctl",
 	       SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, SECCOMP_IOCTL_NOTIF_SEND));
+	add_if(c, SCMP_ACT_ALLOW, "ioctl",
+	       SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, NOTIFY_SET_FLAGS));
 	/* And its sessions prove their namespaces: PIDFD_GET_*_NAMESPACE, all of type 0xff. */
 	add_if(c, SCMP_ACT_ALLOW, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xfffffff0, 0xff00));
 	add_if(c, SCMP_ACT_ALLOW, "socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
@@ -261,6 +277,7 @@ static scmp_filter_ctx template(uint32_t guest, bool net)
 		add(c, SCMP_ACT_ALLOW, "sendto");
 	else
 		add_if(c, SCMP_ACT_ALLOW, "sendto", SCMP_A4(SCMP_CMP_EQ, 0));
+	lock_rules(c, SCMP_ACT_ALLOW);
 	for (const char *const *p = calls_explained; *p; p++)
 		if (!is_setup(*p))
 			add(c, SCMP_ACT_ALLOW, *p);
@@ -319,6 +336,9 @@ static scmp_filter_ctx final(uint32_t guest, bool net)
 		add(c, SCMP_ACT_NOTIFY, "execve");
 	final_sockets(c, net);
 	refuse_pairs(c, guest);
+	lock_rules(c, SCMP_ACT_NOTIFY);
+	add(c, SCMP_ACT_NOTIFY, "flock");
+	add_if(c, DENY, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, SHARE_FILES | BE_THREAD, SHARE_FILES));
 	for (uint64_t bit = 1; bit < 1ULL << 32; bit <<= 1)
 		if (bit & NAMESPACE_FLAGS)
 			add_if(c, SCMP_ACT_NOTIFY, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, bit, bit));

@@ -146,6 +146,8 @@ _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 		plan_fail(j, STAGE_FORK, 4, errno);
 		_exit(1);
 	}
+	if (!(j->flags & PLANF_USERNS)) /* of the whole machine, then */
+		root_keep_locks("/proc");
 	if (build_all(j, &g, uid, gid) < 0)
 		_exit(1);
 	/* Of the guest's own uid: not to be traced or looked into, whatever else should fail. */

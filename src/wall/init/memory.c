@@ -35,17 +35,22 @@ static uint64_t field_kib(const char *text, const char *name)
 	return p ? strtoull(p + strlen(name), NULL, 10) : 0;
 }
 
-/* Cheap: what it has resident, shared pages in full. Exact: its share of them. */
+/* Cheap: what it has resident, shared pages in full. Exact: its share of them. Page tables are its
+ * own: they can be had without a page. */
 static uint64_t process_kib(pid_t pid, bool exact)
 {
 	char path[64], text[4096];
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, exact ? "smaps_rollup" : "status");
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	if (!read_text(path, text, sizeof(text)))
 		return 0;
-	if (exact)
-		return field_kib(text, "\nPss_Anon:") + field_kib(text, "\nPss_Shmem:");
-	return field_kib(text, "\nRssAnon:") + field_kib(text, "\nRssShmem:");
+	uint64_t tables = field_kib(text, "\nVmPTE:");
+	if (!exact)
+		return tables + field_kib(text, "\nRssAnon:") + field_kib(text, "\nRssShmem:");
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
+	if (!read_text(path, text, sizeof(text)))
+		return 0;
+	return tables + field_kib(text, "\nPss_Anon:") + field_kib(text, "\nPss_Shmem:");
 }
 
 /* Appends the children of all its threads. */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "wall/init/kernel.h"
+#include "wall/init/locks.h"
 
 /* Best effort: the path argument as the guest's memory has it now; false: not all of it. */
 static bool read_path(pid_t pid, uint64_t address, char *ret, size_t size)
@@ -200,6 +201,12 @@ static void foretell_exec(struct job *j, const struct seccomp_data *d, const cha
 		close(file);
 }
 
+void notify_prepare(int listener)
+{
+	if (listener >= 0)
+		(void)ioctl(listener, NOTIFY_SET_FLAGS, 1 /* SYNC_WAKE_UP */);
+}
+
 void notify_answer(struct job *j, int listener)
 {
 	struct seccomp_notif req = { 0 };
@@ -213,7 +220,13 @@ void notify_answer(struct job *j, int listener)
 	if (has_path(req.data.nr, &arg))
 		is_whole = read_path((pid_t)req.pid, req.data.args[arg], target, sizeof(target));
 	resp.id = req.id;
-	if (req.data.nr == SYS_execve) {
+	if (req.data.nr == SYS_fcntl || req.data.nr == SYS_flock) {
+		bool may = req.data.nr == SYS_fcntl
+				   ? locks_may_add()
+				   : locks_may_flock(j, (pid_t)req.pid, (int)req.data.args[0]);
+		resp.error = may ? 0 : -ENOLCK;
+		resp.flags = resp.error ? 0 : SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	} else if (req.data.nr == SYS_execve) {
 		foretell_exec(j, &req.data, target, is_whole);
 		resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 	} else {

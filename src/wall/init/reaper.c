@@ -75,6 +75,7 @@ _Noreturn void reaper_run(struct job *j, pid_t guest, int control, int listener)
 	sigemptyset(&none);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
+	notify_prepare(listener);
 	sigprocmask(SIG_BLOCK, &chld, NULL);
 	sigaction(SIGCHLD, &sa, NULL);
 	while (!reap(j, guest)) {

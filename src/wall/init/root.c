@@ -210,6 +210,19 @@ static int protect_files(const char *files)
 	return 0;
 }
 
+/* While it can be seen. Without it locks are refused sooner. */
+void root_keep_locks(const char *place)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%s/locks", place);
+	int fd = kernel_open(path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd >= 0 && fd != ROOT_LOCKS_FD) {
+		(void)dup3(fd, ROOT_LOCKS_FD, O_CLOEXEC);
+		close(fd);
+	}
+}
+
 /* Over files that are still there: a proc that shows processes only has no place for them. What is
  * bound stays when it is told to. */
 static int bind_files(const char *place, const char *files)
@@ -232,6 +245,8 @@ int root_proc(struct job *j, const char *place, const char *files)
 
 	if (mount("proc", place, "proc", PROC_FLAGS, data) != 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX, errno);
+	if (files)
+		root_keep_locks(place);
 	int r = files ? bind_files(place, files) : 0;
 	return r < 0 ? plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 6, -r) : 0;
 }

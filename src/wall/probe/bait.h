@@ -24,6 +24,7 @@ struct bait {
 	/* Limits. */
 	long processes, open_files, cpu_seconds;
 	uint64_t memory_bytes, fs_bytes, file_count, file_bytes;
+	long groups;     /* 1: there is a control group to count memory */
 	long network;    /* 1: stream sockets exist, and lead to the gateway only */
 	bool is_control; /* outside the wall: aim at something harmless of the own */
 };

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,6 +248,46 @@ static int stretch_file(const struct bait *b)
 int probe_sparse_file(const struct bait *b)
 {
 	return bait_in_child(stretch_file, b);
+}
+
+enum { LOCK_FILES = 60, LOCKS_EACH = 1000 };
+
+static int lock_byte(int fd, off_t at)
+{
+	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1 };
+
+	return fcntl(fd, F_SETLK, &l);
+}
+
+/* Each of its own: neighbours would become one. */
+int probe_locks(const struct bait *b)
+{
+	char path[192];
+
+	(void)b;
+	bait_name(path, sizeof(path), "cordon-probe-lock");
+	for (int i = 0; i < LOCK_FILES; i++) {
+		int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+
+		if (fd < 0)
+			return errno;
+		(void)unlink(path);
+		for (off_t k = 0; k < LOCKS_EACH; k++)
+			if (lock_byte(fd, 2 * k) != 0)
+				return errno;
+	}
+	return 0;
+}
+
+/* Whose locks outlive the one that took them. */
+int probe_locks_shared(const struct bait *b)
+{
+	long pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+
+	(void)b;
+	if (pid == 0)
+		_exit(0);
+	return pid < 0 ? errno : bait_wait((int)pid);
 }
 
 /* Of what the kernel counts by user, and each sandbox has a few. */

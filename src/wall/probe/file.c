@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -101,6 +102,13 @@ int probe_mounted_lease(const struct bait *b)
 	int fd = open_shared(b, "/locked", O_RDONLY);
 
 	return fd < 0 ? errno : bait_verdict(fcntl(fd, F_SETLEASE, F_RDLCK));
+}
+
+int probe_mounted_flock(const struct bait *b)
+{
+	int fd = open_shared(b, "/locked", O_RDONLY);
+
+	return fd < 0 ? errno : bait_verdict(flock(fd, LOCK_EX | LOCK_NB));
 }
 
 int probe_mounted_notify(const struct bait *b)
@@ -273,10 +281,11 @@ int probe_sysctl_read(const struct bait *b)
 int probe_proc_leaks(const struct bait *b)
 {
 	static const char *const paths[] = {
-		"/proc/kallsyms",      "/proc/modules", "/proc/cmdline",     "/proc/kcore",
-		"/proc/kmsg",          "/proc/keys",    "/proc/iomem",       "/proc/interrupts",
-		"/proc/config.gz",     "/proc/locks",   "/proc/partitions",  "/proc/vmstat",
-		"/proc/sysrq-trigger", "/proc/1/maps",  "/proc/filesystems", NULL
+		"/proc/kallsyms",   "/proc/modules",     "/proc/cmdline",
+		"/proc/kcore",      "/proc/kmsg",        "/proc/keys",
+		"/proc/iomem",      "/proc/interrupts",  "/proc/config.gz",
+		"/proc/partitions", "/proc/vmstat",      "/proc/sysrq-trigger",
+		"/proc/1/maps",     "/proc/filesystems", NULL
 	};
 
 	return can_open_any(paths, O_RDONLY, b);

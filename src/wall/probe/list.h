@@ -15,6 +15,7 @@ enum {
 	PROBE_SURVIVOR = 1 << 2, /* worked when a process with the marker outlives the sandbox */
 	PROBE_ONCE = 1 << 3,     /* costs memory or time: no second runs with layers off */
 	PROBE_SPACED = 1 << 5,   /* the rung without namespaces does not claim to hold it */
+	PROBE_TOLD = 1 << 6,     /* held by pid 1, which must be told: a filter with a listener */
 	PROBE_PASSED = 1 << 4,   /* worked when descriptors sent over the wire arrive in the host */
 };
 
@@ -144,6 +145,8 @@ enum {
 	X(host_self_root, "leave through /proc/self/root", CONTROL_PLAIN, 0, "mount view")         \
 	X(host_self_cwd, "leave through /proc/self/cwd", CONTROL_PLAIN, 0, "mount view")           \
 	X(mounted_lease, "take a lease on a mounted file", CONTROL_PLAIN, 0, "seccomp")            \
+	X(mounted_flock, "lock a mounted file, for which the host then waits", CONTROL_PLAIN, 0,   \
+	  "seccomp")                                                                               \
 	X(mounted_notify, "watch a mounted folder by F_NOTIFY", CONTROL_PLAIN, 0, "seccomp")       \
 	X(shadow, "read /etc/shadow", CONTROL_ROOT, 0, "mount view")                               \
 	X(write_usr, "write a program of the host", CONTROL_ROOT, 0, "read-only mounts")           \
@@ -158,7 +161,7 @@ enum {
 	X(release_agent, "open release_agent for writing", CONTROL_ROOT, 0, "mount view")          \
 	X(cgroup_tasks, "leave the control group", CONTROL_ROOT, 0, "mount view")                  \
 	X(sysctl_read, "read kernel settings", CONTROL_PLAIN, 0, "proc subset")                    \
-	X(proc_leaks, "read kallsyms, modules, locks", CONTROL_PLAIN, 0, "proc subset")            \
+	X(proc_leaks, "read kallsyms, modules, iomem", CONTROL_PLAIN, 0, "proc subset")            \
 	X(proc_memory, "read the size of the host's memory", CONTROL_PLAIN, 0, "proc subset")      \
 	X(sysfs, "read /sys", CONTROL_PLAIN, 0, "mount view")                                      \
 	X(oom_score, "open oom_score_adj for writing", CONTROL_PLAIN, 0, "landlock")               \
@@ -189,6 +192,10 @@ enum {
 	X(memory_memfd, "more memory in memory files", CONTROL_PLAIN, PROBE_ONCE, "memory limit")  \
 	X(memory_spread, "more memory over several processes", CONTROL_PLAIN, PROBE_ONCE,          \
 	  "memory limit")                                                                          \
+	X(memory_tables, "more memory in page tables", CONTROL_PLAIN, PROBE_ONCE, "memory limit")  \
+	X(memory_pairs, "more memory in socketpairs", CONTROL_PLAIN, PROBE_ONCE | PROBE_SPACED,    \
+	  "memory limit")                                                                          \
+	X(memory_tcp, "more memory in TCP's buffers", CONTROL_PLAIN, PROBE_ONCE, "memory limit")   \
 	X(disk, "more bytes in the workspace than allowed", CONTROL_PLAIN,                         \
 	  PROBE_ONCE | PROBE_SPACED, "workspace quota")                                            \
 	X(inodes, "more files in the workspace than allowed", CONTROL_PLAIN,                       \
@@ -196,6 +203,10 @@ enum {
 	X(big_file, "a bigger file than allowed", CONTROL_PLAIN, PROBE_ONCE, "rlimits")            \
 	X(sparse_file, "a bigger file than allowed, full of holes", CONTROL_PLAIN, PROBE_ONCE,     \
 	  "rlimits")                                                                               \
+	X(locks, "file locks, which no control group counts", CONTROL_PLAIN,                       \
+	  PROBE_ONCE | PROBE_TOLD, "lock limit")                                                   \
+	X(locks_shared, "the same from processes that share their descriptors", CONTROL_PLAIN,     \
+	  PROBE_ONCE, "seccomp")                                                                   \
 	X(watch_instances, "most of the user's inotify instances", CONTROL_PLAIN, PROBE_ONCE,      \
 	  "namespaces")                                                                            \
 	X(queued_signals, "many of the user's queued signals", CONTROL_PLAIN, PROBE_ONCE,          \

@@ -115,6 +115,7 @@ static const struct {
 	{ "shm", offsetof(struct bait, shm) },
 	{ "descriptor", offsetof(struct bait, descriptor) },
 	{ "network", offsetof(struct bait, network) },
+	{ "groups", offsetof(struct bait, groups) },
 	{ "processes", offsetof(struct bait, processes) },
 	{ "open_files", offsetof(struct bait, open_files) },
 	{ "cpu_seconds", offsetof(struct bait, cpu_seconds) },
