@@ -10,7 +10,7 @@ CI ?=
 NICE ?= nice
 
 .DEFAULT_GOAL := all
-.PHONY: all run test asan lint format fuzz bench man install pod pod-tests vm clean help fresh setup-core setup-test setup-lint
+.PHONY: all run test asan lint format fuzz soak bench man install pod pod-tests vm clean help fresh setup-core setup-test setup-lint
 
 all: setup-core ## build the library and the program
 	@tools/configure $(BUILD) $(if $(CI),-Dwerror=true)
@@ -42,6 +42,9 @@ format: ## rewrite the sources in the house style
 fuzz: all ## fuzz every parser for SECONDS=60 each
 	@for f in tests/fuzz/*.c; do n=$$(basename $$f .c); [ $$n = replay ] || tools/fuzz $$n -max_total_time=$(or $(SECONDS),60); done
 
+soak: setup-test all pod-tests ## hours: everything at once, for SOAK_SECONDS=1800 each, under ASan and under TSan
+	@$(NICE) tools/soak
+
 bench: all ## measure; never a test
 	@bench/run
 
@@ -60,7 +63,7 @@ pod-tests: all
 	@$(NICE) tools/pod --tests --out '$(BUILD)/pod'
 
 clean: ## remove the build folders
-	@rm -rf build build-asan build-fuzz build-lint
+	@rm -rf build build-asan build-tsan build-fuzz build-lint
 
 setup-core:
 	@tools/setup core python

@@ -3,7 +3,6 @@
  * sessions; SOAK=full: 10,000 and half an hour. */
 #include <cordon/cordon.h>
 
-#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "session/template.h"
+#include "soak/leftovers.h"
 
 enum { WORKERS = 3, FEW = 1000, MANY = 10000, FEW_MS = 90000, MANY_MS = 1800000, WARM = 12 };
 
@@ -137,73 +137,6 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static unsigned count_in(const char *dir, const char *prefix)
-{
-	DIR *d = opendir(dir);
-	unsigned n = 0;
-
-	for (struct dirent *f; d && (f = readdir(d));)
-		n += f->d_name[0] != '.' && strncmp(f->d_name, prefix, strlen(prefix)) == 0;
-	if (d)
-		closedir(d);
-	return n;
-}
-
-static unsigned count_lines(const char *path)
-{
-	FILE *f = fopen(path, "re");
-	unsigned n = 0;
-
-	for (int c; f && (c = fgetc(f)) != EOF;)
-		n += c == '\n' || c == ' ';
-	if (f)
-		fclose(f);
-	return n;
-}
-
-static long resident_kb(void)
-{
-	FILE *f = fopen("/proc/self/statm", "re");
-	char line[128] = "", *at = line;
-
-	if (f) {
-		if (fgets(line, sizeof(line), f))
-			(void)strtol(line, &at, 10);
-		fclose(f);
-	}
-	return strtol(at, NULL, 10) * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
-struct remains {
-	unsigned fds, groups, children, mounts;
-	long kb;
-};
-
-static struct remains look(void)
-{
-	char prefix[32], path[64];
-
-	template_release_all();
-	snprintf(prefix, sizeof(prefix), "%d-", (int)getpid());
-	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-	return (struct remains){ .fds = count_in("/proc/self/fd", ""),
-				 .groups = count_in("/sys/fs/cgroup/pids/cordon", prefix) +
-					   count_in("/sys/fs/cgroup/cordon", prefix),
-				 .children = count_lines(path),
-				 .mounts = count_lines("/proc/self/mountinfo"),
-				 .kb = resident_kb() };
-}
-
-static unsigned tests, failed;
-
-static void check(bool good, const char *name, long was, long is)
-{
-	printf("%s %u - %s\n", good ? "ok" : "not ok", ++tests, name);
-	if (!good)
-		printf("# %ld before, %ld after\n", was, is);
-	failed += !good;
-}
-
 int main(void)
 {
 	const char *how = getenv("SOAK"), *seed_text = getenv("SOAK_SEED");
@@ -218,23 +151,18 @@ int main(void)
 	atomic_store(&started, 0);
 	target = full ? MANY : FEW;
 	end_ns = clock_now_ns() + (uint64_t)(full ? MANY_MS : FEW_MS) * 1000000;
-	struct remains before = look();
+	struct leftovers before = leftovers_look();
 	for (int i = 0; i < WORKERS; i++)
 		pthread_create(&t[i], NULL, work, NULL);
 	for (int i = 0; i < WORKERS; i++)
 		pthread_join(t[i], NULL);
-	struct remains after = look();
+	struct leftovers after = leftovers_look();
 	unsigned done = atomic_load(&started) < target ? atomic_load(&started) : target;
 	printf("# %u sessions, %u of them killed, SOAK_SEED=%u\n", done, atomic_load(&killed),
 	       seed);
-	check(done >= target / 50, "it gets somewhere", target, done);
-	check(atomic_load(&wrong) == 0, "each ended as it should", 0, atomic_load(&wrong));
-	check(after.fds == before.fds, "no descriptor is left", before.fds, after.fds);
-	check(after.groups == 0, "no control group is left", 0, after.groups);
-	check(after.children == before.children, "no process is left", before.children,
-	      after.children);
-	check(after.mounts == before.mounts, "no mount is left", before.mounts, after.mounts);
-	check(after.kb < before.kb + 16384, "the host's memory stays", before.kb, after.kb);
-	printf("1..%u\n", tests);
-	return failed != 0;
+	leftovers_check(done >= target / 50, "it gets somewhere", target, done);
+	leftovers_check(atomic_load(&wrong) == 0, "each ended as it should", 0,
+			atomic_load(&wrong));
+	leftovers_compare(&before, &after, 16384);
+	return leftovers_end();
 }

@@ -1,0 +1,19 @@
+/* tests/soak/leftovers.h - what a process holds of the machine, before and after a soak. */
+#pragma once
+
+#include <stdbool.h>
+
+struct leftovers {
+	unsigned fds, groups, children, mounts, threads;
+	long kb; /* resident memory */
+};
+
+/* Ends idle templates first, so that only what was lost is counted. */
+struct leftovers leftovers_look(void);
+/* One line of TAP. */
+void leftovers_check(bool good, const char *name, long was, long is);
+/* TAP lines for everything that must be as it was; memory may grow by slack_kb. */
+void leftovers_compare(const struct leftovers *before, const struct leftovers *after,
+		       long slack_kb);
+/* Prints the plan; the exit status of the program. */
+int leftovers_end(void);
