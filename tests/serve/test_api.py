@@ -304,8 +304,9 @@ def test_prove_ends_with_its_client():
     c.wait_note("progress")
     children = provers_of(c.process.pid)
     assert children
+    c.raw(b'{"jsonrpc":"2.0","method":"kill"}\n')  # the end of input alone waits for the answer
     c.out.close()
-    assert c.process.wait(3) == 0
+    assert c.process.wait(30) == 0
     end = time.monotonic() + 2
     while any(map(is_alive, children)) and time.monotonic() < end:
         time.sleep(0.02)
