@@ -32,8 +32,9 @@ void denial_add(json_t **list, const char *tool, const char *rule)
 		*list = json_array();
 	if (json_array_size(*list) >= DENIALS_MAX)
 		return;
-	const char *remedy = str_eq(rule, "tools") ? "tools: name the tool in the policy"
-						   : "approve the call when asked";
+	const char *remedy = str_eq(rule, "tools")      ? "tools: name the tool in the policy"
+			     : str_eq(rule, "commands") ? "commands: name the tool in the policy"
+							: "approve the call when asked";
 	(void)json_array_append_new(*list, json_pack("{s:s,s:s,s:s,s:s,s:s,s:i}", "operation",
 						     "tool", "target", tool, "layer", "tools",
 						     "rule", rule, "remedy", remedy, "count", 1));

@@ -165,7 +165,9 @@ same </tmp/b | same | same | cmp - /tmp/b && echo same'
 	check "sh: find -exec" gives "<./one>" sh 'cd /tmp; touch one; find . -name one -exec args {} \;'
 	check "sh: env, timeout" gives "<x>HI" sh 'env args x; echo hi | timeout 5 upper'
 	check "sh: in place of a builtin" gives "<tool><x>" sh 'test x'
-	check "sh: with few commands" gives "<one>" sh 'args one' --set commands=cat
+	check "sh: with few commands" gives "<one>" sh 'args one' --set commands=cat,args
+	check "sh: not among the commands" gives "args: tool not allowed by security policy" sh 'args one' --set commands=cat
+	check "sh: and the remedy names the field" gives "commands: name the tool" sh 'args one' --set commands=cat --json
 	check "sh: nothing to write to" gives "Read-only file system" sh 'echo x >/run/cordon/bin/new'
 	check "sh: not in the policy" gives "upper: tool not allowed by security policy" sh 'echo hi | upper' --set tools=args
 	check "sh: and its status" gives 126- sh 'echo hi | upper 2>/dev/null; echo $?-' --set tools=args
