@@ -316,6 +316,8 @@ TEST(a_stopped_template_is_retired)
 	pid_t guest = template_pid(2);
 
 	must(s, KEEP);
+	/* After the next fork it holds no descriptor of the first session any more. */
+	cordon_session_close(open_with("python", NULL));
 	stop(guest);
 	struct cordon_session *other = open_with("python", NULL);
 	must(other, "1");
