@@ -32,7 +32,8 @@ struct engine {
 	char *assurance; /* JSON text, made once the guest is sealed */
 	/* What the kernel had counted when it was last asked: after a failure, not every time. */
 	struct cgroup_counts counted;
-	bool was_crowded;          /* an execution before has had all the processes it may have */
+	bool is_spent;    /* ended between executions: what ran on has used up the CPU time */
+	bool was_crowded; /* an execution before has had all the processes it may have */
 	struct timeline *timeline; /* its session's, or NULL */
 };
 

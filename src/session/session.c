@@ -13,6 +13,7 @@
 #include "guest/mounts.h"
 #include "policy/public.h"
 #include "session/chronicle.h"
+#include "session/idle_watch.h"
 #include "session/network.h"
 #include "session/packages.h"
 #include "session/persist.h"
@@ -95,6 +96,7 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 /* An error says what of the audit log was lost. */
 static int destroy(struct cordon_session *s, struct cordon_error **reterr)
 {
+	idle_watch_remove(s);
 	s->persist = persist_close(s->persist);
 	workspace_close(s->workspace);
 	session_drop_engine(s);
@@ -161,6 +163,8 @@ int session_open(const struct cordon_session_options *opts, bool ahead, struct c
 		r = persist_load(s->persist, reterr);
 	if (r == 0)
 		r = chronicle_session(s, "session_start", reterr);
+	if (r == 0)
+		r = idle_watch_add(s, reterr);
 	if (r < 0) {
 		(void)destroy(s, NULL);
 		return r;
@@ -352,29 +356,33 @@ static void count_execution(struct cordon_session *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* One that can be sent code. *ret_replaced: the last one had lost its gateway, which serves one
- * guest. */
-static int have_guest(struct cordon_session *s, bool *ret_replaced, char **ret_lost,
+/* One that can be sent code. *ret_why: the last one could not go on, as where it had lost its
+ * gateway, which serves one guest. */
+static int have_guest(struct cordon_session *s, const char **ret_why, char **ret_lost,
 		      struct cordon_error **reterr)
 {
-	if (s->engine && network_is_lost(s->network)) {
+	if (s->engine && s->engine->is_spent)
+		*ret_why = "what ran on after the last execution has used up the CPU time, and was "
+			   "ended: this ran in a new guest with the same files";
+	else if (s->engine && network_is_lost(s->network))
+		*ret_why = "the gateway had ended: this ran with a new one, in a new guest with "
+			   "the same files";
+	if (*ret_why)
 		session_drop_engine(s);
-		*ret_replaced = true;
-	}
 	return s->engine ? 0 : renewal_start(s, ret_lost, reterr);
 }
 
-static void tell_replaced(struct cordon_result *r)
+static void tell_replaced(struct cordon_result *r, const char *why)
 {
 	r->restarted = true;
-	(void)result_warn(r, "the gateway had ended: this ran with a new one, in a new guest with "
-			     "the same files");
+	(void)result_warn(r, why);
 }
 
 int cordon_session_execute(struct cordon_session *s, const struct cordon_execute_options *opts,
 			   struct cordon_result **ret, struct cordon_error **reterr)
 {
-	bool alive = false, replaced = false;
+	bool alive = false;
+	const char *why = NULL;
 	cleanup_free char *lost = NULL;
 
 	int r = session_hold(s,
@@ -387,15 +395,15 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 	timeline_mark(&s->timeline, TIMELINE_EXECUTE);
 	r = refuse(s, opts, reterr);
 	if (r == 0)
-		r = have_guest(s, &replaced, &lost, reterr);
+		r = have_guest(s, &why, &lost, reterr);
 	if (r == 0)
 		r = run_recorded(s, opts, ret, &alive, reterr);
 	if (r == 0 && !is_rejected(s, opts, *ret))
 		count_execution(s);
 	if (r == 0)
 		renewal_tell(*ret, lost);
-	if (r == 0 && replaced)
-		tell_replaced(*ret);
+	if (r == 0 && why)
+		tell_replaced(*ret, why);
 	if (r == 0 && !alive)
 		renewal_after(s, *ret);
 	if (r == 0)

@@ -66,6 +66,7 @@ struct cordon_session {
 	struct persist *persist;     /* its persistent name; NULL: ephemeral */
 	uint64_t executions, next_id;
 	struct timeline timeline;
+	struct cordon_session *watch_next; /* of idle_watch.c, under its lock */
 };
 
 /* cordon_session_open; ahead: before anyone asks for it. */

@@ -225,6 +225,28 @@ TEST(an_execution_ends_where_the_host_cannot_wait)
 	cordon_session_close(s);
 }
 
+/* A child that lifts its own limit, after the execution has ended and with no other to come. */
+TEST(what_runs_on_between_executions_is_counted)
+{
+	struct cordon_session *s = open_with("python", "cpu_seconds=1");
+
+	must(s, KEEP);
+	must(s, "import os, resource\n"
+		"if os.fork() == 0:\n"
+		"    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]\n"
+		"    resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))\n"
+		"    while True: pass");
+	ASSERT(cordon_session_is_alive(s));
+	while (cordon_session_is_alive(s))
+		usleep(10000);
+	struct cordon_result *r = run(s, KEPT);
+	cleanup_free char *warnings = cordon_result_warnings_text(r);
+	ASSERT_HAS(warnings, "used up the CPU time");
+	ASSERT_STREQ(cordon_result_value_json(r), "\"kept\"");
+	cordon_result_free(r);
+	cordon_session_close(s);
+}
+
 TEST(a_gateway_that_was_killed_is_replaced)
 {
 	struct cordon_session *s = open_with("python", "network.allow=localhost");

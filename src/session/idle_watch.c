@@ -1,0 +1,87 @@
+/* session/idle_watch.c - see idle_watch.h. The thread ends a while after the last session. */
+#include "session/idle_watch.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+#include "session/cputime.h"
+
+/* Taken before a session's own lock, never after it. */
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cordon_session *watched;
+static bool is_running;
+
+/* The session is not busy, and cannot become so while its lock is held: the engine is ours. */
+static void look(struct cordon_session *s)
+{
+	uint64_t limit_us = s->policy.cpu_seconds * 1000000;
+
+	pthread_mutex_lock(&s->lock);
+	struct engine *e = s->is_busy || s->is_closed ? NULL : s->engine;
+	/* Before its first execution there is nothing of the code's. */
+	if (e && e->cpu_us > 0 && !e->is_spent && !box_has_ended(e->box) &&
+	    cputime_of_all(e->box) > e->cpu_us + limit_us) {
+		e->is_spent = true;
+		box_end(e->box);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void *watch(void *unused)
+{
+	(void)unused;
+	pthread_mutex_lock(&watch_lock);
+	while (watched) {
+		for (struct cordon_session *s = watched; s; s = s->watch_next)
+			look(s);
+		pthread_mutex_unlock(&watch_lock);
+		(void)nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+		pthread_mutex_lock(&watch_lock);
+	}
+	is_running = false;
+	pthread_mutex_unlock(&watch_lock);
+	return NULL;
+}
+
+/* The host's signals are for the host's own threads. */
+static int start_thread(void)
+{
+	sigset_t all, before;
+	pthread_t thread;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int e = pthread_create(&thread, NULL, watch, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (e == 0)
+		(void)pthread_detach(thread);
+	return e;
+}
+
+int idle_watch_add(struct cordon_session *s, struct cordon_error **reterr)
+{
+	int e = 0;
+
+	if (s->policy.cpu_seconds == POLICY_UNLIMITED)
+		return 0;
+	pthread_mutex_lock(&watch_lock);
+	s->watch_next = watched;
+	watched = s;
+	if (!is_running)
+		e = start_thread();
+	is_running = is_running || e == 0;
+	pthread_mutex_unlock(&watch_lock);
+	return e ? err_errno(reterr, e, "start the thread that counts CPU time") : 0;
+}
+
+void idle_watch_remove(struct cordon_session *s)
+{
+	pthread_mutex_lock(&watch_lock);
+	for (struct cordon_session **p = &watched; *p; p = &(*p)->watch_next)
+		if (*p == s) {
+			*p = s->watch_next;
+			break;
+		}
+	pthread_mutex_unlock(&watch_lock);
+}
