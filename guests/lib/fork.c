@@ -75,7 +75,8 @@ _Noreturn static void session_main(struct request *q, int report)
 	close(listener);
 	close(INIT_FD_PLAN);
 	close(INIT_FD_SELF);
-	close(ROOT_LOCKS_FD);
+	if (j->locks_fd > 0)
+		close(j->locks_fd);
 	for (int i = FD_CONTROL; i < FD_COUNT; i++)
 		close(q->fds[i]);
 	_longjmp(q->back, 1);
@@ -125,9 +126,10 @@ _Noreturn static void become_reaper(struct request *q, pid_t guest, int report)
 	snprintf(number, sizeof(number), "%d", guest);
 	if (dup2(control, INIT_FD_CONTROL) >= 0 && dup2(status, INIT_FD_STATUS) >= 0 &&
 	    dup2(report, INIT_FD_CGROUP) >= 0) {
+		if (q->job.locks_fd <= 0 || dup2(q->job.locks_fd, INIT_FD_CGROUP + 1) < 0)
+			close(INIT_FD_CGROUP + 1); /* locks are refused sooner, then */
 		syscall(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0);
-		syscall(SYS_close_range, INIT_FD_CGROUP + 1, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
-		(void)fcntl(ROOT_LOCKS_FD, F_SETFD, 0);
+		syscall(SYS_close_range, INIT_FD_CGROUP + 2, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
 		syscall(SYS_execveat, INIT_FD_SELF, "", argv, none, AT_EMPTY_PATH);
 	}
 	plan_fail(&q->job, STAGE_EXEC, 2, errno);
@@ -196,6 +198,7 @@ int cordon_guest_fork(const int *fds)
 	/* Reapers of sessions that are over leave nothing to wait for. */
 	(void)signal(SIGCHLD, SIG_IGN);
 	q->fds = fds;
+	q->job.locks_fd = 0;
 	if (plan_map(&q->job, INIT_FD_PLAN, fds[FD_STATUS]) < 0)
 		return -1;
 	if (!q->stack) {

@@ -11,22 +11,20 @@
 
 #include "wall/init/kernel.h"
 
-#include "wall/init/root.h"
-
 /* Some 200 bytes each: a few megabytes in all. */
 enum { CALLS = 4096, CALLS_AFTER_REFUSAL = 256, MOST = 16384 };
 
 static unsigned calls;
 
 /* -1: nobody can tell. */
-static long count(void)
+static long count(int fd)
 {
 	static char text[65536];
 	long lines = 0;
 	off_t at = 0;
 
 	for (;;) {
-		ssize_t n = pread(ROOT_LOCKS_FD, text, sizeof(text), at);
+		ssize_t n = pread(fd, text, sizeof(text), at);
 
 		if (n <= 0)
 			return n < 0 ? -1 : lines;
@@ -38,13 +36,13 @@ static long count(void)
 	}
 }
 
-bool locks_may_add(void)
+bool locks_may_add(const struct job *j)
 {
 	static bool is_refused;
 
 	if (++calls <= (is_refused ? CALLS_AFTER_REFUSAL : CALLS))
 		return !is_refused;
-	long there = count();
+	long there = j->locks_fd > 0 ? count(j->locks_fd) : -1;
 	is_refused = there < 0 || there > MOST;
 	calls = 0;
 	return !is_refused;

@@ -8,7 +8,7 @@
 #include "wall/init/plan.h"
 
 /* Whether one more call may be made: each leaves at most two locks. */
-bool locks_may_add(void);
+bool locks_may_add(const struct job *j);
 /* Whether a task may lock a file by flock, which needs no right to write it: not what is mounted
  * for reading, where the host would wait for the guest. */
 bool locks_may_flock(const struct job *j, pid_t task, int fd);

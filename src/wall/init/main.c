@@ -147,7 +147,7 @@ _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 		_exit(1);
 	}
 	if (!(j->flags & PLANF_USERNS)) /* of the whole machine, then */
-		root_keep_locks("/proc");
+		root_keep_locks(j, "/proc");
 	if (build_all(j, &g, uid, gid) < 0)
 		_exit(1);
 	/* Of the guest's own uid: not to be traced or looked into, whatever else should fail. */
@@ -391,6 +391,7 @@ int main(int argc, char **argv)
 	if (argc > 2 && strcmp(argv[1], "reap") == 0) {
 		if (plan_map(&j, INIT_FD_PLAN, INIT_FD_STATUS) < 0)
 			return 125;
+		j.locks_fd = INIT_FD_CGROUP + 1;
 		/* The session sends the listener of its filter once it has sealed itself. */
 		int listener = reaper_receive_fd(INIT_FD_CGROUP);
 		close(INIT_FD_CGROUP);

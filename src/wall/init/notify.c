@@ -222,7 +222,7 @@ void notify_answer(struct job *j, int listener)
 	resp.id = req.id;
 	if (req.data.nr == SYS_fcntl || req.data.nr == SYS_flock) {
 		bool may = req.data.nr == SYS_fcntl
-				   ? locks_may_add()
+				   ? locks_may_add(j)
 				   : locks_may_flock(j, (pid_t)req.pid, (int)req.data.args[0]);
 		resp.error = may ? 0 : -ENOLCK;
 		resp.flags = resp.error ? 0 : SECCOMP_USER_NOTIF_FLAG_CONTINUE;

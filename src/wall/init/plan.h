@@ -7,6 +7,7 @@ struct job {
 	const struct plan *plan; /* read-only mapping; NULL before it has come */
 	uint32_t flags;          /* the plan's; of PLANF_EARLY before it has come */
 	struct status *status;   /* shared mapping */
+	int locks_fd;            /* the kernel's list of the sandbox's locks; 0: none (locks.h) */
 };
 
 /* Maps and checks the plan's outer bounds. 0 or -errno. */

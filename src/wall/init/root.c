@@ -210,17 +210,19 @@ static int protect_files(const char *files)
 	return 0;
 }
 
-/* While it can be seen. Without it locks are refused sooner. */
-void root_keep_locks(const char *place)
+/* While it can be seen. Without it locks are refused sooner. At a number that is free, for in a
+ * template any number may be the guest's own. */
+void root_keep_locks(struct job *j, const char *place)
 {
 	char path[64];
 
 	(void)snprintf(path, sizeof(path), "%s/locks", place);
 	int fd = kernel_open(path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd >= 0 && fd != ROOT_LOCKS_FD) {
-		(void)dup3(fd, ROOT_LOCKS_FD, O_CLOEXEC);
-		close(fd);
-	}
+	if (fd < 0)
+		return;
+	int moved = fcntl(fd, F_DUPFD_CLOEXEC, INIT_FD_END);
+	j->locks_fd = moved < 0 ? 0 : moved;
+	close(fd);
 }
 
 /* Over files that are still there: a proc that shows processes only has no place for them. What is
@@ -246,7 +248,7 @@ int root_proc(struct job *j, const char *place, const char *files)
 	if (mount("proc", place, "proc", PROC_FLAGS, data) != 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX, errno);
 	if (files)
-		root_keep_locks(place);
+		root_keep_locks(j, place);
 	int r = files ? bind_files(place, files) : 0;
 	return r < 0 ? plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 6, -r) : 0;
 }

@@ -8,8 +8,6 @@
 #define ROOT_SCRATCH "/tmp"
 enum { ROOT_SCRATCH_FD = 60 };
 #define ROOT_SCRATCH_FD_PATH "/proc/self/fd/60"
-/* The kernel's list of the sandbox's locks (locks.h), when root_proc has bound files. */
-enum { ROOT_LOCKS_FD = 240 };
 
 /* After skeleton_build, before pivot: builds the rest by the plan and enters it; the old one lies
  * on top of it, where only our working directory still is. 0 or -1 with the failure recorded, as
@@ -24,5 +22,5 @@ int root_workspace(struct job *j, const char *data, int *ret_fd);
 /* Mounts a proc with the sandbox's processes and nothing else; but the files that the plan gives in
  * `files` (a folder, without its end) over the kernel's; NULL: none. */
 int root_proc(struct job *j, const char *place, const char *files);
-/* Opens ROOT_LOCKS_FD in a whole proc. */
-void root_keep_locks(const char *place);
+/* Opens the job's locks_fd in a whole proc; root_proc does so when it binds files. */
+void root_keep_locks(struct job *j, const char *place);
