@@ -244,6 +244,11 @@ json_t *registry_describe(const struct tool *tool)
 	return NULL;
 }
 
+static bool is_listed(const struct policy_list *list, const char *name)
+{
+	return list->all || strlist_has(&list->names, name);
+}
+
 json_t *registry_list(struct cordon_tools *t, const struct policy *policy)
 {
 	cleanup_json json_t *list = json_array();
@@ -252,7 +257,8 @@ json_t *registry_list(struct cordon_tools *t, const struct policy *policy)
 		const struct tool *tool = registry_at(t, i);
 		if (!tool)
 			break;
-		if (policy && registry_denied_by(policy, tool))
+		/* One that is not among the commands is there, and refused by name. */
+		if (policy && !is_listed(&policy->tools, tool->name))
 			continue;
 		json_t *one = registry_describe(tool);
 		if (one && policy)
@@ -318,11 +324,6 @@ int registry_names(struct cordon_tools *t, struct strlist *ret)
 	if (r == 0 && !strlist_has(ret, "extensions"))
 		r = strlist_add(ret, "extensions");
 	return r;
-}
-
-static bool is_listed(const struct policy_list *list, const char *name)
-{
-	return list->all || strlist_has(&list->names, name);
 }
 
 const char *registry_denied_by(const struct policy *policy, const struct tool *tool)
