@@ -55,11 +55,13 @@ static long resident_kb(void)
 	return strtol(at, NULL, 10) * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-struct leftovers leftovers_look(void)
+struct leftovers leftovers_look(unsigned threads)
 {
 	char prefix[32], path[64];
 
 	template_release_all();
+	for (int i = 0; i < 300 && count_in("/proc/self/task", "") > threads; i++)
+		usleep(100000);
 	snprintf(prefix, sizeof(prefix), "%d-", (int)getpid());
 	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
 	return (struct leftovers){ .fds = count_in("/proc/self/fd", ""),

@@ -8,8 +8,9 @@ struct leftovers {
 	long kb; /* resident memory */
 };
 
-/* Ends idle templates first, so that only what was lost is counted. */
-struct leftovers leftovers_look(void);
+/* Ends idle templates first, so that only what was lost is counted. threads: that the program has
+ * itself; others, which end a moment after what they watch, are waited for. */
+struct leftovers leftovers_look(unsigned threads);
 /* One line of TAP. */
 void leftovers_check(bool good, const char *name, long was, long is);
 /* TAP lines for everything that must be as it was; memory may grow by slack_kb. */

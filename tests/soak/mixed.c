@@ -121,7 +121,7 @@ int main(void)
 	scenes_open(&world);
 	warm_up();
 	scenes_close(&world);
-	struct leftovers before = leftovers_look();
+	struct leftovers before = leftovers_look(2);
 	scenes_open(&world);
 	end_ns = clock_now_ns() + (seconds ? strtoull(seconds, NULL, 10) : 30) * 1000000000ULL;
 	for (uintptr_t i = 0; i < THREADS; i++) {
@@ -133,7 +133,7 @@ int main(void)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
 	scenes_close(&world);
-	struct leftovers after = leftovers_look();
+	struct leftovers after = leftovers_look(2);
 	printf("# %u scenes, %u kills\n", done, scenes_kills() / 2);
 	leftovers_check(done >= THREADS, "it gets somewhere", THREADS, done);
 	leftovers_check(scenes_wrong() == 0, "each ended as it should", 0, scenes_wrong());

@@ -151,12 +151,12 @@ int main(void)
 	atomic_store(&started, 0);
 	target = full ? MANY : FEW;
 	end_ns = clock_now_ns() + (uint64_t)(full ? MANY_MS : FEW_MS) * 1000000;
-	struct leftovers before = leftovers_look();
+	struct leftovers before = leftovers_look(1);
 	for (int i = 0; i < WORKERS; i++)
 		pthread_create(&t[i], NULL, work, NULL);
 	for (int i = 0; i < WORKERS; i++)
 		pthread_join(t[i], NULL);
-	struct leftovers after = leftovers_look();
+	struct leftovers after = leftovers_look(1);
 	unsigned done = atomic_load(&started) < target ? atomic_load(&started) : target;
 	printf("# %u sessions, %u of them killed, SOAK_SEED=%u\n", done, atomic_load(&killed),
 	       seed);
