@@ -44,7 +44,9 @@ const struct field field_table[] = {
 	  .says = "An execution is ended after {} of wall clock time.",
 	  .says_all = "An execution may take any time by the wall clock." },
 	{ .name = "cpu_seconds", LIMIT, AT(cpu_seconds), .unit = UNIT_SECONDS, .unlimited = true,
-	  RANGE(1, 31622400), LEVELS(60, 60, 10), .enforced = "RLIMIT_CPU of each process; the supervisor counts all of them",
+	  RANGE(1, 31622400), LEVELS(60, 60, 10),
+	  .enforced = "RLIMIT_CPU of each process; the host counts all of them, also between "
+		      "executions",
 	  .says = "It is ended after {} of CPU time.",
 	  .says_all = "It may use any amount of CPU time." },
 	{ .name = "cpu_percent", LIMIT, AT(cpu_percent), .unit = UNIT_PERCENT, .unlimited = true,
