@@ -284,7 +284,7 @@ static int carry(struct workspace *from, struct workspace *to, char **ret_lost,
 		r = -ENAMETOOLONG;
 	if (r < 0)
 		return fail(NULL, from, "the fork", r, reterr);
-	if (p->tree.deep_count > 0 && !(*ret_lost = name_deep(&p->tree)))
+	if (p->tree.deep_count > 0 && ret_lost && !(*ret_lost = name_deep(&p->tree)))
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	r = place_enter(to, &owner, reterr);
 	if (r < 0)

@@ -16,7 +16,7 @@ static int open_seat(struct request *q, struct seat **ret, struct cordon_error *
 
 	if (r == 0)
 		r = seat_new(&q->rpc->seats, SEAT_SESSION, false, &seat, reterr);
-	if (r < 0)
+	if (r < 0 || !seat)
 		return r;
 	r = cordon_session_open(&o.options, &session, reterr);
 	if (r < 0) {
@@ -34,7 +34,7 @@ static int open_session(struct request *q, struct buf *ret, struct cordon_error 
 	struct seat *seat = NULL;
 	int r = open_seat(q, &seat, reterr);
 
-	if (r < 0)
+	if (r < 0 || !seat)
 		return r;
 	r = buf_printf(ret, "{\"session\":\"%s\"}", seat->id);
 	seat_put(&q->rpc->seats, seat);
@@ -52,7 +52,7 @@ static int run(struct request *q, struct buf *ret, struct cordon_error **reterr)
 	struct seat *seat = NULL;
 	int r = open_seat(q, &seat, reterr);
 
-	if (r < 0)
+	if (r < 0 || !seat)
 		return r;
 	r = seat_begin(&q->rpc->seats, seat, q->id, reterr);
 	if (r == 0) {

@@ -378,9 +378,21 @@ static void tell_replaced(struct cordon_result *r, const char *why)
 	(void)result_warn(r, why);
 }
 
+/* What is to be done and told after the code has run. */
+static void conclude(struct cordon_session *s, const struct cordon_execute_options *opts,
+		     struct cordon_result *result, bool alive)
+{
+	if (!is_rejected(s, opts, result))
+		count_execution(s);
+	if (!alive)
+		renewal_after(s, result);
+	persist_warn(s->persist, result);
+}
+
 int cordon_session_execute(struct cordon_session *s, const struct cordon_execute_options *opts,
 			   struct cordon_result **ret, struct cordon_error **reterr)
 {
+	struct cordon_result *result = NULL;
 	bool alive = false;
 	const char *why = NULL;
 	cleanup_free char *lost = NULL;
@@ -397,17 +409,14 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 	if (r == 0)
 		r = have_guest(s, &why, &lost, reterr);
 	if (r == 0)
-		r = run_recorded(s, opts, ret, &alive, reterr);
-	if (r == 0 && !is_rejected(s, opts, *ret))
-		count_execution(s);
-	if (r == 0)
-		renewal_tell(*ret, lost);
-	if (r == 0 && why)
-		tell_replaced(*ret, why);
-	if (r == 0 && !alive)
-		renewal_after(s, *ret);
-	if (r == 0)
-		persist_warn(s->persist, *ret);
+		r = run_recorded(s, opts, &result, &alive, reterr);
+	if (result) {
+		renewal_tell(result, lost);
+		if (why)
+			tell_replaced(result, why);
+		conclude(s, opts, result, alive);
+		*ret = result;
+	}
 	persist_touch(s->persist);
 	timeline_mark(&s->timeline, TIMELINE_CONCLUDED);
 	session_let_go(s);

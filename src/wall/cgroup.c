@@ -196,8 +196,8 @@ static int make_one(struct cgroup *c, const char *dir, uint32_t i,
 {
 	gid_t owner = opts->owner_gid;
 
-	c->parent_fds[i] =
-		c->is_below ? opts->below->parent_fds[i] : open_parent(dir, owner, c->is_v2);
+	c->parent_fds[i] = opts->below && c->is_below ? opts->below->parent_fds[i]
+						      : open_parent(dir, owner, c->is_v2);
 	if (c->parent_fds[i] < 0)
 		return c->parent_fds[i];
 	c->count = i + 1; /* from here on cgroup_done() closes and removes what there is */
