@@ -1,6 +1,7 @@
 # test_values.py - docs/values.md as properties: nested values from a fixed seed go into Python, R and Node as context and
 # come back as the table says, exactly.
 import base64
+import json
 import datetime
 import random
 import struct
@@ -83,11 +84,14 @@ def r_leaf(v):
         if -2**31 < v < 2**31:
             return v
         return float(v) if abs(v) <= 2**53 else tagged("int", str(v))
-    if isinstance(v, str):
-        return v.replace("\0", " ")
     if is_form(v, "datetime"):
         return tagged("datetime", utc(v["v"]))
     return v
+
+
+def without_nul(v):
+    """R has no text with a NUL, and refuses it (test_r.py)."""
+    return json.loads(json.dumps(v).replace("\\u0000", " "))
 
 
 def r_pairs(pairs):
@@ -137,10 +141,10 @@ def same(a, b):
     return repr(a) == repr(b)
 
 
-def through(guest, expect, seed, echo="x"):
+def through(guest, expect, seed, echo="x", fit=lambda v: v):
     for n in range(ROUNDS):
         r = random.Random("%s %d" % (seed, n))
-        sent = [value(r, 4) for _ in range(PER_ROUND)]
+        sent = [fit(value(r, 4)) for _ in range(PER_ROUND)]
         got = guest.value(echo, {"x": sent})
         for one, back in zip(sent, got):
             want = expect(one)
@@ -155,7 +159,7 @@ def test_through_python():
 
 def test_through_r():
     with test_r.guest() as g:
-        through(g, of_r, "r")
+        through(g, of_r, "r", fit=without_nul)
 
 
 def test_through_node():
