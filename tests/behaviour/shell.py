@@ -142,7 +142,7 @@ def main():
         if os.access(program, os.X_OK):
             shell(tap, guest, *words)
         else:
-            tap.check(True, f"{guest} # SKIP {program} is missing")
+            tap.check(os.environ.get("CORDON_NEEDS") != "strict", f"{guest} # SKIP {program} is missing")
     tap.done()
 
 

@@ -58,7 +58,7 @@ needs() { # what command...
 		tap_result 1 "needs $tap_what"
 	else
 		tap_count=$((tap_count + 1))
-		echo "ok $tap_count - needs $tap_what # SKIP"
+		echo "ok $tap_count - needs $tap_what # SKIP there is none"
 	fi
 	return 1
 }

@@ -687,8 +687,9 @@ def image():
 
 if __name__ == "__main__":
     if not os.access(image() + "/bin/cordon-pod", os.X_OK):
-        print("1..0 # skip there is no pod image: make pod")
-        sys.exit(0)
+        strict = os.environ.get("CORDON_NEEDS") == "strict"
+        print("1..1\nnot ok 1 - there is no pod image: make pod" if strict else "1..0 # skip there is no pod image: make pod")
+        sys.exit(strict)
     if "--user" in sys.argv:
         sys.exit(as_user([a for a in sys.argv[1:] if a != "--user"]))
     for name in sys.argv[1:] or GROUPS:

@@ -81,8 +81,7 @@ TEST(export_import_merges_and_keeps_holes_and_hard_links)
 {
 	cleanup_fixture struct fixture f = fixture_open(1 << 20, 100),
 				       g = fixture_open(1 << 20, 100);
-	if (!f.is_tmpfs)
-		test_skip("needs a tmpfs");
+	needs(f.is_tmpfs, "tmpfs that a test may mount");
 	fixture_put(&f, "/tmp/one", "new");
 	fixture_put(&f, "/tmp/sparse", "");
 	int tmp = openat(f.root_fd, "tmp", O_PATH | O_DIRECTORY);

@@ -114,8 +114,7 @@ TEST(snapshot_restore_keeps_the_quota_right)
 	cleanup_fixture struct fixture f = fixture_open(1 << 20, 100);
 	cleanup_snapshots struct snapshots *s = new_store(0, 0);
 	static char block[900 * 1024];
-	if (!f.is_tmpfs)
-		test_skip("needs a tmpfs");
+	needs(f.is_tmpfs, "tmpfs that a test may mount");
 	memset(block, 'b', sizeof(block));
 	ASSERT_EQ(workspace_write(f.ws, "/tmp/full", block, sizeof(block), NULL), 0);
 	take(s, &f, "full");
@@ -137,8 +136,7 @@ TEST(snapshot_keeps_holes_and_hard_links)
 {
 	cleanup_fixture struct fixture f = fixture_open(1 << 20, 100);
 	cleanup_snapshots struct snapshots *s = new_store(0, 0);
-	if (!f.is_tmpfs)
-		test_skip("needs a tmpfs");
+	needs(f.is_tmpfs, "tmpfs that a test may mount");
 	fixture_put(&f, "/tmp/sparse", "");
 	fixture_put(&f, "/tmp/a", "linked");
 	int tmp = openat(f.root_fd, "tmp", O_PATH | O_DIRECTORY);
