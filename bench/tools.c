@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "policy/policy.h"
-#include "tools/desk.h"
+#include "tools/tool_calls.h"
 #include "wire/wire.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -114,22 +114,22 @@ static void ping_pong(void)
 	waitpid(pid, NULL, 0);
 }
 
-static void serve(struct wire *w, struct desk *d)
+static void serve(struct wire *w, struct tool_calls *d)
 {
 	struct wire_message m;
-	struct desk_answer a;
+	struct tool_calls_answer a;
 
 	wire_begin(w, 1, UINT64_MAX);
-	desk_begin(d, UINT64_MAX);
+	tool_calls_begin(d, UINT64_MAX);
 	while (!wire_is_closed(w)) {
 		struct pollfd p[] = { { .fd = wire_fd(w), .events = wire_events(w) },
-				      { .fd = desk_fd(d), .events = POLLIN } };
+				      { .fd = tool_calls_fd(d), .events = POLLIN } };
 		if (poll(p, 2, -1) < 0 || wire_fill(w, NULL) < 0)
 			break;
 		while (wire_next(w, &m, NULL) > 0)
 			if (m.type == WIRE_TOOL_CALL &&
-			    desk_dispatch(d, m.call, m.tool.data, m.args.data, m.args.len, &a,
-					  NULL) > 0)
+			    tool_calls_dispatch(d, m.call, m.tool.data, m.args.data, m.args.len, &a,
+						NULL) > 0)
 				(void)wire_send_tool_value(w, 1, a.call, a.text, a.len, NULL);
 	}
 }
@@ -139,7 +139,7 @@ static void through_the_desk(struct cordon_tools *tools, const char *audit_path,
 	struct cordon_error *e = NULL;
 	struct audit *audit = NULL;
 	struct policy policy;
-	struct desk *d = NULL;
+	struct tool_calls *d = NULL;
 	struct wire *w = NULL;
 	int fd;
 
@@ -147,17 +147,17 @@ static void through_the_desk(struct cordon_tools *tools, const char *audit_path,
 	struct audit_options log = { .path = audit_path };
 	if (audit_path)
 		check(audit_open(&log, &audit, &e), e, "audit");
-	struct desk_options desk = {
+	struct tool_calls_options desk = {
 		.tools = tools, .policy = &policy, .session = "sess_bench", .audit = audit
 	};
-	check(desk_new(&desk, &d, &e), e, "desk");
+	check(tool_calls_new(&desk, &d, &e), e, "desk");
 	pid_t pid = start_guest(&fd, true, what);
 	struct wire_options wire = { .token = TOKEN };
 	check(wire_new(fd, &wire, &w, &e), e, "wire");
 	serve(w, d);
 	waitpid(pid, NULL, 0);
 	wire_free(w);
-	desk_free(d);
+	tool_calls_free(d);
 	audit_close(audit);
 	policy_done(&policy);
 }

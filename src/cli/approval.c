@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/str.h"
 
-bool approval_mode(const char *text, struct approval_desk *d)
+bool approval_mode(const char *text, struct approver *d)
 {
 	if (!text)
 		d->mode = isatty(2) ? APPROVAL_ASK : APPROVAL_DENY;
@@ -60,7 +60,7 @@ static bool ask(const struct cordon_approval *a)
 
 void approval_decide(const struct cordon_approval *a, void *arg)
 {
-	struct approval_desk *d = arg;
+	struct approver *d = arg;
 	bool allow = d->mode == APPROVAL_ALLOW || (d->mode == APPROVAL_ASK && ask(a));
 
 	(void)cordon_session_resolve(d->session, a->id, allow, NULL,

@@ -1,5 +1,5 @@
 /* cli/head.c - the very first instructions of the program, before the C library's own: `cordon run`
- * starts the supervisor of its sandbox here (wall/ahead.h), which makes namespaces while the C
+ * starts the supervisor of its sandbox here (wall/prestart.h), which makes namespaces while the C
  * library, the options and the policy are still to come. Asking the processor what it can do takes
  * the C library longer than all of this, where a hypervisor answers.
  *
@@ -15,11 +15,11 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "wall/ahead.h"
 #include "wall/format.h"
 #include "wall/init/clone.h"
-#include "wall/keeper.h"
 #include "wall/machine.h"
+#include "wall/prestart.h"
+#include "wall/supervisor.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x10U
@@ -112,7 +112,7 @@ static int open_program(void)
 	path[14] = (char)('0' + writes / 10);
 	path[15] = (char)('0' + writes % 10);
 	bool good = n == (long)cordon_init_bytes_len && writes < 100 &&
-		    call(SYS_fcntl, writes, F_ADD_SEALS, KEEPER_SEALS, 0, 0) == 0;
+		    call(SYS_fcntl, writes, F_ADD_SEALS, SUPERVISOR_SEALS, 0, 0) == 0;
 	int reads =
 		good ? park(call(SYS_openat, AT_FDCWD, address(path), O_RDONLY | O_CLOEXEC, 0, 0))
 		     : -1;
@@ -146,7 +146,7 @@ static void close_own(int fd)
 		call(SYS_close, fd, 0, 0, 0, 0);
 }
 
-/* v2 groups are made before the keeper, which is born in one. */
+/* v2 groups are made before the supervisor, which is born in one. */
 static bool is_v2(void)
 {
 	const char path[] = "/sys/fs/cgroup/cgroup.controllers";
@@ -176,16 +176,16 @@ static void start(void)
 	close_own(h->program);
 	pidfd = park(pidfd);
 	if (pid > 0 && pidfd >= 0) {
-		ahead_started =
-			(struct ahead){ .pid = (int32_t)pid,
-					.pidfd = pidfd,
-					.control = control,
-					.plan = plan,
-					.status = h->status,
-					.uid = h->is_root ? MACHINE_BOX_UID : (uint32_t)euid };
+		prestart_started =
+			(struct prestart){ .pid = (int32_t)pid,
+					   .pidfd = pidfd,
+					   .control = control,
+					   .plan = plan,
+					   .status = h->status,
+					   .uid = h->is_root ? MACHINE_BOX_UID : (uint32_t)euid };
 		return;
 	}
-	/* A keeper whose pidfd found no place ends when these are closed. */
+	/* A supervisor whose pidfd found no place ends when these are closed. */
 	close_own(control);
 	close_own(plan);
 	close_own(h->status);

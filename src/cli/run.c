@@ -165,19 +165,19 @@ static int run_in_session(const struct cli *c, const struct cordon_session_optio
 			  const struct cordon_execute_options *options, struct cordon_result **ret,
 			  struct cordon_error **reterr)
 {
-	struct approval_desk desk = { 0 };
+	struct approver approver = { 0 };
 	struct cordon_session_options with = *base;
 	struct cordon_session *s = NULL;
 
-	if (!approval_mode(cli_value(c, "approve"), &desk))
+	if (!approval_mode(cli_value(c, "approve"), &approver))
 		return err_set(reterr, CORDON_INVALID, "--approve takes ask, allow or deny");
 	with.approval = approval_decide;
-	with.approval_arg = &desk;
+	with.approval_arg = &approver;
 	with.cold = true;
 	int r = cordon_session_open(&with, &s, reterr);
 	if (r < 0)
 		return r;
-	desk.session = s;
+	approver.session = s;
 	struct cordon_project *project = NULL;
 	if (cli_value(c, "project"))
 		r = cordon_project_open(s, cli_value(c, "project"), &project, reterr);

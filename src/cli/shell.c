@@ -130,7 +130,7 @@ static int run(struct cli *c, int argc, char **argv)
 	cleanup_choice struct cordon_policy *policy = NULL;
 	cleanup_error struct cordon_error *e = NULL;
 	const char *guest = argc > 0 ? argv[0] : "python";
-	struct approval_desk desk = { .mode = APPROVAL_ASK };
+	struct approver approver = { .mode = APPROVAL_ASK };
 	struct shell sh = { .c = c };
 	pthread_t thread;
 
@@ -143,10 +143,10 @@ static int run(struct cli *c, int argc, char **argv)
 					    .policy = policy,
 					    .workspace = cli_value(c, "workspace"),
 					    .approval = approval_decide,
-					    .approval_arg = &desk };
+					    .approval_arg = &approver };
 	if (cordon_session_open(&o, &sh.session, &e) < 0)
 		return cli_fail(c, e);
-	desk.session = sh.session;
+	approver.session = sh.session;
 	sh.editor = lineedit_new(guest);
 	if (sh.editor && pthread_create(&thread, NULL, watch_interrupts, &sh) == 0) {
 		loop(&sh, guest);

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "files/change.h"
 #include "files/content.h"
-#include "files/place.h"
+#include "files/path_lookup.h"
 
 struct applying {
 	struct review *r;
@@ -50,7 +50,7 @@ static int open_parent(int base_fd, const char *rel, const char **ret_name)
 	*ret_name = slash ? slash + 1 : rel;
 	memcpy(parent, rel, n);
 	parent[n] = '\0';
-	return place_open_plain(base_fd, parent, O_PATH | O_DIRECTORY, 0);
+	return path_lookup_open_plain(base_fd, parent, O_PATH | O_DIRECTORY, 0);
 }
 
 /* The hash of what is on the host: of a file's content or a link's target. */
@@ -58,7 +58,8 @@ static int hash_host(const struct review *r, const char *rel, int path_fd, uint3
 		     unsigned char ret[static INTAKE_HASH_SIZE])
 {
 	if (S_ISREG(mode)) {
-		cleanup_close int fd = place_open_plain(r->host_fd, rel, O_RDONLY | O_NONBLOCK, 0);
+		cleanup_close int fd =
+			path_lookup_open_plain(r->host_fd, rel, O_RDONLY | O_NONBLOCK, 0);
 		return fd < 0 ? fd : intake_hash_fd(fd, ret);
 	}
 	char target[PATH_MAX];
@@ -72,7 +73,7 @@ static int hash_host(const struct review *r, const char *rel, int path_fd, uint3
 /* NULL when the host still has what was copied; else why not. */
 static const char *check_host(const struct review *r, const struct change *c)
 {
-	cleanup_close int fd = place_open_plain(r->host_fd, c->rel, O_PATH, 0);
+	cleanup_close int fd = path_lookup_open_plain(r->host_fd, c->rel, O_PATH, 0);
 	struct stat st = { 0 };
 	if (fd >= 0 && fstat(fd, &st))
 		return "cannot be read on the host";
@@ -97,7 +98,7 @@ static int open_copy(const struct applying *a, const char *rel)
 	cleanup_owner struct owner owner = { 0 };
 	const struct workspace_options *o = &a->r->ws->opts;
 	int r = owner_enter(&owner, o->owner_uid, o->owner_gid);
-	return r < 0 ? r : place_open_forced(a->guest_fd, rel, O_RDONLY);
+	return r < 0 ? r : path_lookup_open_forced(a->guest_fd, rel, O_RDONLY);
 }
 
 static int pour(int from, int to)
@@ -127,14 +128,15 @@ static void give(int fd, int dir_fd, const char *name)
 static int put_file(const struct applying *a, const struct change *c, int dir_fd, const char *name)
 {
 	char staged[STAGE_NAME_SIZE];
-	place_stage_name(staged);
+	path_lookup_stage_name(staged);
 	cleanup_close int from = open_copy(a, c->rel);
 	struct stat st;
 	if (from < 0)
 		return from;
 	if (fstat(from, &st) || !S_ISREG(st.st_mode))
 		return -EBUSY;
-	cleanup_close int fd = place_open_plain(dir_fd, staged, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	cleanup_close int fd =
+		path_lookup_open_plain(dir_fd, staged, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	if (fd < 0)
 		return fd;
 	int r = pour(from, fd);
@@ -153,8 +155,8 @@ static int put_file(const struct applying *a, const struct change *c, int dir_fd
 static int put_link(const struct applying *a, const struct change *c, int dir_fd, const char *name)
 {
 	char staged[STAGE_NAME_SIZE], target[PATH_MAX + 1];
-	place_stage_name(staged);
-	cleanup_close int link = place_open_plain(a->guest_fd, c->rel, O_PATH, 0);
+	path_lookup_stage_name(staged);
+	cleanup_close int link = path_lookup_open_plain(a->guest_fd, c->rel, O_PATH, 0);
 	ssize_t n = link < 0 ? -1 : readlinkat(link, "", target, PATH_MAX);
 	if (n < 0)
 		return link < 0 ? link : -errno;
@@ -179,7 +181,7 @@ static int put_dir(const struct change *c, int dir_fd, const char *name)
 		return mkdirat(dir_fd, name, 0755) && errno != EEXIST ? -errno : 0;
 	/* In the place of a file, which goes only when the directory is there to come. */
 	char staged[STAGE_NAME_SIZE];
-	place_stage_name(staged);
+	path_lookup_stage_name(staged);
 	if (mkdirat(dir_fd, staged, 0755))
 		return -errno;
 	int r = unlinkat(dir_fd, name, 0) || renameat(dir_fd, staged, dir_fd, name) ? -errno : 0;
@@ -219,7 +221,7 @@ static int apply_one(const struct applying *a, const struct change *c)
 		return unlinkat(dir_fd, name, S_ISDIR(c->was->mode) ? AT_REMOVEDIR : 0) ? -errno
 											: 0;
 	if (c->kind == CHANGE_MODE)
-		return place_chmod(dir_fd, name, c->mode & 0777);
+		return path_lookup_chmod(dir_fd, name, c->mode & 0777);
 	if (S_ISDIR(c->mode))
 		return put_dir(c, dir_fd, name);
 	return S_ISLNK(c->mode) ? put_link(a, c, dir_fd, name) : put_file(a, c, dir_fd, name);
@@ -273,13 +275,13 @@ int review_apply(struct review *r, const char *const *paths, size_t count, char 
 	cleanup_close int guest_fd = -1;
 	{
 		cleanup_owner struct owner owner = { 0 };
-		int e = place_enter(r->ws, &owner, reterr);
+		int e = path_lookup_enter(r->ws, &owner, reterr);
 		if (e < 0)
 			return e;
 		guest_fd = change_open_guest(r);
 		e = guest_fd < 0 ? guest_fd : change_find(r, guest_fd, &changes);
 		if (e < 0)
-			return place_fail(r->ws, r->guest_dir, e, reterr);
+			return path_lookup_fail(r->ws, r->guest_dir, e, reterr);
 	}
 	struct applying a = { .r = r,
 			      .guest_fd = guest_fd,

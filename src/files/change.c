@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "files/place.h"
+#include "files/path_lookup.h"
 
 void change_list_done(struct change_list *l)
 {
@@ -20,11 +20,12 @@ void change_list_done(struct change_list *l)
 
 int change_open_guest(const struct review *r)
 {
-	cleanup_place struct place p = PLACE_INIT;
-	int e = place_find(r->ws, r->guest_dir, PLACE_FOLLOW, &p);
+	cleanup_path_lookup struct path_lookup p = PATH_LOOKUP_INIT;
+	int e = path_lookup_find(r->ws, r->guest_dir, PATH_LOOKUP_FOLLOW, &p);
 	if (e < 0)
 		return e;
-	return p.dir_fd < 0 ? -ENOENT : place_open_plain(p.dir_fd, p.name, O_PATH | O_DIRECTORY, 0);
+	return p.dir_fd < 0 ? -ENOENT
+			    : path_lookup_open_plain(p.dir_fd, p.name, O_PATH | O_DIRECTORY, 0);
 }
 
 static int add(struct change_list *l, struct change c, const char *rel)
@@ -49,7 +50,7 @@ static int hash_now(int guest_fd, const char *rel, uint32_t mode,
 {
 	if (S_ISLNK(mode)) {
 		char target[PATH_MAX];
-		cleanup_close int fd = place_open_plain(guest_fd, rel, O_PATH, 0);
+		cleanup_close int fd = path_lookup_open_plain(guest_fd, rel, O_PATH, 0);
 		if (fd < 0)
 			return fd;
 		ssize_t n = readlinkat(fd, "", target, sizeof(target));
@@ -58,7 +59,7 @@ static int hash_now(int guest_fd, const char *rel, uint32_t mode,
 		intake_hash_bytes(target, (size_t)n, ret);
 		return 0;
 	}
-	cleanup_close int fd = place_open_forced(guest_fd, rel, O_RDONLY);
+	cleanup_close int fd = path_lookup_open_forced(guest_fd, rel, O_RDONLY);
 	return fd < 0 ? fd : intake_hash_fd(fd, ret);
 }
 

@@ -8,7 +8,7 @@
 
 #include "files/blob.h"
 #include "files/pack.h"
-#include "files/place.h"
+#include "files/path_lookup.h"
 
 #define DEFAULT_MAX_BYTES (UINT64_C(4) << 30)
 /* Headers and padding of the archive, beside the contents. */
@@ -49,7 +49,7 @@ int export_write(struct workspace *ws, const char *state, int fd, struct cordon_
 	struct tar t = { .write = put, .arg = w };
 	{
 		cleanup_owner struct owner owner = { 0 };
-		r = place_enter(ws, &owner, reterr);
+		r = path_lookup_enter(ws, &owner, reterr);
 		if (r < 0)
 			return r;
 		r = put_state(&t, state);

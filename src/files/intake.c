@@ -11,13 +11,13 @@
 #include "base/file.h"
 #include "files/content.h"
 #include "files/listing.h"
-#include "files/place.h"
-#include "files/plant.h"
+#include "files/path_lookup.h"
+#include "files/tree_write.h"
 
 struct intake {
 	const struct intake_options *o;
 	struct listing l;
-	struct plant plant;
+	struct tree_write plant;
 	int source_fd; /* the directory, or the one that holds the file */
 	int base_fd;   /* where to */
 	bool owns_base;
@@ -29,7 +29,7 @@ struct intake {
 static void intake_done(struct intake *in)
 {
 	listing_done(&in->l);
-	plant_done(&in->plant);
+	tree_write_done(&in->plant);
 	close_fdp(&in->source_fd);
 	if (in->owns_base)
 		close_fdp(&in->base_fd);
@@ -121,7 +121,8 @@ static int name_of(const struct intake *in, const char *rel, char ret[static PAT
 static int put_file(struct intake *in, const char *from_rel, const char *to, struct intake_entry *e)
 {
 	/* Read under our own ids, written under the guest's. */
-	cleanup_close int fd = place_open_plain(in->source_fd, from_rel, O_RDONLY | O_NONBLOCK, 0);
+	cleanup_close int fd =
+		path_lookup_open_plain(in->source_fd, from_rel, O_RDONLY | O_NONBLOCK, 0);
 	struct stat st;
 	if (fd < 0)
 		return fd;
@@ -133,7 +134,7 @@ static int put_file(struct intake *in, const char *from_rel, const char *to, str
 	int r = enter(in, &owner);
 	if (r < 0)
 		return r;
-	cleanup_close int out = plant_file(&in->plant, in->base_fd, to);
+	cleanup_close int out = tree_write_file(&in->plant, in->base_fd, to);
 	if (out < 0)
 		return out;
 	uint64_t max = in->o->max_bytes ? in->o->max_bytes - in->bytes : UINT64_MAX;
@@ -142,13 +143,13 @@ static int put_file(struct intake *in, const char *from_rel, const char *to, str
 		return r;
 	in->bytes += e->size;
 	e->mtime_ns = st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec;
-	return plant_finish_file(out, e->size, st.st_mode & 0777, e->mtime_ns);
+	return tree_write_finish_file(out, e->size, st.st_mode & 0777, e->mtime_ns);
 }
 
 static int put_link(struct intake *in, const char *from_rel, const char *to, struct intake_entry *e)
 {
 	char target[PATH_MAX + 1];
-	cleanup_close int fd = place_open_plain(in->source_fd, from_rel, O_PATH, 0);
+	cleanup_close int fd = path_lookup_open_plain(in->source_fd, from_rel, O_PATH, 0);
 	if (fd < 0)
 		return fd;
 	ssize_t n = readlinkat(fd, "", target, PATH_MAX);
@@ -161,7 +162,7 @@ static int put_link(struct intake *in, const char *from_rel, const char *to, str
 	e->size = (uint64_t)n;
 	cleanup_owner struct owner owner = { 0 };
 	int r = enter(in, &owner);
-	return r < 0 ? r : plant_link(&in->plant, in->base_fd, to, target, e->mtime_ns);
+	return r < 0 ? r : tree_write_link(&in->plant, in->base_fd, to, target, e->mtime_ns);
 }
 
 static bool is_left_out(const struct intake *in, const char *rel)
@@ -189,8 +190,8 @@ static int put_entry(struct intake *in, const char *from_rel, struct intake_entr
 		cleanup_owner struct owner owner = { 0 };
 		r = enter(in, &owner);
 		r = r < 0 ? r
-			  : plant_directory(&in->plant, in->base_fd, to, (e->mode & 0777) | 0700,
-					    e->mtime_ns);
+			  : tree_write_directory(&in->plant, in->base_fd, to,
+						 (e->mode & 0777) | 0700, e->mtime_ns);
 		e->size = 0;
 	} else {
 		return 0; /* sockets, FIFOs and devices stay where they are */
@@ -210,7 +211,7 @@ static int fail(const struct intake *in, const char *rel, int r, struct cordon_e
 		return err_set(reterr, CORDON_LIMIT, "'%s' holds more than %d files", host,
 			       LISTING_MAX_ENTRIES);
 	if (r == -ENOSPC && in->o->ws)
-		return place_fail(in->o->ws, in->o->guest_path, r, reterr);
+		return path_lookup_fail(in->o->ws, in->o->guest_path, r, reterr);
 	return err_errno(reterr, -r, "copy '%s%s%s'", host, *rel ? "/" : "", rel);
 }
 
@@ -234,7 +235,7 @@ static int copy_all(struct intake *in, struct cordon_error **reterr)
 	}
 	cleanup_owner struct owner owner = { 0 };
 	int r = enter(in, &owner);
-	r = r < 0 ? r : plant_finish(&in->plant);
+	r = r < 0 ? r : tree_write_finish(&in->plant);
 	return r < 0 ? fail(in, "", r, reterr) : 0;
 }
 
@@ -258,15 +259,16 @@ static int find_target(struct intake *in, struct cordon_error **reterr)
 			       : err_set(reterr, CORDON_INVALID, "the name is too long");
 	}
 	cleanup_owner struct owner owner = { 0 };
-	int r = place_enter(o->ws, &owner, reterr);
+	int r = path_lookup_enter(o->ws, &owner, reterr);
 	if (r < 0)
 		return r;
-	struct place p = PLACE_INIT;
-	r = place_find(o->ws, o->guest_path, PLACE_FOLLOW | PLACE_PARENTS | PLACE_WRITE, &p);
+	struct path_lookup p = PATH_LOOKUP_INIT;
+	r = path_lookup_find(o->ws, o->guest_path,
+			     PATH_LOOKUP_FOLLOW | PATH_LOOKUP_PARENTS | PATH_LOOKUP_WRITE, &p);
 	if (r == 0 && p.dir_fd < 0)
 		r = -EROFS;
 	if (r < 0)
-		return place_fail(o->ws, o->guest_path, r, reterr);
+		return path_lookup_fail(o->ws, o->guest_path, r, reterr);
 	in->base_fd = p.dir_fd;
 	in->owns_base = !p.is_borrowed;
 	memcpy(in->top, p.name, sizeof(p.name));
@@ -285,7 +287,7 @@ int intake_copy(const struct intake_options *o, struct cordon_error **reterr)
 {
 	CLEANUP(intake_done) struct intake in = { .o = o, .source_fd = -1, .base_fd = -1 };
 	in.l.base_fd = -1;
-	plant_init(&in.plant, o->ws);
+	tree_write_init(&in.plant, o->ws);
 	if (has_way_up(o->host_path))
 		return err_set(reterr, CORDON_INVALID, "'%s' must not contain '..'", o->host_path);
 	struct stat st;

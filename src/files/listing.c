@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "files/place.h"
+#include "files/path_lookup.h"
 
 static int grow(void **p, size_t *cap, size_t want, size_t size)
 {
@@ -104,7 +104,7 @@ static int widen(struct listing *l, size_t index, const char *path)
 	int r = grow((void **)&l->opened, &l->opened_cap, l->opened_count + 1, sizeof(*l->opened));
 	if (r < 0)
 		return r;
-	r = place_chmod(l->base_fd, path, mode | 0700);
+	r = path_lookup_chmod(l->base_fd, path, mode | 0700);
 	if (r == 0)
 		l->opened[l->opened_count++] = (uint32_t)index;
 	return r == -EPERM ? 0 : r;
@@ -128,7 +128,7 @@ static int read_names(struct listing *l, size_t index, const char *path, DIR *di
 		if (!d)
 			return -errno;
 		const char *name = d->d_name;
-		if (str_eq(name, ".") || str_eq(name, "..") || place_is_stage_name(name))
+		if (str_eq(name, ".") || str_eq(name, "..") || path_lookup_is_stage_name(name))
 			continue;
 		struct stat st;
 		if (fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW)) {
@@ -152,7 +152,7 @@ static int read_dir(struct listing *l, size_t index, bool forced)
 	int r = forced ? widen(l, index, path) : 0;
 	if (r < 0)
 		return r == -ENOENT || r == -ELOOP ? 0 : r;
-	int fd = place_open_plain(l->base_fd, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
+	int fd = path_lookup_open_plain(l->base_fd, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
 		return 0; /* gone or replaced meanwhile */
 	if (fd < 0)
@@ -217,7 +217,7 @@ void listing_close(struct listing *l)
 	for (size_t i = l->opened_count; i-- > 0;) {
 		char path[PATH_MAX];
 		if (listing_path(l, l->opened[i], sizeof(path), path))
-			(void)place_chmod(l->base_fd, path, l->entries[l->opened[i]].mode);
+			(void)path_lookup_chmod(l->base_fd, path, l->entries[l->opened[i]].mode);
 	}
 	l->opened_count = 0;
 	l->base_fd = -1;

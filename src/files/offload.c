@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "files/export.h"
 #include "files/listing.h"
-#include "files/place.h"
+#include "files/path_lookup.h"
 
 static int hand_over(int fd, const char *id, offload_save_fn save, void *arg,
 		     struct cordon_error **reterr)
@@ -58,12 +58,12 @@ int offload_save(struct workspace *ws, const char *id, const char *state, offloa
 	if (r < 0)
 		return r;
 	cleanup_owner struct owner owner = { 0 };
-	r = place_enter(ws, &owner, reterr);
+	r = path_lookup_enter(ws, &owner, reterr);
 	if (r < 0)
 		return r;
 	ws->is_offloaded = true;
 	r = empty(ws);
-	return r < 0 ? place_fail(ws, "the offloaded workspace", r, reterr) : 0;
+	return r < 0 ? path_lookup_fail(ws, "the offloaded workspace", r, reterr) : 0;
 }
 
 int offload_load(struct workspace *ws, const char *id, offload_load_fn load, void *arg,

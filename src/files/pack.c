@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "files/listing.h"
-#include "files/place.h"
+#include "files/path_lookup.h"
 
 enum { SIZE = CONTENT_CHUNK };
 
@@ -40,10 +40,10 @@ static bool name_of(const struct packing *p, size_t i, char ret[static PATH_MAX]
 	char path[PATH_MAX];
 	if (!listing_path(&p->l, i, sizeof(path), path))
 		return false;
-	const char *home = place_tree_name(WORKSPACE_HOME);
+	const char *home = path_lookup_tree_name(WORKSPACE_HOME);
 	size_t n = strlen(home);
 	if (p->is_workspace && !strncmp(path, home, n) && (!path[n] || path[n] == '/')) {
-		int len = snprintf(ret, PATH_MAX, "%s%s", place_tree_path(WORKSPACE_HOME) + 1,
+		int len = snprintf(ret, PATH_MAX, "%s%s", path_lookup_tree_path(WORKSPACE_HOME) + 1,
 				   path + n);
 		return len > 0 && len < PATH_MAX;
 	}
@@ -111,7 +111,7 @@ static int enter_dir(struct packing *p, int32_t dir)
 	p->dir = -1;
 	if (!listing_path(&p->l, (size_t)dir, sizeof(path), path))
 		return -ENAMETOOLONG;
-	p->dir_fd = place_open_plain(p->l.base_fd, path, O_PATH | O_DIRECTORY, 0);
+	p->dir_fd = path_lookup_open_plain(p->l.base_fd, path, O_PATH | O_DIRECTORY, 0);
 	if (p->dir_fd < 0)
 		return p->dir_fd;
 	p->dir = dir;
@@ -140,7 +140,7 @@ static int pack_contents(struct packing *p, size_t i, struct tar_entry *e)
 		e->link = target;
 		return tar_begin(p->t, e);
 	}
-	cleanup_close int fd = place_open_forced(p->dir_fd, name, O_RDONLY);
+	cleanup_close int fd = path_lookup_open_forced(p->dir_fd, name, O_RDONLY);
 	return fd < 0 ? fd : pack_file(p, e, fd);
 }
 
@@ -205,7 +205,7 @@ int pack_workspace(struct workspace *ws, struct tar *t)
 {
 	const char *tops[WORKSPACE_TREES];
 	for (int i = 0; i < WORKSPACE_TREES; i++)
-		tops[i] = place_tree_name(i);
+		tops[i] = path_lookup_tree_name(i);
 	CLEANUP(packing_done)
 	struct packing p = {
 		.t = t, .leave_out = &ws->mounts, .dir_fd = -1, .dir = -1, .is_workspace = true
@@ -216,20 +216,20 @@ int pack_workspace(struct workspace *ws, struct tar *t)
 int pack_path(struct workspace *ws, const char *path, struct tar *t)
 {
 	CLEANUP(packing_done) struct packing p = { .t = t, .dir_fd = -1, .dir = -1 };
-	cleanup_place struct place at = PLACE_INIT;
+	cleanup_path_lookup struct path_lookup at = PATH_LOOKUP_INIT;
 	p.l.base_fd = -1;
-	int r = place_find(ws, path, PLACE_FOLLOW, &at);
+	int r = path_lookup_find(ws, path, PATH_LOOKUP_FOLLOW, &at);
 	if (r < 0)
 		return r;
 	struct stat st;
-	r = place_stat(&at, &st);
+	r = path_lookup_stat(&at, &st);
 	if (r < 0)
 		return r;
 	if (at.dir_fd < 0)
 		return -EINVAL; /* "/" is no one directory here */
 	if (S_ISDIR(st.st_mode)) {
 		cleanup_close int dir =
-			place_open_plain(at.dir_fd, at.name, O_PATH | O_DIRECTORY, 0);
+			path_lookup_open_plain(at.dir_fd, at.name, O_PATH | O_DIRECTORY, 0);
 		static const char *const self[] = { "." };
 		r = dir < 0 ? dir : pack_all(&p, dir, self, 1);
 		listing_close(&p.l);
@@ -237,7 +237,7 @@ int pack_path(struct workspace *ws, const char *path, struct tar *t)
 	}
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	cleanup_close int fd = place_open(&at, O_RDONLY, 0);
+	cleanup_close int fd = path_lookup_open(&at, O_RDONLY, 0);
 	if (fd < 0)
 		return fd;
 	p.scratch = malloc(SIZE);
@@ -273,12 +273,12 @@ int pack_to_fd(struct workspace *ws, const char *path, int tar_fd, struct cordon
 	buf_init(&g.b, (size_t)2 * SIZE);
 	struct tar t = { .write = gather, .arg = &g };
 	cleanup_owner struct owner owner = { 0 };
-	int r = place_enter(ws, &owner, reterr);
+	int r = path_lookup_enter(ws, &owner, reterr);
 	if (r < 0)
 		return r;
 	r = pack_path(ws, path, &t);
 	r = r < 0 ? r : tar_finish(&t);
 	r = r < 0 ? r : file_write_all(tar_fd, g.b.data, g.b.len);
 	buf_done(&g.b);
-	return place_fail(ws, path, r, reterr);
+	return path_lookup_fail(ws, path, r, reterr);
 }

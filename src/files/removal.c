@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "files/place.h"
+#include "files/path_lookup.h"
 
 enum { MAX_PASSES = 1000 };
 
@@ -35,16 +35,16 @@ static int set_aside(const struct workspace *ws, struct pending *p, int dir_fd, 
 		p->cap = cap;
 	}
 	char *staged = p->names[p->count];
-	place_stage_name(staged);
+	path_lookup_stage_name(staged);
 	/* A directory that changes its parent must be writable itself. */
 	int r = renameat(dir_fd, name, ws->stage_fd, staged) ? -errno : 0;
 	struct stat st;
 	if (r == -EACCES && !fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) &&
 	    !(st.st_mode & 0200)) {
-		(void)place_chmod(dir_fd, name, st.st_mode | 0700);
+		(void)path_lookup_chmod(dir_fd, name, st.st_mode | 0700);
 		r = renameat(dir_fd, name, ws->stage_fd, staged) ? -errno : 0;
 		if (r < 0)
-			(void)place_chmod(dir_fd, name, st.st_mode);
+			(void)path_lookup_chmod(dir_fd, name, st.st_mode);
 	}
 	if (r == 0)
 		p->count++;
@@ -90,8 +90,8 @@ static int remove_staged(const struct workspace *ws, struct pending *p)
 	memcpy(name, p->names[--p->count], sizeof(name));
 	if (!unlinkat(ws->stage_fd, name, AT_REMOVEDIR))
 		return 0;
-	(void)place_chmod(ws->stage_fd, name, 0700);
-	int fd = place_open_plain(ws->stage_fd, name, O_RDONLY | O_DIRECTORY, 0);
+	(void)path_lookup_chmod(ws->stage_fd, name, 0700);
+	int fd = path_lookup_open_plain(ws->stage_fd, name, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return fd;
 	DIR *dir = fdopendir(fd);

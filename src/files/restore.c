@@ -11,13 +11,13 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "files/picture.h"
-#include "files/place.h"
+#include "files/path_lookup.h"
+#include "files/tree_image.h"
 
 enum { GONE = -1, WORKERS = 2, SHARE = 512, LARGE_COUNT = 256, LARGE_BYTES = 4 << 20 };
 
 struct restoring {
-	const struct picture *p;
+	const struct tree_image *image;
 	struct workspace *from; /* of an outline: where the contents are */
 	struct workspace *ws;
 	struct listing now;
@@ -42,7 +42,7 @@ static int open_dir(const struct listing *l, int base_fd, size_t index)
 	char path[PATH_MAX];
 	if (!listing_path(l, index, sizeof(path), path))
 		return -ENAMETOOLONG;
-	return place_open_plain(base_fd, path, O_PATH | O_DIRECTORY, 0);
+	return path_lookup_open_plain(base_fd, path, O_PATH | O_DIRECTORY, 0);
 }
 
 /* Names of one inode are made anew; all else of the same type is brought to what it should be. */
@@ -57,18 +57,18 @@ static bool can_stay(const struct listing_entry *want, const struct listing_entr
  */
 static int clear_dir(struct restoring *r, size_t d)
 {
-	const struct listing_entry *want = &r->p->tree.entries[d];
+	const struct listing_entry *want = &r->image->tree.entries[d];
 	const struct listing_entry *is = &r->now.entries[r->now_of[d]];
 	uint32_t i = want->first_child, end = i + want->child_count;
 	cleanup_close int dir_fd = -1;
 	for (uint32_t j = is->first_child; j < is->first_child + is->child_count; j++) {
 		const char *name = listing_name(&r->now, j);
 		int c = 1;
-		while (i < end && (c = strcmp(listing_name(&r->p->tree, i), name)) < 0)
+		while (i < end && (c = strcmp(listing_name(&r->image->tree, i), name)) < 0)
 			i++;
 		if (i < end && c == 0) {
 			uint32_t at = i++;
-			if (can_stay(&r->p->tree.entries[at], &r->now.entries[j])) {
+			if (can_stay(&r->image->tree.entries[at], &r->now.entries[j])) {
 				r->now_of[at] = (int32_t)j;
 				continue;
 			}
@@ -99,7 +99,7 @@ static int set_times(int dir_fd, const char *name, int64_t mtime_ns)
 
 static int make_hard_link(struct restoring *r, uint32_t first, const char *name)
 {
-	const struct listing *l = &r->p->tree;
+	const struct listing *l = &r->image->tree;
 	cleanup_close int dir = open_dir(l, r->ws->root_fd, (size_t)l->entries[first].parent);
 	if (dir < 0)
 		return dir;
@@ -137,7 +137,7 @@ static int fill_from(struct restoring *r, const char *name, int fd, uint64_t cur
 	int f = enter_other(r, &other);
 	if (f < 0 || r->from_fd < 0)
 		return f;
-	cleanup_close int from = place_open_forced(r->from_fd, name, O_RDONLY);
+	cleanup_close int from = path_lookup_open_forced(r->from_fd, name, O_RDONLY);
 	owner_leave(&other);
 	struct stat st;
 	if (from < 0)
@@ -159,14 +159,15 @@ static int fill_from(struct restoring *r, const char *name, int fd, uint64_t cur
 
 static int make_file(struct restoring *r, size_t i, const char *name)
 {
-	const struct listing_entry *e = &r->p->tree.entries[i];
+	const struct listing_entry *e = &r->image->tree.entries[i];
 	mode_t mode = e->mode & 07777;
 	bool is_new = r->now_of[i] < 0;
-	if (r->p->same[i] != i)
-		return make_hard_link(r, r->p->same[i], name);
+	if (r->image->same[i] != i)
+		return make_hard_link(r, r->image->same[i], name);
 	cleanup_close int fd =
-		is_new ? place_open_plain(r->dir_fd, name, O_RDWR | O_CREAT | O_EXCL, mode | 0600)
-		       : place_open_forced(r->dir_fd, name, O_RDWR);
+		is_new ? path_lookup_open_plain(r->dir_fd, name, O_RDWR | O_CREAT | O_EXCL,
+						mode | 0600)
+		       : path_lookup_open_forced(r->dir_fd, name, O_RDWR);
 	struct stat st;
 	if (fd < 0)
 		return fd;
@@ -175,7 +176,7 @@ static int make_file(struct restoring *r, size_t i, const char *name)
 	if (!S_ISREG(st.st_mode))
 		return -EBUSY;
 	int f = r->from ? fill_from(r, name, fd, (uint64_t)st.st_size)
-			: content_sync(r->p->contents[i], fd, (uint64_t)st.st_size, r->scratch);
+			: content_sync(r->image->contents[i], fd, (uint64_t)st.st_size, r->scratch);
 	if (f == 0 && (st.st_mode & 07777) != mode && fchmod(fd, mode))
 		f = -errno;
 	if (f == 0 && !is_new && fstat(fd, &st))
@@ -187,7 +188,7 @@ static int make_file(struct restoring *r, size_t i, const char *name)
 
 static int make_link(struct restoring *r, size_t i, const char *name)
 {
-	const struct content *b = r->p->contents[i];
+	const struct content *b = r->image->contents[i];
 	cleanup_free char *target = str_ndup(b->data, b->len);
 	if (!target)
 		return -ENOMEM;
@@ -201,7 +202,7 @@ static int make_link(struct restoring *r, size_t i, const char *name)
 	}
 	if (symlinkat(target, r->dir_fd, name))
 		return -errno;
-	return set_times(r->dir_fd, name, r->p->tree.entries[i].mtime_ns);
+	return set_times(r->dir_fd, name, r->image->tree.entries[i].mtime_ns);
 }
 
 static int enter_dir(struct restoring *r, int32_t dir)
@@ -211,7 +212,7 @@ static int enter_dir(struct restoring *r, int32_t dir)
 	close_fdp(&r->dir_fd);
 	close_fdp(&r->from_fd);
 	r->dir = -1;
-	r->dir_fd = open_dir(&r->p->tree, r->ws->root_fd, (size_t)dir);
+	r->dir_fd = open_dir(&r->image->tree, r->ws->root_fd, (size_t)dir);
 	if (r->dir_fd < 0)
 		return r->dir_fd;
 	r->dir = dir;
@@ -221,7 +222,7 @@ static int enter_dir(struct restoring *r, int32_t dir)
 	int f = enter_other(r, &other);
 	if (f < 0)
 		return f;
-	r->from_fd = open_dir(&r->p->tree, r->from->root_fd, (size_t)dir);
+	r->from_fd = open_dir(&r->image->tree, r->from->root_fd, (size_t)dir);
 	/* Gone or replaced meanwhile is no loss; what could not be opened would be one. */
 	f = r->from_fd;
 	return f >= 0 || f == -ENOENT || f == -ENOTDIR || f == -ELOOP ? 0 : f;
@@ -229,29 +230,30 @@ static int enter_dir(struct restoring *r, int32_t dir)
 
 static int make_entry(struct restoring *r, size_t i)
 {
-	const struct listing_entry *e = &r->p->tree.entries[i];
+	const struct listing_entry *e = &r->image->tree.entries[i];
 	if (e->parent < 0)
 		return 0;
 	int f = enter_dir(r, e->parent);
 	if (f < 0)
 		return f;
-	const char *name = listing_name(&r->p->tree, i);
+	const char *name = listing_name(&r->image->tree, i);
 	if (S_ISDIR(e->mode))
 		return r->now_of[i] >= 0 || !mkdirat(r->dir_fd, name, 0700) ? 0 : -errno;
 	if (S_ISFIFO(e->mode))
 		return r->now_of[i] >= 0 || !mkfifoat(r->dir_fd, name, e->mode & 0777) ? 0 : -errno;
-	if (!r->p->contents[i] && !(r->from && S_ISREG(e->mode)))
+	if (!r->image->contents[i] && !(r->from && S_ISREG(e->mode)))
 		return 0; /* a socket, or a file that was gone when the picture was taken */
 	return S_ISLNK(e->mode) ? make_link(r, i, name) : make_file(r, i, name);
 }
 
 static int finish_dir(struct restoring *r, size_t i)
 {
-	const struct listing_entry *e = &r->p->tree.entries[i];
+	const struct listing_entry *e = &r->image->tree.entries[i];
 	char path[PATH_MAX];
-	if (!listing_path(&r->p->tree, i, sizeof(path), path))
+	if (!listing_path(&r->image->tree, i, sizeof(path), path))
 		return -ENAMETOOLONG;
-	cleanup_close int fd = place_open_plain(r->ws->root_fd, path, O_RDONLY | O_DIRECTORY, 0);
+	cleanup_close int fd =
+		path_lookup_open_plain(r->ws->root_fd, path, O_RDONLY | O_DIRECTORY, 0);
 	struct stat st;
 	if (fd < 0)
 		return fd;
@@ -267,13 +269,13 @@ static int compare_with_now(struct restoring *r)
 {
 	const char *tops[WORKSPACE_TREES];
 	for (int i = 0; i < WORKSPACE_TREES; i++)
-		tops[i] = place_tree_name(i);
+		tops[i] = path_lookup_tree_name(i);
 	int e = listing_read(&r->now, r->ws->root_fd, tops, WORKSPACE_TREES, true);
-	size_t count = r->p->tree.count;
+	size_t count = r->image->tree.count;
 	for (size_t i = 0; i < count; i++)
 		r->now_of[i] = i < WORKSPACE_TREES ? (int32_t)i : GONE;
 	for (size_t i = 0; e == 0 && i < count; i++)
-		if (r->now_of[i] != GONE && S_ISDIR(r->p->tree.entries[i].mode))
+		if (r->now_of[i] != GONE && S_ISDIR(r->image->tree.entries[i].mode))
 			e = clear_dir(r, i);
 	return e;
 }
@@ -296,29 +298,29 @@ static void worker_done(struct worker *w)
 static void *make_files(void *arg)
 {
 	struct worker *w = arg;
-	const struct picture *p = w->r.p;
-	for (size_t i = 0; w->result == 0 && i < p->tree.count; i++) {
-		const struct listing_entry *e = &p->tree.entries[i];
+	const struct tree_image *image = w->r.image;
+	for (size_t i = 0; w->result == 0 && i < image->tree.count; i++) {
+		const struct listing_entry *e = &image->tree.entries[i];
 		/* By directory, so that two seldom wait for one, and by position in large ones. */
 		uint32_t turn = (uint32_t)e->parent + (uint32_t)i / SHARE;
-		if (S_ISREG(e->mode) && p->same[i] == i && turn % w->count == w->index)
+		if (S_ISREG(e->mode) && image->same[i] == i && turn % w->count == w->index)
 			w->result = make_entry(&w->r, i);
 	}
 	return NULL;
 }
 
-static uint32_t worker_count(const struct picture *p)
+static uint32_t worker_count(const struct tree_image *image)
 {
 	uint64_t bytes = 0;
-	for (size_t i = 0; i < p->tree.count; i++)
-		bytes += p->tree.entries[i].size;
-	bool is_large = bytes >= LARGE_BYTES || p->tree.count >= LARGE_COUNT;
+	for (size_t i = 0; i < image->tree.count; i++)
+		bytes += image->tree.entries[i].size;
+	bool is_large = bytes >= LARGE_BYTES || image->tree.count >= LARGE_COUNT;
 	return is_large && sysconf(_SC_NPROCESSORS_ONLN) > 1 ? WORKERS : 1;
 }
 
 static int make_all_files(const struct restoring *r)
 {
-	uint32_t count = worker_count(r->p), started = 1;
+	uint32_t count = worker_count(r->image), started = 1;
 	CLEANUP(worker_done) struct worker mine = { 0 };
 	CLEANUP(worker_done) struct worker other = { 0 };
 	struct worker *all[WORKERS] = { &mine, &other };
@@ -346,31 +348,31 @@ static int make_all_files(const struct restoring *r)
 	return e;
 }
 
-int picture_restore(const struct picture *p, struct workspace *from, struct workspace *ws)
+int tree_image_restore(const struct tree_image *image, struct workspace *from, struct workspace *ws)
 {
 	CLEANUP(restoring_done)
 	struct restoring r = {
-		.p = p, .from = from, .ws = ws, .dir_fd = -1, .dir = -1, .from_fd = -1
+		.image = image, .from = from, .ws = ws, .dir_fd = -1, .dir = -1, .from_fd = -1
 	};
 	r.now.base_fd = -1;
 	r.scratch = malloc(CONTENT_CHUNK);
-	r.now_of = mem_array(p->tree.count, sizeof(*r.now_of));
+	r.now_of = mem_array(image->tree.count, sizeof(*r.now_of));
 	if (!r.scratch || !r.now_of)
 		return -ENOMEM;
 	int e = compare_with_now(&r);
-	for (size_t i = 0; e == 0 && i < p->tree.count; i++)
-		if (!S_ISREG(p->tree.entries[i].mode))
+	for (size_t i = 0; e == 0 && i < image->tree.count; i++)
+		if (!S_ISREG(image->tree.entries[i].mode))
 			e = make_entry(&r, i);
 	if (e == 0)
 		e = make_all_files(&r);
-	for (size_t i = 0; e == 0 && i < p->tree.count; i++)
-		if (p->same[i] != i)
+	for (size_t i = 0; e == 0 && i < image->tree.count; i++)
+		if (image->same[i] != i)
 			e = make_entry(&r, i);
 	if (e < 0)
 		return e;
 	r.now.opened_count = 0; /* from here on the picture's modes hold */
-	for (size_t i = p->tree.count; e == 0 && i-- > 0;)
-		if (S_ISDIR(p->tree.entries[i].mode))
+	for (size_t i = image->tree.count; e == 0 && i-- > 0;)
+		if (S_ISDIR(image->tree.entries[i].mode))
 			e = finish_dir(&r, i);
 	return e;
 }

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "files/change.h"
 #include "files/linediff.h"
-#include "files/place.h"
+#include "files/path_lookup.h"
 
 enum { MAX_TEXT = 1 << 20, MAX_DIFF = 64 * 1024 };
 
@@ -117,7 +117,7 @@ static int read_text(int fd, struct buf *ret)
 static int read_old(const struct review *r, const struct change *c, struct buf *ret)
 {
 	unsigned char hash[INTAKE_HASH_SIZE];
-	cleanup_close int fd = place_open_plain(r->host_fd, c->rel, O_RDONLY | O_NONBLOCK, 0);
+	cleanup_close int fd = path_lookup_open_plain(r->host_fd, c->rel, O_RDONLY | O_NONBLOCK, 0);
 	int e = read_text(fd, ret);
 	if (e <= 0)
 		return e;
@@ -130,7 +130,7 @@ static int read_new(const struct review *r, int guest_fd, const char *rel, struc
 	cleanup_owner struct owner owner = { 0 };
 	if (owner_enter(&owner, r->ws->opts.owner_uid, r->ws->opts.owner_gid) < 0)
 		return 0;
-	cleanup_close int fd = place_open_forced(guest_fd, rel, O_RDONLY);
+	cleanup_close int fd = path_lookup_open_forced(guest_fd, rel, O_RDONLY);
 	return read_text(fd, ret);
 }
 
@@ -191,13 +191,13 @@ int review_diff(struct review *r, char **ret_json, struct cordon_error **reterr)
 	cleanup_close int guest_fd = -1;
 	{
 		cleanup_owner struct owner owner = { 0 };
-		int e = place_enter(r->ws, &owner, reterr);
+		int e = path_lookup_enter(r->ws, &owner, reterr);
 		if (e < 0)
 			return e;
 		guest_fd = change_open_guest(r);
 		e = guest_fd < 0 ? guest_fd : change_find(r, guest_fd, &changes);
 		if (e < 0)
-			return place_fail(r->ws, r->guest_dir, e, reterr);
+			return path_lookup_fail(r->ws, r->guest_dir, e, reterr);
 	}
 	json_int_t counts[CHANGE_MODE + 1] = { 0 };
 	for (size_t i = 0; i < changes.count; i++) {

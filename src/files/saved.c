@@ -16,7 +16,7 @@
 #include "files/intake.h"
 #include "files/linediff.h"
 #include "files/nameset.h"
-#include "files/place.h"
+#include "files/path_lookup.h"
 #include "files/store.h"
 
 /* Texts up to this are compared by lines, of one file and of an export, and this much is shown. */
@@ -73,7 +73,7 @@ static int import_through(const char *dir, struct store *s, int fd, char **ret_r
 	if (r == 0)
 		r = store_save(s, ws, state, reterr);
 	for (int t = 0; ws && t < WORKSPACE_TREES; t++)
-		(void)removal_at(ws, ws->root_fd, place_tree_name(t));
+		(void)removal_at(ws, ws->root_fd, path_lookup_tree_name(t));
 	return r;
 }
 

@@ -11,8 +11,8 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "files/picture.h"
-#include "files/place.h"
+#include "files/path_lookup.h"
+#include "files/tree_image.h"
 
 enum { DEFAULT_COUNT = 64, MAX_NAME = 128, MAX_STATE = 1 << 20 };
 #define DEFAULT_BYTES (UINT64_C(1) << 30)
@@ -20,7 +20,7 @@ enum { DEFAULT_COUNT = 64, MAX_NAME = 128, MAX_STATE = 1 << 20 };
 struct snapshot {
 	char *name, *state;
 	char created[CLOCK_UTC_SIZE];
-	struct picture *picture;
+	struct tree_image *picture;
 	struct snapshot *next;
 };
 
@@ -57,7 +57,7 @@ static void drop(struct snapshots *s, struct snapshot *one)
 	uint64_t freed = 0;
 	if (!one)
 		return;
-	(void)picture_free(one->picture, &freed);
+	(void)tree_image_free(one->picture, &freed);
 	if (s) {
 		s->bytes -= freed < s->bytes ? freed : s->bytes;
 		s->latest = s->latest == one ? NULL : s->latest;
@@ -112,7 +112,7 @@ static int fail(const struct snapshots *s, const struct workspace *ws, const cha
 	case -ENAMETOOLONG:
 		return err_set(reterr, CORDON_LIMIT, "%s: directories nested too deeply", what);
 	default:
-		return place_fail(ws, what, r, reterr);
+		return path_lookup_fail(ws, what, r, reterr);
 	}
 }
 
@@ -170,11 +170,11 @@ static int take(struct snapshots *s, struct workspace *ws, struct snapshot *one,
 		struct cordon_error **reterr)
 {
 	cleanup_owner struct owner owner = { 0 };
-	int r = place_enter(ws, &owner, reterr);
+	int r = path_lookup_enter(ws, &owner, reterr);
 	if (r < 0)
 		return r;
-	const struct picture *base = s->latest ? s->latest->picture : NULL;
-	r = picture_take(ws, base, s->opts.max_bytes - s->bytes, &one->picture);
+	const struct tree_image *base = s->latest ? s->latest->picture : NULL;
+	r = tree_image_take(ws, base, s->opts.max_bytes - s->bytes, &one->picture);
 	return r < 0 ? fail(s, ws, "the snapshot", r, reterr) : 0;
 }
 
@@ -215,10 +215,10 @@ int snapshots_restore(struct snapshots *s, struct workspace *ws, const char *nam
 	if (one->state && !state)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	cleanup_owner struct owner owner = { 0 };
-	int r = place_enter(ws, &owner, reterr);
+	int r = path_lookup_enter(ws, &owner, reterr);
 	if (r < 0)
 		return r;
-	r = picture_restore(one->picture, NULL, ws);
+	r = tree_image_restore(one->picture, NULL, ws);
 	if (r < 0)
 		return fail(s, ws, name, r, reterr);
 	s->latest = one;
@@ -244,11 +244,11 @@ char *snapshots_list(struct snapshots *s)
 	LOCK(s);
 	cleanup_json json_t *list = json_array();
 	for (const struct snapshot *one = s->first; one; one = one->next) {
-		const struct picture *p = one->picture;
+		const struct tree_image *image = one->picture;
 		json_t *item = json_pack(
 			"{s:s, s:s, s:I, s:I, s:I}", "name", one->name, "created", one->created,
-			"files", (json_int_t)(p->tree.count - WORKSPACE_TREES), "bytes",
-			(json_int_t)p->bytes, "own_bytes", (json_int_t)p->new_bytes);
+			"files", (json_int_t)(image->tree.count - WORKSPACE_TREES), "bytes",
+			(json_int_t)image->bytes, "own_bytes", (json_int_t)image->new_bytes);
 		if (!item || json_array_append_new(list, item))
 			return NULL;
 	}
@@ -261,8 +261,8 @@ static char *name_deep(const struct listing *l)
 	char path[PATH_MAX];
 	if (!listing_path(l, l->deep_above, sizeof(path), path))
 		path[0] = '\0';
-	size_t home = strlen(place_tree_name(WORKSPACE_HOME));
-	bool is_home = !strncmp(path, place_tree_name(WORKSPACE_HOME), home) &&
+	size_t home = strlen(path_lookup_tree_name(WORKSPACE_HOME));
+	bool is_home = !strncmp(path, path_lookup_tree_name(WORKSPACE_HOME), home) &&
 		       (!path[home] || path[home] == '/');
 	return str_printf("%zu director%s nested too deeply, the first in '%s%.160s%s'",
 			  l->deep_count, l->deep_count == 1 ? "y is" : "ies are",
@@ -273,23 +273,23 @@ static char *name_deep(const struct listing *l)
 static int carry(struct workspace *from, struct workspace *to, char **ret_lost,
 		 struct cordon_error **reterr)
 {
-	cleanup_picture struct picture *p = NULL;
+	cleanup_tree_image struct tree_image *image = NULL;
 	cleanup_owner struct owner owner = { 0 };
-	int r = place_enter(from, &owner, reterr);
+	int r = path_lookup_enter(from, &owner, reterr);
 	if (r < 0)
 		return r;
-	r = picture_outline(from, &p);
+	r = tree_image_outline(from, &image);
 	owner_leave(&owner);
-	if (r == 0 && p->tree.deep_count > 0 && !ret_lost)
+	if (r == 0 && image->tree.deep_count > 0 && !ret_lost)
 		r = -ENAMETOOLONG;
 	if (r < 0)
 		return fail(NULL, from, "the fork", r, reterr);
-	if (p->tree.deep_count > 0 && ret_lost && !(*ret_lost = name_deep(&p->tree)))
+	if (image->tree.deep_count > 0 && ret_lost && !(*ret_lost = name_deep(&image->tree)))
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	r = place_enter(to, &owner, reterr);
+	r = path_lookup_enter(to, &owner, reterr);
 	if (r < 0)
 		return r;
-	r = picture_restore(p, from, to);
+	r = tree_image_restore(image, from, to);
 	return r < 0 ? fail(NULL, to, "the fork", r, reterr) : 0;
 }
 

@@ -10,8 +10,8 @@
 
 #include "base/file.h"
 #include "files/nameset.h"
-#include "files/place.h"
-#include "files/plant.h"
+#include "files/path_lookup.h"
+#include "files/tree_write.h"
 
 enum { MAX_REPORTED = 1000, MAX_STATE = 1 << 20, READ_SIZE = 1 << 20 };
 #define DEFAULT_MAX_BYTES (UINT64_C(4) << 30)
@@ -29,7 +29,7 @@ struct unpacking {
 	struct cordon_error *read_error;
 	struct archive *a;
 	struct nameset seen;
-	struct plant plant;
+	struct tree_write plant;
 	struct unpack_report report;
 	int into_fd;
 	uint64_t entries;
@@ -49,7 +49,7 @@ static void unpacking_done(struct unpacking *u)
 	if (u->a)
 		(void)archive_read_free(u->a);
 	nameset_done(&u->seen);
-	plant_done(&u->plant);
+	tree_write_done(&u->plant);
 	close_fdp(&u->into_fd);
 	unpack_report_done(&u->report);
 	cordon_error_free(u->read_error);
@@ -137,7 +137,7 @@ static const char *find_spot(const struct unpacking *u, const char *name, struct
 	if (!*s->name || str_eq(s->name, "home"))
 		return NULL;
 	for (int t = 0; t < WORKSPACE_TREES; t++) {
-		const char *tree = place_tree_path(t) + 1;
+		const char *tree = path_lookup_tree_path(t) + 1;
 		size_t n = strlen(tree);
 		if (strncmp(s->name, tree, n) != 0 || (s->name[n] && s->name[n] != '/'))
 			continue;
@@ -255,7 +255,7 @@ static int copy_data(struct unpacking *u, int fd, uint64_t *ret_end, struct cord
 			ssize_t n = pwrite(fd, (const char *)bytes + done, len - done,
 					   offset + (off_t)done);
 			if (n < 0 && errno != EINTR)
-				return place_fail(u->ws, "the import", -errno, reterr);
+				return path_lookup_fail(u->ws, "the import", -errno, reterr);
 			done += n > 0 ? (size_t)n : 0;
 		}
 		end = (uint64_t)offset + len;
@@ -270,7 +270,7 @@ static int put_file(struct unpacking *u, const struct spot *s, struct archive_en
 	uint64_t end = 0, size = archive_entry_size_is_set(e) ? (uint64_t)archive_entry_size(e) : 0;
 	cleanup_close int fd = -1;
 	if (!u->opts.dry) {
-		fd = plant_file(&u->plant, s->base_fd, s->rel);
+		fd = tree_write_file(&u->plant, s->base_fd, s->rel);
 		if (fd < 0)
 			return fd;
 	}
@@ -278,7 +278,8 @@ static int put_file(struct unpacking *u, const struct spot *s, struct archive_en
 	int r = copy_data(u, fd, &end, reterr);
 	if (r < 0 || u->opts.dry)
 		return r;
-	return plant_finish_file(fd, size > end ? size : end, archive_entry_perm(e), mtime_of(e));
+	return tree_write_finish_file(fd, size > end ? size : end, archive_entry_perm(e),
+				      mtime_of(e));
 }
 
 static int put_hard_link(struct unpacking *u, const struct spot *s, struct archive_entry *e)
@@ -294,7 +295,8 @@ static int put_hard_link(struct unpacking *u, const struct spot *s, struct archi
 		*mine = SEEN_FILE;
 	u->report.links++;
 	return u->opts.dry ? 0
-			   : plant_hard_link(&u->plant, s->base_fd, s->rel, from.base_fd, from.rel);
+			   : tree_write_hard_link(&u->plant, s->base_fd, s->rel, from.base_fd,
+						  from.rel);
 }
 
 static int put_link(struct unpacking *u, const struct spot *s, struct archive_entry *e)
@@ -303,7 +305,8 @@ static int put_link(struct unpacking *u, const struct spot *s, struct archive_en
 	if (!target || !*target || strlen(target) >= PATH_MAX)
 		return skip(u, s->name, "link without a usable target");
 	u->report.links++;
-	return u->opts.dry ? 0 : plant_link(&u->plant, s->base_fd, s->rel, target, mtime_of(e));
+	return u->opts.dry ? 0
+			   : tree_write_link(&u->plant, s->base_fd, s->rel, target, mtime_of(e));
 }
 
 static int put_directory(struct unpacking *u, const struct spot *s, struct archive_entry *e)
@@ -311,7 +314,8 @@ static int put_directory(struct unpacking *u, const struct spot *s, struct archi
 	u->report.directories++;
 	if (u->opts.dry || (u->opts.into && !*s->rel))
 		return 0;
-	return plant_directory(&u->plant, s->base_fd, s->rel, archive_entry_perm(e), mtime_of(e));
+	return tree_write_directory(&u->plant, s->base_fd, s->rel, archive_entry_perm(e),
+				    mtime_of(e));
 }
 
 static int read_state(struct unpacking *u, struct archive_entry *e, struct cordon_error **reterr)
@@ -433,7 +437,7 @@ static int take_entry(struct unpacking *u, struct archive_entry *e, struct cordo
 	const char *reason = reason_of(r);
 	if (reason)
 		return skip_entry(u, name, reason, reterr);
-	return place_fail(u->ws, s.name, r, reterr);
+	return path_lookup_fail(u->ws, s.name, r, reterr);
 }
 
 static la_ssize_t feed(struct archive *a, void *arg, const void **ret)
@@ -467,8 +471,8 @@ static int take_all(struct unpacking *u, struct cordon_error **reterr)
 		if (r != 0)
 			return r;
 	}
-	int r = u->ws && !u->opts.dry ? plant_finish(&u->plant) : 0;
-	return r < 0 ? place_fail(u->ws, "the import", r, reterr) : 0;
+	int r = u->ws && !u->opts.dry ? tree_write_finish(&u->plant) : 0;
+	return r < 0 ? path_lookup_fail(u->ws, "the import", r, reterr) : 0;
 }
 
 static int setup(struct unpacking *u, const struct unpack_options *opts)
@@ -480,7 +484,7 @@ static int setup(struct unpacking *u, const struct unpack_options *opts)
 	if (!u->opts.max_entries)
 		u->opts.max_entries = DEFAULT_MAX_ENTRIES;
 	nameset_init(&u->seen);
-	plant_init(&u->plant, u->ws);
+	tree_write_init(&u->plant, u->ws);
 	u->into_fd = -1;
 	u->report.skipped = json_array();
 	return u->report.skipped ? 0 : -ENOMEM;
@@ -488,23 +492,23 @@ static int setup(struct unpacking *u, const struct unpack_options *opts)
 
 static int open_into(struct unpacking *u, struct cordon_error **reterr)
 {
-	cleanup_place struct place p = PLACE_INIT;
-	unsigned flags = PLACE_FOLLOW | PLACE_PARENTS | PLACE_WRITE;
-	int r = place_find(u->ws, u->opts.into, flags, &p);
+	cleanup_path_lookup struct path_lookup p = PATH_LOOKUP_INIT;
+	unsigned flags = PATH_LOOKUP_FOLLOW | PATH_LOOKUP_PARENTS | PATH_LOOKUP_WRITE;
+	int r = path_lookup_find(u->ws, u->opts.into, flags, &p);
 	if (r == 0 && p.dir_fd < 0)
 		r = -EROFS;
 	if (r == 0 && *p.name && mkdirat(p.dir_fd, p.name, 0755) && errno != EEXIST)
 		r = -errno;
 	if (r == 0)
-		u->into_fd = r = place_open_plain(p.dir_fd, p.name, O_PATH | O_DIRECTORY, 0);
-	return r < 0 ? place_fail(u->ws, u->opts.into, r, reterr) : 0;
+		u->into_fd = r = path_lookup_open_plain(p.dir_fd, p.name, O_PATH | O_DIRECTORY, 0);
+	return r < 0 ? path_lookup_fail(u->ws, u->opts.into, r, reterr) : 0;
 }
 
 int unpack_stream(struct workspace *ws, const struct unpack_options *opts, unpack_read_fn read,
 		  void *arg, struct unpack_report *ret, struct cordon_error **reterr)
 {
 	cleanup_owner struct owner owner = { 0 };
-	int r = place_enter(ws, &owner, reterr);
+	int r = path_lookup_enter(ws, &owner, reterr);
 	if (r < 0)
 		return r;
 	CLEANUP(unpacking_done) struct unpacking u = { .ws = ws, .read = read, .arg = arg };

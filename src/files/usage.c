@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "files/listing.h"
-#include "files/place.h"
+#include "files/path_lookup.h"
 
 enum { ESTIMATE_NS = 200 * 1000 * 1000 };
 
@@ -14,7 +14,7 @@ static int count(const struct workspace *ws, struct workspace_usage *ret)
 {
 	const char *tops[WORKSPACE_TREES];
 	for (int t = 0; t < WORKSPACE_TREES; t++)
-		tops[t] = place_tree_name(t);
+		tops[t] = path_lookup_tree_name(t);
 	cleanup_listing struct listing l = { .base_fd = -1 };
 	int r = listing_read(&l, ws->root_fd, tops, WORKSPACE_TREES, true);
 	if (r < 0)

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "files/listing.h"
-#include "files/place.h"
+#include "files/path_lookup.h"
 
 enum { MAX_SWAPS = 16, DEFAULT_READ_MAX = 1 << 30 };
 
@@ -21,7 +21,7 @@ enum { MAX_SWAPS = 16, DEFAULT_READ_MAX = 1 << 30 };
 #define AS_OWNER(ws, reterr)                                                                       \
 	cleanup_owner struct owner owner_ = { 0 };                                                 \
 	do {                                                                                       \
-		int r_ = place_enter(ws, &owner_, reterr);                                         \
+		int r_ = path_lookup_enter(ws, &owner_, reterr);                                   \
 		if (r_ < 0)                                                                        \
 			return r_;                                                                 \
 	} while (0)
@@ -42,12 +42,12 @@ static void info_of(const struct stat *st, struct cordon_file_info *ret)
 static int open_trees(struct workspace *ws)
 {
 	for (int t = 0; t < WORKSPACE_TREES; t++) {
-		const char *name = place_tree_name(t);
-		int fd = place_open_plain(ws->root_fd, name, O_PATH | O_DIRECTORY, 0);
+		const char *name = path_lookup_tree_name(t);
+		int fd = path_lookup_open_plain(ws->root_fd, name, O_PATH | O_DIRECTORY, 0);
 		if (fd == -ENOENT) {
 			if (mkdirat(ws->root_fd, name, 0755) && errno != EEXIST)
 				return -errno;
-			fd = place_open_plain(ws->root_fd, name, O_PATH | O_DIRECTORY, 0);
+			fd = path_lookup_open_plain(ws->root_fd, name, O_PATH | O_DIRECTORY, 0);
 		}
 		if (fd < 0)
 			return fd;
@@ -122,13 +122,13 @@ int workspace_get_usage(struct workspace *ws, struct workspace_usage *ret,
 /* Opens a regular file; a link that appears between look and open makes it look again. */
 static int open_regular(struct workspace *ws, const char *path, int flags, struct stat *ret_st)
 {
-	unsigned write = flags & (O_WRONLY | O_RDWR) ? PLACE_WRITE : 0;
+	unsigned write = flags & (O_WRONLY | O_RDWR) ? PATH_LOOKUP_WRITE : 0;
 	for (int i = 0;; i++) {
-		cleanup_place struct place p = PLACE_INIT;
-		int r = place_find(ws, path, PLACE_FOLLOW | write, &p);
+		cleanup_path_lookup struct path_lookup p = PATH_LOOKUP_INIT;
+		int r = path_lookup_find(ws, path, PATH_LOOKUP_FOLLOW | write, &p);
 		if (r < 0)
 			return r;
-		cleanup_close int fd = place_open(&p, flags, 0644);
+		cleanup_close int fd = path_lookup_open(&p, flags, 0644);
 		if (fd == -ELOOP && i < MAX_SWAPS)
 			continue;
 		if (fd < 0)
@@ -152,7 +152,7 @@ int workspace_open_file(struct workspace *ws, const char *path, int *ret_fd,
 	struct stat st;
 	int fd = open_regular(ws, path, O_RDONLY, &st);
 	if (fd < 0)
-		return place_fail(ws, path, fd, reterr);
+		return path_lookup_fail(ws, path, fd, reterr);
 	info_of(&st, ret_info);
 	*ret_fd = fd;
 	return 0;
@@ -168,7 +168,7 @@ int workspace_read(struct workspace *ws, const char *path, size_t max_bytes, cha
 	struct stat st;
 	cleanup_close int fd = open_regular(ws, path, O_RDONLY, &st);
 	if (fd < 0)
-		return place_fail(ws, path, fd, reterr);
+		return path_lookup_fail(ws, path, fd, reterr);
 	if ((uint64_t)st.st_size > max)
 		return err_set(reterr, CORDON_LIMIT, "EFBIG: %lld bytes, more than %zu: '%s'",
 			       (long long)st.st_size, max, path);
@@ -181,7 +181,7 @@ int workspace_read(struct workspace *ws, const char *path, size_t max_bytes, cha
 			       path);
 	ssize_t n = file_read_full(fd, bytes, len);
 	if (n < 0)
-		return place_fail(ws, path, (int)n, reterr);
+		return path_lookup_fail(ws, path, (int)n, reterr);
 	bytes[n] = '\0';
 	*ret = TAKE_PTR(bytes);
 	*ret_len = (size_t)n;
@@ -195,14 +195,14 @@ int workspace_read_at(struct workspace *ws, const char *path, uint64_t offset, v
 	struct stat st;
 	cleanup_close int fd = open_regular(ws, path, O_RDONLY, &st);
 	if (fd < 0)
-		return place_fail(ws, path, fd, reterr);
+		return path_lookup_fail(ws, path, fd, reterr);
 	size_t done = 0;
 	while (done < len && offset + done <= INT64_MAX) {
 		ssize_t n = pread(fd, (char *)bytes + done, len - done, (off_t)(offset + done));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return place_fail(ws, path, -errno, reterr);
+			return path_lookup_fail(ws, path, -errno, reterr);
 		if (n == 0)
 			break;
 		done += (size_t)n;
@@ -213,9 +213,9 @@ int workspace_read_at(struct workspace *ws, const char *path, uint64_t offset, v
 
 /* At the limit a second copy finds no room, but the bytes may fit where the old ones are. Room is
  * reserved first, so a failure leaves the old content. */
-static int write_in_place(const struct place *p, const void *bytes, size_t len)
+static int write_in_place(const struct path_lookup *p, const void *bytes, size_t len)
 {
-	cleanup_close int fd = place_open(p, O_WRONLY, 0);
+	cleanup_close int fd = path_lookup_open(p, O_WRONLY, 0);
 	if (fd < 0)
 		return fd;
 	if (len && fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)len))
@@ -226,11 +226,11 @@ static int write_in_place(const struct place *p, const void *bytes, size_t len)
 	return r;
 }
 
-static int write_staged(const struct workspace *ws, const struct place *p, mode_t mode,
+static int write_staged(const struct workspace *ws, const struct path_lookup *p, mode_t mode,
 			const void *bytes, size_t len)
 {
 	char staged[STAGE_NAME_SIZE];
-	place_stage_name(staged);
+	path_lookup_stage_name(staged);
 	cleanup_close int fd = openat(ws->stage_fd, staged,
 				      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -246,11 +246,11 @@ static int write_staged(const struct workspace *ws, const struct place *p, mode_
 }
 
 /* Whether a file may be written here: 0 for a new one, 1 for one that is there, or -errno. */
-static int may_replace(const struct place *p, struct stat *ret_st)
+static int may_replace(const struct path_lookup *p, struct stat *ret_st)
 {
 	if (!*p->name)
 		return -EISDIR;
-	int r = place_stat(p, ret_st);
+	int r = path_lookup_stat(p, ret_st);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	if (S_ISREG(ret_st->st_mode))
@@ -258,7 +258,8 @@ static int may_replace(const struct place *p, struct stat *ret_st)
 	return S_ISLNK(ret_st->st_mode) ? -ELOOP : S_ISDIR(ret_st->st_mode) ? -EISDIR : -EINVAL;
 }
 
-static int write_at(struct workspace *ws, const struct place *p, const void *bytes, size_t len)
+static int write_at(struct workspace *ws, const struct path_lookup *p, const void *bytes,
+		    size_t len)
 {
 	struct stat st = { .st_mode = 0644 };
 	int is_there = may_replace(p, &st);
@@ -279,13 +280,14 @@ int workspace_write(struct workspace *ws, const char *path, const void *bytes, s
 	AS_OWNER(ws, reterr);
 	int r = -ELOOP;
 	for (int i = 0; r == -ELOOP && i < MAX_SWAPS; i++) {
-		cleanup_place struct place p = PLACE_INIT;
-		r = place_find(ws, path, PLACE_FOLLOW | PLACE_PARENTS | PLACE_WRITE, &p);
+		cleanup_path_lookup struct path_lookup p = PATH_LOOKUP_INIT;
+		r = path_lookup_find(
+			ws, path, PATH_LOOKUP_FOLLOW | PATH_LOOKUP_PARENTS | PATH_LOOKUP_WRITE, &p);
 		if (r < 0)
 			break;
 		r = p.dir_fd < 0 ? -EISDIR : write_at(ws, &p, bytes, len);
 	}
-	return place_fail(ws, path, r, reterr);
+	return path_lookup_fail(ws, path, r, reterr);
 }
 
 int workspace_append(struct workspace *ws, const char *path, const void *bytes, size_t len,
@@ -302,30 +304,30 @@ int workspace_append(struct workspace *ws, const char *path, const void *bytes, 
 		r = -errno;
 	if (r >= 0)
 		r = file_write_all(fd, bytes, len);
-	return place_fail(ws, path, r, reterr);
+	return path_lookup_fail(ws, path, r, reterr);
 }
 
 int workspace_stat(struct workspace *ws, const char *path, struct cordon_file_info *ret,
 		   struct cordon_error **reterr)
 {
 	AS_OWNER(ws, reterr);
-	cleanup_place struct place p = PLACE_INIT;
+	cleanup_path_lookup struct path_lookup p = PATH_LOOKUP_INIT;
 	struct stat st;
-	int r = place_find(ws, path, 0, &p);
+	int r = path_lookup_find(ws, path, 0, &p);
 	if (r == 0)
-		r = place_stat(&p, &st);
+		r = path_lookup_stat(&p, &st);
 	if (r == 0)
 		info_of(&st, ret);
-	return place_fail(ws, path, r, reterr);
+	return path_lookup_fail(ws, path, r, reterr);
 }
 
 int workspace_readlink(struct workspace *ws, const char *path, char **ret,
 		       struct cordon_error **reterr)
 {
 	AS_OWNER(ws, reterr);
-	cleanup_place struct place p = PLACE_INIT;
+	cleanup_path_lookup struct path_lookup p = PATH_LOOKUP_INIT;
 	char target[PATH_MAX];
-	int r = place_find(ws, path, 0, &p);
+	int r = path_lookup_find(ws, path, 0, &p);
 	if (r == 0 && !*p.name)
 		r = -EINVAL;
 	ssize_t n = 0;
@@ -334,7 +336,7 @@ int workspace_readlink(struct workspace *ws, const char *path, char **ret,
 		r = n < 0 ? -errno : 0;
 	}
 	if (r < 0)
-		return place_fail(ws, path, r, reterr);
+		return path_lookup_fail(ws, path, r, reterr);
 	*ret = str_ndup(target, (size_t)n);
 	return *ret ? 0 : err_set(reterr, CORDON_NOMEM, "out of memory");
 }
@@ -370,7 +372,7 @@ static int read_names(int dir_fd, struct strlist *ret)
 			break;
 		}
 		if (str_eq(d->d_name, ".") || str_eq(d->d_name, "..") ||
-		    place_is_stage_name(d->d_name))
+		    path_lookup_is_stage_name(d->d_name))
 			continue;
 		if (ret->count >= LISTING_MAX_ENTRIES || strlist_add(ret, d->d_name) < 0)
 			r = -ENOMEM;
@@ -390,19 +392,19 @@ int workspace_list(struct workspace *ws, const char *path, cordon_file_list_fn f
 		AS_OWNER(ws, reterr);
 		int r = -ELOOP;
 		for (int i = 0; r == -ELOOP && i < MAX_SWAPS; i++) {
-			cleanup_place struct place p = PLACE_INIT;
-			r = place_find(ws, path, PLACE_FOLLOW, &p);
+			cleanup_path_lookup struct path_lookup p = PATH_LOOKUP_INIT;
+			r = path_lookup_find(ws, path, PATH_LOOKUP_FOLLOW, &p);
 			if (r < 0)
 				break;
 			if (p.dir_fd < 0)
 				return list_layout(p.tree, fn, arg);
-			dir = r = place_open(&p, O_RDONLY | O_DIRECTORY, 0);
+			dir = r = path_lookup_open(&p, O_RDONLY | O_DIRECTORY, 0);
 		}
 		int copy = r >= 0 ? fcntl(dir, F_DUPFD_CLOEXEC, 3) : -1;
 		if (r >= 0)
 			r = copy < 0 ? -errno : read_names(copy, &names);
 		if (r < 0)
-			return place_fail(ws, path, r, reterr);
+			return path_lookup_fail(ws, path, r, reterr);
 	}
 	/* The callback is the caller's: it runs under the caller's own ids. */
 	for (size_t i = 0; i < names.count; i++) {
@@ -422,9 +424,10 @@ int workspace_mkdir(struct workspace *ws, const char *path, bool parents,
 		    struct cordon_error **reterr)
 {
 	AS_OWNER(ws, reterr);
-	cleanup_place struct place p = PLACE_INIT;
-	unsigned flags = PLACE_WRITE | (parents ? PLACE_PARENTS | PLACE_FOLLOW : 0);
-	int r = place_find(ws, path, flags, &p);
+	cleanup_path_lookup struct path_lookup p = PATH_LOOKUP_INIT;
+	unsigned flags =
+		PATH_LOOKUP_WRITE | (parents ? PATH_LOOKUP_PARENTS | PATH_LOOKUP_FOLLOW : 0);
+	int r = path_lookup_find(ws, path, flags, &p);
 	if (r == 0 && !*p.name)
 		r = -EEXIST;
 	if (r == 0)
@@ -432,78 +435,78 @@ int workspace_mkdir(struct workspace *ws, const char *path, bool parents,
 	if (r == 0 && mkdirat(p.dir_fd, p.name, 0755))
 		r = -errno;
 	struct stat st;
-	if (r == -EEXIST && parents && (!*p.name || !place_stat(&p, &st)) &&
+	if (r == -EEXIST && parents && (!*p.name || !path_lookup_stat(&p, &st)) &&
 	    (!*p.name || S_ISDIR(st.st_mode)))
 		r = 0;
-	return place_fail(ws, path, r, reterr);
+	return path_lookup_fail(ws, path, r, reterr);
 }
 
 int workspace_symlink(struct workspace *ws, const char *target, const char *path,
 		      struct cordon_error **reterr)
 {
 	AS_OWNER(ws, reterr);
-	cleanup_place struct place p = PLACE_INIT;
-	int r = place_find(ws, path, PLACE_WRITE, &p);
+	cleanup_path_lookup struct path_lookup p = PATH_LOOKUP_INIT;
+	int r = path_lookup_find(ws, path, PATH_LOOKUP_WRITE, &p);
 	if (r == 0 && !*p.name)
 		r = -EEXIST;
 	if (r == 0)
 		r = usage_charge(ws, 0, 1);
 	if (r == 0 && symlinkat(target, p.dir_fd, p.name))
 		r = -errno;
-	return place_fail(ws, path, r, reterr);
+	return path_lookup_fail(ws, path, r, reterr);
 }
 
 int workspace_chmod(struct workspace *ws, const char *path, uint32_t mode,
 		    struct cordon_error **reterr)
 {
 	AS_OWNER(ws, reterr);
-	cleanup_place struct place p = PLACE_INIT;
-	int r = place_find(ws, path, PLACE_WRITE | PLACE_FOLLOW, &p);
+	cleanup_path_lookup struct path_lookup p = PATH_LOOKUP_INIT;
+	int r = path_lookup_find(ws, path, PATH_LOOKUP_WRITE | PATH_LOOKUP_FOLLOW, &p);
 	if (r == 0 && p.dir_fd < 0)
 		r = -EROFS;
 	/* Set-id bits would be the only ones to mean anything outside the sandbox. */
 	if (r == 0)
-		r = place_chmod(p.dir_fd, p.name, mode & 01777);
-	return place_fail(ws, path, r, reterr);
+		r = path_lookup_chmod(p.dir_fd, p.name, mode & 01777);
+	return path_lookup_fail(ws, path, r, reterr);
 }
 
 int workspace_move(struct workspace *ws, const char *from, const char *to,
 		   struct cordon_error **reterr)
 {
 	AS_OWNER(ws, reterr);
-	cleanup_place struct place p = PLACE_INIT, q = PLACE_INIT;
-	int r = place_find(ws, from, PLACE_WRITE, &p);
+	cleanup_path_lookup struct path_lookup p = PATH_LOOKUP_INIT, q = PATH_LOOKUP_INIT;
+	int r = path_lookup_find(ws, from, PATH_LOOKUP_WRITE, &p);
 	if (r == 0 && !*p.name)
 		r = -EBUSY;
 	if (r < 0)
-		return place_fail(ws, from, r, reterr);
-	r = place_find(ws, to, PLACE_WRITE, &q);
+		return path_lookup_fail(ws, from, r, reterr);
+	r = path_lookup_find(ws, to, PATH_LOOKUP_WRITE, &q);
 	if (r == 0 && !*q.name)
 		r = -EBUSY;
 	if (r == 0 && renameat(p.dir_fd, p.name, q.dir_fd, q.name))
 		r = -errno;
 	struct stat st;
-	if (r == -ENOENT && place_stat(&p, &st))
-		return place_fail(ws, from, r, reterr);
-	return place_fail(ws, to, r, reterr);
+	if (r == -ENOENT && path_lookup_stat(&p, &st))
+		return path_lookup_fail(ws, from, r, reterr);
+	return path_lookup_fail(ws, to, r, reterr);
 }
 
 int workspace_remove(struct workspace *ws, const char *path, bool recursive,
 		     struct cordon_error **reterr)
 {
 	AS_OWNER(ws, reterr);
-	cleanup_place struct place p = PLACE_INIT;
+	cleanup_path_lookup struct path_lookup p = PATH_LOOKUP_INIT;
 	struct stat st;
-	int r = place_find(ws, path, PLACE_WRITE, &p);
+	int r = path_lookup_find(ws, path, PATH_LOOKUP_WRITE, &p);
 	if (r == 0 && !*p.name)
 		r = -EBUSY;
 	if (r == 0)
-		r = place_stat(&p, &st);
+		r = path_lookup_stat(&p, &st);
 	if (r == 0 && recursive)
 		r = removal_at(ws, p.dir_fd, p.name);
 	else if (r == 0 && unlinkat(p.dir_fd, p.name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0))
 		r = -errno;
-	return place_fail(ws, path, r, reterr);
+	return path_lookup_fail(ws, path, r, reterr);
 }
 
 static bool overlaps(const char *a, const char *b)
@@ -516,10 +519,10 @@ int workspace_add_mount(struct workspace *ws, const char *path, bool read_only,
 			struct cordon_error **reterr)
 {
 	AS_OWNER(ws, reterr);
-	cleanup_place struct place p = PLACE_INIT;
-	int r = place_find(ws, path, 0, &p);
+	cleanup_path_lookup struct path_lookup p = PATH_LOOKUP_INIT;
+	int r = path_lookup_find(ws, path, 0, &p);
 	if (r < 0)
-		return place_fail(ws, path, r, reterr);
+		return path_lookup_fail(ws, path, r, reterr);
 	if (*path != '/' || strstr(path, "/.") || strstr(path, "//") || str_ends(path, "/") ||
 	    !*p.name)
 		return err_set(reterr, CORDON_INVALID,

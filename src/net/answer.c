@@ -70,7 +70,7 @@ static void take_head(struct conn *c, const struct http_head *h)
 	cleanup_buf struct buf out = { 0 };
 
 	buf_init(&out, FIFO_SIZE / 2);
-	c->record.status = h->status;
+	c->audit.status = h->status;
 	if (h->status == 101) {
 		refuse_for(c, 502, "failed", "upgrades are not passed on");
 	} else if (c->exchange.is_guarded && is_encoded(h)) {
@@ -107,7 +107,7 @@ static bool step_head(struct conn *c)
 	if (len < 0)
 		refuse_for(c, 502, "limit", "the answer's head is longer than %d bytes",
 			   HTTP_HEAD_MAX);
-	else if (http_parse_response(fifo_bytes(&c->server.in), (size_t)len, c->record.method, &h,
+	else if (http_parse_response(fifo_bytes(&c->server.in), (size_t)len, c->audit.method, &h,
 				     &e) < 0)
 		refuse_for(c, 502, "failed", "bad answer of %s: %s", c->target.name,
 			   cordon_error_message(e));
@@ -141,7 +141,7 @@ static void finish(struct conn *c)
 	struct exchange *x = &c->exchange;
 	bool keep = x->keep_client && x->request.is_done && !c->client.is_eof;
 
-	record_end(c, "ok", NULL);
+	request_audit_end(c, "ok", NULL);
 	if (!x->keep_server || !x->request.is_done)
 		stream_close(&c->server);
 	exchange_done(c);
@@ -153,7 +153,7 @@ static void finish(struct conn *c)
 
 static void fail_torn(struct conn *c)
 {
-	record_end(c, "failed", "the answer was cut off");
+	request_audit_end(c, "failed", "the answer was cut off");
 	conn_abort(c); /* with a reset: half an answer must not pass for a whole one */
 }
 
@@ -169,7 +169,7 @@ static bool move_piece(struct conn *c, size_t spare)
 		fail_torn(c);
 		return false;
 	}
-	if (!record_count(c, 0, len))
+	if (!request_audit_count(c, 0, len))
 		return false;
 	if (!add_piece(c, payload, len, b->is_done)) {
 		fail_torn(c);
@@ -209,7 +209,7 @@ static bool move_bulk(struct conn *c)
 	b->left -= n;
 	b->is_done = b->left == 0 && c->bulk.held == 0;
 	c->server.is_bypassed = !b->is_done;
-	(void)record_count(c, 0, n);
+	(void)request_audit_count(c, 0, n);
 	return progress;
 }
 

@@ -25,12 +25,12 @@ static struct approval **find(struct approvals *a, uint64_t id, const char *ques
 }
 
 /* Out of the list, and the host program knows. */
-static void close_approval(struct hub *e, struct approval **p)
+static void close_approval(struct hub *hub, struct approval **p)
 {
 	struct approval *a = *p;
 
 	*p = a->next;
-	control_send(&e->control,
+	control_send(&hub->control,
 		     json_pack("{s:s, s:I}", "type", "ask.over", "id", (json_int_t)a->id));
 	free(a->question);
 	free(a);
@@ -54,7 +54,7 @@ static json_t *question_of(const struct conn *c)
 		(void)json_parse(c->dial_headers, strlen(c->dial_headers), 0, &headers, NULL);
 	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:s?, s:b, s:o?}", "type", "ask", "execution",
 			 c->hub->execution, "host", c->target.name, "port", (int)c->port, "method",
-			 c->record.method, "path", c->record.path, "tls", c->is_opened, "headers",
+			 c->audit.method, "path", c->audit.path, "tls", c->is_opened, "headers",
 			 headers);
 }
 
@@ -84,25 +84,25 @@ static void refuse_too_many(struct conn *c)
 	refuse_by_rule(c, &v);
 }
 
-static bool open_approval(struct hub *e, json_t *question, char *text, uint64_t *ret_id)
+static bool open_approval(struct hub *hub, json_t *question, char *text, uint64_t *ret_id)
 {
 	struct approval *a = mem_alloc(sizeof(*a));
 
 	if (!a)
 		return false;
-	*a = (struct approval){ .id = ++e->next_id, .waiting = 1, .next = e->approvals.first };
+	*a = (struct approval){ .id = ++hub->next_id, .waiting = 1, .next = hub->approvals.first };
 	a->question = text;
-	e->approvals.first = a;
-	e->approvals.open++;
+	hub->approvals.first = a;
+	hub->approvals.open++;
 	(void)json_object_set_new(question, "id", json_integer((json_int_t)a->id));
-	control_send(&e->control, json_incref(question));
+	control_send(&hub->control, json_incref(question));
 	*ret_id = a->id;
 	return true;
 }
 
 bool approval_ask(struct conn *c)
 {
-	struct hub *e = c->hub;
+	struct hub *hub = c->hub;
 	cleanup_json json_t *question = question_of(c);
 	cleanup_free char *text = question ? json_text(question, NULL) : NULL;
 
@@ -111,17 +111,17 @@ bool approval_ask(struct conn *c)
 		return false;
 	}
 	/* A host program with a callback hears of every single request. */
-	struct approval *same = e->config.callback ? NULL : *find(&e->approvals, 0, text);
+	struct approval *same = hub->config.callback ? NULL : *find(&hub->approvals, 0, text);
 	if (same) {
 		same->waiting++;
 		c->ask_id = same->id;
 		return true;
 	}
-	if (!has_room(&e->approvals)) {
+	if (!has_room(&hub->approvals)) {
 		refuse_too_many(c);
 		return false;
 	}
-	if (!open_approval(e, question, text, &c->ask_id)) {
+	if (!open_approval(hub, question, text, &c->ask_id)) {
 		refuse_for(c, 503, "failed", "out of memory");
 		return false;
 	}
@@ -138,16 +138,16 @@ void approval_leave(struct conn *c)
 	c->ask_id = 0;
 }
 
-void approval_answer(struct hub *e, uint64_t id, bool allow, const char *reason)
+void approval_answer(struct hub *hub, uint64_t id, bool allow, const char *reason)
 {
-	struct approval **p = find(&e->approvals, id, NULL);
+	struct approval **p = find(&hub->approvals, id, NULL);
 	struct conn *c;
 
 	if (!*p)
 		return;
-	close_approval(e, p);
-	if (e->approvals.open > 0)
-		e->approvals.open--;
-	while ((c = conn_by_ask(e, id))) /* the answer ends that, and perhaps the connection */
+	close_approval(hub, p);
+	if (hub->approvals.open > 0)
+		hub->approvals.open--;
+	while ((c = conn_by_ask(hub, id))) /* the answer ends that, and perhaps the connection */
 		dial_answer(c, allow, reason);
 }

@@ -26,5 +26,5 @@ bool approval_ask(struct conn *c);
 /* c does not wait any more. The host program is told when nobody does. */
 void approval_leave(struct conn *c);
 /* The host program's answer, for all who wait for it. */
-void approval_answer(struct hub *e, uint64_t id, bool allow, const char *reason);
+void approval_answer(struct hub *hub, uint64_t id, bool allow, const char *reason);
 void approvals_done(struct approvals *a);

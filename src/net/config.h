@@ -28,7 +28,7 @@ struct config {
 	uint16_t proxy_port;
 	char *proxy_authorization; /* "Basic …" or NULL */
 	uint64_t uid, gid;         /* to become, when root; 0: stay */
-	json_t *fetch;             /* one request of the host program (errand.h), and no guest */
+	json_t *fetch; /* one request of the host program (host_request.h), and no guest */
 };
 
 int config_read(const json_t *obj, struct config *ret, struct cordon_error **reterr);

@@ -66,7 +66,7 @@ static int set_up_direct(struct conn *c)
 	if (getsockname(c->client.fd, (struct sockaddr *)&sa, &len) < 0 ||
 	    !address_from_sockaddr((struct sockaddr *)&sa, &a, &c->port))
 		return -CORDON_OS;
-	const struct host *name = synth_find(c->hub->synth, &a);
+	const struct host *name = fake_address_find(c->hub->fake_addresses, &a);
 	if (!name && is_named_loopback(c, &a, &own))
 		name = &own;
 	if (!name) { /* somebody's own loopback, or an address that was never given out */
@@ -83,7 +83,7 @@ static size_t *counter(struct conn *c)
 	return c->front == FRONT_DNS ? &c->hub->dns_count : &c->hub->conn_count;
 }
 
-int conn_new(struct hub *e, int fd, enum hub_front front, struct cordon_error **reterr)
+int conn_new(struct hub *hub, int fd, enum hub_front front, struct cordon_error **reterr)
 {
 	struct conn *c = mem_alloc(sizeof(*c));
 	int one = 1;
@@ -92,12 +92,12 @@ int conn_new(struct hub *e, int fd, enum hub_front front, struct cordon_error **
 		(void)close(fd);
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	}
-	c->hub = e;
+	c->hub = hub;
 	c->front = front;
-	c->id = ++e->next_id;
+	c->id = ++hub->next_id;
 	c->server.fd = -1;
-	c->deadline = deadline_after_ms(e->config.timeout_ms);
-	stream_open(&c->client, e->loop, fd, on_client, c);
+	c->deadline = deadline_after_ms(hub->config.timeout_ms);
+	stream_open(&c->client, hub->loop, fd, on_client, c);
 	c->client.is_readable = true;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	int r = file_set_nonblock(fd, true);
@@ -108,10 +108,10 @@ int conn_new(struct hub *e, int fd, enum hub_front front, struct cordon_error **
 		free(c);
 		return 0;
 	}
-	c->next = e->conns;
+	c->next = hub->conns;
 	if (c->next)
 		c->next->prev = c;
-	e->conns = c;
+	hub->conns = c;
 	*counter(c) += 1;
 	conn_run(c);
 	return 0;
@@ -119,11 +119,11 @@ int conn_new(struct hub *e, int fd, enum hub_front front, struct cordon_error **
 
 static void conn_free(struct conn *c)
 {
-	struct hub *e = c->hub;
+	struct hub *hub = c->hub;
 
 	dial_cancel(c);
-	if (c->record.is_open)
-		record_end(c, "closed", NULL);
+	if (c->audit.is_open)
+		request_audit_end(c, "closed", NULL);
 	exchange_done(c);
 	stream_close(&c->client);
 	stream_close(&c->server);
@@ -131,15 +131,15 @@ static void conn_free(struct conn *c)
 	if (c->prev)
 		c->prev->next = c->next;
 	else
-		e->conns = c->next;
+		hub->conns = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
 	*counter(c) -= 1;
 	free(c->dial_headers);
-	free(c->record.path);
+	free(c->audit.path);
 	json_decref(c->refusal);
 	free(c);
-	hub_balance(e);
+	hub_balance(hub);
 }
 
 void conn_abort(struct conn *c)
@@ -268,7 +268,7 @@ void conn_tick(struct conn *c)
 {
 	if (c->deadline == 0 || !deadline_is_over(c->deadline))
 		return;
-	if (c->record.is_open && c->state != CONN_LEAVING) {
+	if (c->audit.is_open && c->state != CONN_LEAVING) {
 		refuse_late(c);
 		c->deadline = deadline_after_ms(LEAVING_MS);
 	} else if (c->state == CONN_EXCHANGE) {
@@ -283,8 +283,8 @@ void conn_tick(struct conn *c)
 static uint64_t budget(const struct conn *c)
 {
 	const struct config *limit = &c->hub->config;
-	uint64_t one = limit->response_bytes > c->record.bytes_in
-			       ? limit->response_bytes - c->record.bytes_in
+	uint64_t one = limit->response_bytes > c->audit.bytes_in
+			       ? limit->response_bytes - c->audit.bytes_in
 			       : 0;
 	uint64_t all = limit->total_bytes > c->hub->total_bytes
 			       ? limit->total_bytes - c->hub->total_bytes
@@ -312,9 +312,9 @@ size_t conn_bulk_step(struct conn *c, uint64_t max, bool *ret_progress)
 	return bulk_move(&c->bulk, &c->server, &c->client, most < max ? most : max, ret_progress);
 }
 
-struct conn *conn_by_ask(struct hub *e, uint64_t ask_id)
+struct conn *conn_by_ask(struct hub *hub, uint64_t ask_id)
 {
-	for (struct conn *c = e->conns; c; c = c->next)
+	for (struct conn *c = hub->conns; c; c = c->next)
 		if (c->ask_id == ask_id)
 			return c;
 	return NULL;

@@ -23,7 +23,7 @@ enum conn_state {
 enum conn_purpose { PURPOSE_TUNNEL, PURPOSE_REQUEST };
 
 /* One request, or one tunnel, for the audit log. */
-struct record {
+struct request_audit {
 	bool is_open;
 	uint64_t started_ns;
 	char method[HTTP_METHOD_MAX + 1];
@@ -78,7 +78,7 @@ struct conn {
 	bool is_connecting, is_proxy_greeting;
 	char *dial_headers; /* what the host program is shown, JSON text */
 	struct exchange exchange;
-	struct record record;
+	struct request_audit audit;
 	deadline_ns deadline;
 	deadline_ns tunnel_end; /* 0: no tunnel stands */
 	json_t *refusal;        /* CONN_REFUSED: what will be said, NULL: nothing */
@@ -86,7 +86,7 @@ struct conn {
 };
 
 /* conn.c */
-int conn_new(struct hub *e, int fd, enum hub_front front, struct cordon_error **reterr);
+int conn_new(struct hub *hub, int fd, enum hub_front front, struct cordon_error **reterr);
 void conn_run(struct conn *c);
 void conn_abort(struct conn *c); /* at once, with a reset */
 void conn_leave(struct conn *c); /* after what is queued */
@@ -94,7 +94,7 @@ void conn_leave(struct conn *c); /* after what is queued */
  * reset while they are still taking note of it, and wait for it for ever. Takes body over. */
 void conn_refuse_later(struct conn *c, unsigned status, json_t *body);
 void conn_tick(struct conn *c); /* time passes */
-struct conn *conn_by_ask(struct hub *e, uint64_t ask_id);
+struct conn *conn_by_ask(struct hub *hub, uint64_t ask_id);
 
 /* Large bodies of plain connections bypass the queues; left: bytes of the body that are still to
  * come. True: conn_bulk_step() does it. */
@@ -107,7 +107,7 @@ bool intake_step(struct conn *c);
 /* dns over TCP */
 bool intake_step_dns(struct conn *c);
 /* One query of the guest, however it came. */
-size_t intake_answer_dns(struct hub *e, const uint8_t *query, size_t len, uint8_t *ret);
+size_t intake_answer_dns(struct hub *hub, const uint8_t *query, size_t len, uint8_t *ret);
 
 /* dial.c: approval, resolution, the check of every address, connection. Ends in
  * tunnel_connected(), exchange_connected(), or a refusal. */
@@ -138,9 +138,9 @@ void refuse_mismatch(struct conn *c, const char *what, const char *other);
 /* kind: "limit", "timeout", "failed", "protocol" */
 void refuse_for(struct conn *c, unsigned status, const char *kind, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);
-void record_start(struct conn *c, const char *method, const char *path);
+void request_audit_start(struct conn *c, const char *method, const char *path);
 /* Counts against the limits of the request and the execution; false: c was refused. */
-bool record_count(struct conn *c, uint64_t out, uint64_t in);
-void record_end(struct conn *c, const char *outcome, const char *problem);
-void record_denial(struct hub *e, const char *operation, const struct host *h, uint16_t port,
-		   const char *method, const struct rule_verdict *v);
+bool request_audit_count(struct conn *c, uint64_t out, uint64_t in);
+void request_audit_end(struct conn *c, const char *outcome, const char *problem);
+void request_audit_denial(struct hub *hub, const char *operation, const struct host *h,
+			  uint16_t port, const char *method, const struct rule_verdict *v);

@@ -12,7 +12,7 @@ void exchange_start(struct conn *c)
 {
 	c->state = CONN_EXCHANGE;
 	c->speaks_http = true;
-	c->record.is_open = false; /* each request has its own line */
+	c->audit.is_open = false; /* each request has its own line */
 	exchange_done(c);
 }
 
@@ -132,12 +132,12 @@ static void decide(struct conn *c, const struct http_head *h)
 	cleanup_error struct cordon_error *e = NULL;
 	cleanup_free char *path = NULL;
 
-	record_start(c, h->method, NULL);
+	request_audit_start(c, h->method, NULL);
 	if (!read_target(c, h, &path))
 		return;
-	c->record.path = TAKE_PTR(path);
+	c->audit.path = TAKE_PTR(path);
 	struct rule_query q = {
-		.host = &c->target, .port = c->port, .method = h->method, .path = c->record.path
+		.host = &c->target, .port = c->port, .method = h->method, .path = c->audit.path
 	};
 	ruleset_decide(c->hub->config.rules, &q, &c->verdict);
 	if (!c->verdict.allowed) {
@@ -222,7 +222,7 @@ static int add_request(struct conn *c, const struct http_head *h, struct buf *ou
 
 	if (c->port != default_port(c))
 		(void)snprintf(port, sizeof(port), ":%u", c->port);
-	int r = buf_printf(out, "%s %s HTTP/1.1\r\nHost: %s%s\r\n", h->method, c->record.path,
+	int r = buf_printf(out, "%s %s HTTP/1.1\r\nHost: %s%s\r\n", h->method, c->audit.path,
 			   c->target.name, port);
 	if (r == 0)
 		r = add_fields(c, h, out);
@@ -305,7 +305,7 @@ static bool pump_request(struct conn *c)
 			refuse_for(c, 400, "protocol", "bad request: broken chunks");
 			return true;
 		}
-		if (!record_count(c, len, 0))
+		if (!request_audit_count(c, len, 0))
 			return true;
 		if (!add_piece(&c->server.out, payload, len, x->chunk_request) ||
 		    (x->request.is_done && x->chunk_request &&
@@ -317,7 +317,7 @@ static bool pump_request(struct conn *c)
 		progress = true;
 	}
 	if (!x->request.is_done && c->client.is_eof && c->client.in.len == 0) {
-		record_end(c, "failed", "the request was not finished");
+		request_audit_end(c, "failed", "the request was not finished");
 		conn_abort(c);
 		return true;
 	}

@@ -57,7 +57,7 @@ static int serve(const int fds[static 3], struct cordon_error **reterr)
 	cleanup_config struct config config = { 0 };
 	cleanup_loop struct loop *l = NULL;
 	struct confine_result confined = { 0 };
-	struct hub *e = NULL;
+	struct hub *hub = NULL;
 
 	int r = read_config(fds[0], &config, reterr);
 	(void)close(fds[0]);
@@ -66,16 +66,16 @@ static int serve(const int fds[static 3], struct cordon_error **reterr)
 	if (r == 0)
 		r = loop_new(&l, reterr);
 	if (r == 0)
-		r = hub_new(l, &config, fds[1], fds[2], &e, reterr);
+		r = hub_new(l, &config, fds[1], fds[2], &hub, reterr);
 	if (r == 0) /* after TLS has read its authorities and before a byte of the guest is read */
-		r = confine_self(e->config.ca_file, &confined, reterr);
+		r = confine_self(hub->config.ca_file, &confined, reterr);
 	if (r == 0) {
-		hub_tell_ready(e, &confined);
-		errand_start(e->errand);
+		hub_tell_ready(hub, &confined);
+		host_request_start(hub->request);
 	}
 	if (r == 0)
 		r = loop_run(l, reterr);
-	hub_free(e);
+	hub_free(hub);
 	return r;
 }
 

@@ -16,23 +16,23 @@
 
 enum { ACCEPT_BATCH = 16 };
 
-bool hub_spend(struct hub *e, uint64_t bytes)
+bool hub_spend(struct hub *hub, uint64_t bytes)
 {
-	e->total_bytes += bytes;
-	return e->total_bytes <= e->config.total_bytes;
+	hub->total_bytes += bytes;
+	return hub->total_bytes <= hub->config.total_bytes;
 }
 
-bool hub_must_inspect(const struct hub *e, const struct host *h, bool by_rule)
+bool hub_must_inspect(const struct hub *hub, const struct host *h, bool by_rule)
 {
-	return by_rule || secret_list_has_host(&e->config.secrets, h);
+	return by_rule || secret_list_has_host(&hub->config.secrets, h);
 }
 
-int hub_open_tls(struct hub *e, struct cordon_error **reterr)
+int hub_open_tls(struct hub *hub, struct cordon_error **reterr)
 {
-	return e->tls ? 0 : tls_store_new(e->config.ca_file, &e->tls, reterr);
+	return hub->tls ? 0 : tls_store_new(hub->config.ca_file, &hub->tls, reterr);
 }
 
-static void answer_datagram(struct hub *e, int fd)
+static void answer_datagram(struct hub *hub, int fd)
 {
 	uint8_t query[DNS_MAX + 1], answer[DNS_MAX];
 	struct sockaddr_storage from;
@@ -42,7 +42,7 @@ static void answer_datagram(struct hub *e, int fd)
 			     &from_len);
 	if (n <= 0)
 		return;
-	size_t len = intake_answer_dns(e, query, (size_t)n, answer);
+	size_t len = intake_answer_dns(hub, query, (size_t)n, answer);
 	if (len > 0)
 		(void)sendto(fd, answer, len, MSG_DONTWAIT, (struct sockaddr *)&from, from_len);
 }
@@ -50,20 +50,20 @@ static void answer_datagram(struct hub *e, int fd)
 static void on_listener(struct loop *l, int fd, uint32_t events, void *arg)
 {
 	struct listener *listener = arg;
-	struct hub *e = listener->hub;
+	struct hub *hub = listener->hub;
 
 	(void)l, (void)events;
 	if (listener->front == FRONT_DNS_UDP) {
-		answer_datagram(e, fd);
-		hub_balance(e);
+		answer_datagram(hub, fd);
+		hub_balance(hub);
 		return;
 	}
 	for (int i = 0; i < ACCEPT_BATCH && listener->source; i++) {
 		int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (client < 0)
 			return;
-		(void)conn_new(e, client, listener->front, NULL);
-		hub_balance(e);
+		(void)conn_new(hub, client, listener->front, NULL);
+		hub_balance(hub);
 	}
 }
 
@@ -81,18 +81,19 @@ static void listen_or_not(struct listener *l, bool want)
 }
 
 /* Those who come when all places are taken wait in the kernel's queue; names are answered still. */
-void hub_balance(struct hub *e)
+void hub_balance(struct hub *hub)
 {
-	bool is_busy = control_is_busy(&e->control);
-	bool want = e->conn_count < e->config.connections && !is_busy;
-	bool want_names = e->dns_count < HUB_DNS_MAX && !is_busy;
+	bool is_busy = control_is_busy(&hub->control);
+	bool want = hub->conn_count < hub->config.connections && !is_busy;
+	bool want_names = hub->dns_count < HUB_DNS_MAX && !is_busy;
 
-	if (want == e->is_listening && want_names == e->is_naming)
+	if (want == hub->is_listening && want_names == hub->is_naming)
 		return;
-	e->is_listening = want;
-	e->is_naming = want_names;
-	for (size_t i = 0; i < e->listener_count; i++)
-		listen_or_not(&e->listeners[i], is_for_names(&e->listeners[i]) ? want_names : want);
+	hub->is_listening = want;
+	hub->is_naming = want_names;
+	for (size_t i = 0; i < hub->listener_count; i++)
+		listen_or_not(&hub->listeners[i],
+			      is_for_names(&hub->listeners[i]) ? want_names : want);
 }
 
 /* What the guest's side sends is a socket, but is it one that we want? */
@@ -119,31 +120,31 @@ static bool classify(int fd, enum hub_front *ret)
 	return type == SOCK_STREAM && listening;
 }
 
-static void add_listener(struct hub *e, int fd)
+static void add_listener(struct hub *hub, int fd)
 {
 	enum hub_front front;
 
-	if (e->listener_count == HUB_LISTENERS || !classify(fd, &front) ||
+	if (hub->listener_count == HUB_LISTENERS || !classify(fd, &front) ||
 	    file_set_nonblock(fd, true) < 0) {
 		(void)close(fd);
 		return;
 	}
-	struct listener *l = &e->listeners[e->listener_count++];
-	*l = (struct listener){ .hub = e, .fd = fd, .front = front };
-	listen_or_not(l, is_for_names(l) ? e->is_naming : e->is_listening);
+	struct listener *l = &hub->listeners[hub->listener_count++];
+	*l = (struct listener){ .hub = hub, .fd = fd, .front = front };
+	listen_or_not(l, is_for_names(l) ? hub->is_naming : hub->is_listening);
 }
 
-static void tell_relay(struct hub *e, const struct relay_hello *hello)
+static void tell_relay(struct hub *hub, const struct relay_hello *hello)
 {
-	control_send(&e->control,
+	control_send(&hub->control,
 		     json_pack("{s:s, s:i, s:b, s:b, s:i}", "type", "relay", "listeners",
-			       (int)e->listener_count, "direct", hello->has_direct, "ipv6",
+			       (int)hub->listener_count, "direct", hello->has_direct, "ipv6",
 			       hello->has_v6, "errno", (int)hello->os_errno));
 }
 
 static void on_relay(struct loop *loop, int fd, uint32_t events, void *arg)
 {
-	struct hub *e = arg;
+	struct hub *hub = arg;
 	struct relay_hello hello = { 0 };
 	union {
 		char bytes[CMSG_SPACE(RELAY_SOCKETS_MAX * sizeof(int))];
@@ -166,19 +167,19 @@ static void on_relay(struct loop *loop, int fd, uint32_t events, void *arg)
 		for (size_t i = 0; i < count; i++) {
 			int got;
 			memcpy(&got, CMSG_DATA(m) + i * sizeof(int), sizeof(int));
-			add_listener(e, got);
+			add_listener(hub, got);
 		}
 	}
 	if (n != (ssize_t)sizeof(hello) || hello.magic != RELAY_MAGIC) {
 		/* The other end is gone, or is not the relay. */
-		e->relay = loop_source_remove(e->relay);
+		hub->relay = loop_source_remove(hub->relay);
 		return;
 	}
-	e->has_v6 = hello.has_v6;
-	tell_relay(e, &hello);
+	hub->has_v6 = hello.has_v6;
+	tell_relay(hub, &hello);
 }
 
-static void take_answer(struct hub *e, const json_t *m)
+static void take_answer(struct hub *hub, const json_t *m)
 {
 	uint64_t id = 0;
 	bool allow = false;
@@ -188,138 +189,141 @@ static void take_answer(struct hub *e, const json_t *m)
 	    json_get_bool(m, "", "allow", &allow, NULL) < 0 ||
 	    json_get_string(m, "", "reason", &reason, NULL) < 0)
 		return;
-	approval_answer(e, id, allow, reason);
+	approval_answer(hub, id, allow, reason);
 }
 
 static void on_message(const json_t *m, void *arg)
 {
-	struct hub *e = arg;
+	struct hub *hub = arg;
 	const char *type = NULL, *id = NULL;
 
 	if (json_get_string(m, "", "type", &type, NULL) < 0 || !type)
 		return;
 	if (str_eq(type, "answer")) {
-		take_answer(e, m);
+		take_answer(hub, m);
 	} else if (str_eq(type, "execution")) {
 		(void)json_get_string(m, "", "id", &id, NULL);
-		(void)str_copy(e->execution, sizeof(e->execution), id ? id : "");
-		e->total_bytes = e->denial_events = 0;
+		(void)str_copy(hub->execution, sizeof(hub->execution), id ? id : "");
+		hub->total_bytes = hub->denial_events = 0;
 	} else if (str_eq(type, "counters")) {
-		control_send(&e->control,
+		control_send(&hub->control,
 			     json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "type", "counters",
-				       "allowed", (json_int_t)e->allowed, "denied",
-				       (json_int_t)e->denied, "bytes_out", (json_int_t)e->bytes_out,
-				       "bytes_in", (json_int_t)e->bytes_in, "connections",
-				       (json_int_t)e->conn_count));
+				       "allowed", (json_int_t)hub->allowed, "denied",
+				       (json_int_t)hub->denied, "bytes_out",
+				       (json_int_t)hub->bytes_out, "bytes_in",
+				       (json_int_t)hub->bytes_in, "connections",
+				       (json_int_t)hub->conn_count));
 	} else if (str_eq(type, "stop")) {
-		loop_stop(e->loop);
+		loop_stop(hub->loop);
 	}
 }
 
 static void on_tick(struct loop *l, void *arg)
 {
-	struct hub *e = arg;
+	struct hub *hub = arg;
 
-	for (struct conn *c = e->conns, *next; c; c = next) {
+	for (struct conn *c = hub->conns, *next; c; c = next) {
 		next = c->next;
 		conn_tick(c);
 	}
-	hub_balance(e);
-	(void)loop_source_remove(e->tick);
-	(void)loop_add_timer(l, deadline_after_ms(HUB_TICK_MS), on_tick, e, &e->tick, NULL);
+	hub_balance(hub);
+	(void)loop_source_remove(hub->tick);
+	(void)loop_add_timer(l, deadline_after_ms(HUB_TICK_MS), on_tick, hub, &hub->tick, NULL);
 }
 
-void hub_tell_ready(struct hub *e, const struct confine_result *confined)
+void hub_tell_ready(struct hub *hub, const struct confine_result *confined)
 {
 	uint16_t ports[RELAY_PORTS_MAX];
-	size_t count = ruleset_ports(e->config.rules, ports, RELAY_PORTS_MAX);
+	size_t count = ruleset_ports(hub->config.rules, ports, RELAY_PORTS_MAX);
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < count; i++)
 		(void)json_array_append_new(list, json_integer(ports[i]));
-	control_send(&e->control, json_pack("{s:s, s:i, s:b, s:s?, s:o, s:b, s:b}", "type", "ready",
-					    "version", 1, "tls", e->tls != NULL, "authority",
-					    e->tls ? tls_store_authority(e->tls) : NULL, "ports",
-					    list, "landlock", confined->has_landlock, "seccomp",
-					    confined->has_seccomp));
+	control_send(&hub->control,
+		     json_pack("{s:s, s:i, s:b, s:s?, s:o, s:b, s:b}", "type", "ready", "version",
+			       1, "tls", hub->tls != NULL, "authority",
+			       hub->tls ? tls_store_authority(hub->tls) : NULL, "ports", list,
+			       "landlock", confined->has_landlock, "seccomp",
+			       confined->has_seccomp));
 }
 
 /* What comes from a guest's side, or goes to the host program: the same descriptor. */
-static int set_up_relay(struct hub *e, struct cordon_error **reterr)
+static int set_up_relay(struct hub *hub, struct cordon_error **reterr)
 {
-	if (!e->config.fetch)
-		return loop_add_fd(e->loop, e->relay_fd, EPOLLIN, on_relay, e, &e->relay, reterr);
-	int fd = e->relay_fd;
-	e->relay_fd = -1;
-	return errand_new(e, e->config.fetch, fd, &e->errand, reterr);
+	if (!hub->config.fetch)
+		return loop_add_fd(hub->loop, hub->relay_fd, EPOLLIN, on_relay, hub, &hub->relay,
+				   reterr);
+	int fd = hub->relay_fd;
+	hub->relay_fd = -1;
+	return host_request_new(hub, hub->config.fetch, fd, &hub->request, reterr);
 }
 
-static int set_up(struct hub *e, int control_fd, struct cordon_error **reterr)
+static int set_up(struct hub *hub, int control_fd, struct cordon_error **reterr)
 {
-	int r = control_open(&e->control, e->loop, control_fd, on_message, e, reterr);
+	int r = control_open(&hub->control, hub->loop, control_fd, on_message, hub, reterr);
 	if (r == 0)
-		r = resolver_new(e->loop, &e->resolver, reterr);
+		r = resolver_new(hub->loop, &hub->resolver, reterr);
 	if (r == 0)
-		r = synth_new(&e->synth, reterr);
-	for (size_t i = 0; r == 0 && i < e->config.pin_count; i++)
-		r = resolver_pin(e->resolver, &e->config.pins[i].name, &e->config.pins[i].address,
-				 reterr);
-	if (r == 0 &&
-	    (e->config.secrets.count > 0 || ruleset_has_limits(e->config.rules) || e->config.fetch))
-		r = hub_open_tls(e, reterr);
+		r = fake_address_new(&hub->fake_addresses, reterr);
+	for (size_t i = 0; r == 0 && i < hub->config.pin_count; i++)
+		r = resolver_pin(hub->resolver, &hub->config.pins[i].name,
+				 &hub->config.pins[i].address, reterr);
+	if (r == 0 && (hub->config.secrets.count > 0 || ruleset_has_limits(hub->config.rules) ||
+		       hub->config.fetch))
+		r = hub_open_tls(hub, reterr);
 	if (r == 0)
-		r = set_up_relay(e, reterr);
+		r = set_up_relay(hub, reterr);
 	if (r == 0)
-		r = loop_add_timer(e->loop, deadline_after_ms(HUB_TICK_MS), on_tick, e, &e->tick,
-				   reterr);
+		r = loop_add_timer(hub->loop, deadline_after_ms(HUB_TICK_MS), on_tick, hub,
+				   &hub->tick, reterr);
 	return r;
 }
 
 int hub_new(struct loop *l, struct config *config, int control_fd, int relay_fd, struct hub **ret,
 	    struct cordon_error **reterr)
 {
-	struct hub *e = mem_alloc(sizeof(*e));
-	if (!e)
+	struct hub *hub = mem_alloc(sizeof(*hub));
+	if (!hub)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	e->loop = l;
-	e->config = *config;
+	hub->loop = l;
+	hub->config = *config;
 	*config = (struct config){ 0 };
-	e->control.fd = control_fd;
-	e->relay_fd = relay_fd;
-	int r = set_up(e, control_fd, reterr);
+	hub->control.fd = control_fd;
+	hub->relay_fd = relay_fd;
+	int r = set_up(hub, control_fd, reterr);
 	if (r < 0) {
-		hub_free(e);
+		hub_free(hub);
 		return r;
 	}
-	hub_balance(e);
-	*ret = e;
+	hub_balance(hub);
+	*ret = hub;
 	return 0;
 }
 
-struct hub *hub_free(struct hub *e)
+struct hub *hub_free(struct hub *hub)
 {
-	if (!e)
+	if (!hub)
 		return NULL;
-	while (e->conns) {
-		conn_abort(e->conns);
-		conn_run(e->conns);
+	while (hub->conns) {
+		conn_abort(hub->conns);
+		conn_run(hub->conns);
 	}
-	for (size_t i = 0; i < e->listener_count; i++) {
-		(void)loop_source_remove(e->listeners[i].source);
-		(void)close(e->listeners[i].fd);
+	for (size_t i = 0; i < hub->listener_count; i++) {
+		(void)loop_source_remove(hub->listeners[i].source);
+		(void)close(hub->listeners[i].fd);
 	}
-	(void)loop_source_remove(e->tick);
-	(void)loop_source_remove(e->relay);
-	if (e->relay_fd >= 0)
-		(void)close(e->relay_fd);
-	errand_free(e->errand);
-	approvals_done(&e->approvals);
-	bulk_pool_done(&e->bulks);
-	resolver_free(e->resolver);
-	control_close(&e->control);
-	synth_free(e->synth);
-	tls_store_free(e->tls);
-	config_done(&e->config);
-	free(e);
+	(void)loop_source_remove(hub->tick);
+	(void)loop_source_remove(hub->relay);
+	if (hub->relay_fd >= 0)
+		(void)close(hub->relay_fd);
+	host_request_free(hub->request);
+	approvals_done(&hub->approvals);
+	bulk_pool_done(&hub->bulks);
+	resolver_free(hub->resolver);
+	control_close(&hub->control);
+	fake_address_free(hub->fake_addresses);
+	tls_store_free(hub->tls);
+	config_done(&hub->config);
+	free(hub);
 	return NULL;
 }

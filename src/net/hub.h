@@ -8,10 +8,10 @@
 #include "net/config.h"
 #include "net/confine.h"
 #include "net/control.h"
-#include "net/errand.h"
+#include "net/fake_address.h"
+#include "net/host_request.h"
 #include "net/resolve.h"
 #include "net/stream.h"
-#include "net/synth.h"
 #include "net/tls.h"
 
 enum { HUB_LISTENERS = 200, HUB_TICK_MS = 100, HUB_DNS_MAX = 32 };
@@ -39,7 +39,7 @@ struct hub {
 	struct config config;
 	struct control control;
 	struct resolver *resolver;
-	struct synth *synth;
+	struct fake_address *fake_addresses;
 	struct tls_store *tls; /* NULL: nothing was opened yet */
 	struct listener listeners[HUB_LISTENERS];
 	size_t listener_count;
@@ -48,7 +48,7 @@ struct hub {
 	int relay_fd;
 	struct loop_source *relay, *tick;
 	struct bulk_pool bulks;
-	struct errand *errand; /* NULL: serves a guest */
+	struct host_request *request; /* NULL: serves a guest */
 	struct conn *conns;
 	size_t conn_count, dns_count; /* those for names are counted by themselves */
 	uint64_t next_id;
@@ -63,14 +63,14 @@ struct hub {
 /* Takes config and descriptors over. relay_fd: where the guest's half sends its listeners. */
 int hub_new(struct loop *l, struct config *config, int control_fd, int relay_fd, struct hub **ret,
 	    struct cordon_error **reterr);
-struct hub *hub_free(struct hub *e);
+struct hub *hub_free(struct hub *hub);
 /* The first word to the host program: ports, authority, and how far the gateway is confined. */
-void hub_tell_ready(struct hub *e, const struct confine_result *confined);
+void hub_tell_ready(struct hub *hub, const struct confine_result *confined);
 /* Starts or stops taking connections, by how many there are. */
-void hub_balance(struct hub *e);
+void hub_balance(struct hub *hub);
 /* Counts payload against the execution's budget; false: it is used up. */
-bool hub_spend(struct hub *e, uint64_t bytes);
+bool hub_spend(struct hub *hub, uint64_t bytes);
 /* Before the first TLS of the gateway's own; does nothing the second time. */
-int hub_open_tls(struct hub *e, struct cordon_error **reterr);
+int hub_open_tls(struct hub *hub, struct cordon_error **reterr);
 /* True when the connections of this host must be looked into. */
-bool hub_must_inspect(const struct hub *e, const struct host *h, bool by_rule);
+bool hub_must_inspect(const struct hub *hub, const struct host *h, bool by_rule);

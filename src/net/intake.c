@@ -11,7 +11,7 @@ static void open_tunnel(struct conn *c, const char *method)
 {
 	struct rule_query q = { .host = &c->target, .port = c->port };
 
-	record_start(c, method, NULL);
+	request_audit_start(c, method, NULL);
 	ruleset_decide(c->hub->config.rules, &q, &c->verdict);
 	if (!c->verdict.allowed) {
 		refuse_by_rule(c, &c->verdict);
@@ -128,7 +128,7 @@ bool intake_step(struct conn *c)
 
 static enum dns_verdict look_up(const struct host *name, struct dns_addresses *ret, void *arg)
 {
-	struct hub *e = arg;
+	struct hub *hub = arg;
 	struct rule_query q = { .host = name };
 	struct rule_verdict v;
 
@@ -136,21 +136,21 @@ static enum dns_verdict look_up(const struct host *name, struct dns_addresses *r
 		(void)address_parse_v4("127.0.0.1", 9, &ret->v4);
 		return DNS_HAS_ADDRESS;
 	}
-	ruleset_decide(e->config.rules, &q, &v);
+	ruleset_decide(hub->config.rules, &q, &v);
 	if (!v.allowed) {
-		record_denial(e, "network.resolve", name, 0, NULL, &v);
+		request_audit_denial(hub, "network.resolve", name, 0, NULL, &v);
 		return DNS_NO_SUCH_NAME;
 	}
-	if (synth_add(e->synth, name, &ret->v4, &ret->v6) < 0)
+	if (fake_address_add(hub->fake_addresses, name, &ret->v4, &ret->v6) < 0)
 		return DNS_FAILURE;
-	if (!e->has_v6)
+	if (!hub->has_v6)
 		ret->v6.family = 0;
 	return DNS_HAS_ADDRESS;
 }
 
-size_t intake_answer_dns(struct hub *e, const uint8_t *query, size_t len, uint8_t *ret)
+size_t intake_answer_dns(struct hub *hub, const uint8_t *query, size_t len, uint8_t *ret)
 {
-	return dns_answer(query, len, look_up, e, ret);
+	return dns_answer(query, len, look_up, hub, ret);
 }
 
 bool intake_step_dns(struct conn *c)

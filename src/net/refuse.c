@@ -10,27 +10,27 @@
 
 enum { DENIALS_MAX = 1000, PATH_SHOWN = 512 }; /* events of one execution; the rest is counted */
 
-void record_start(struct conn *c, const char *method, const char *path)
+void request_audit_start(struct conn *c, const char *method, const char *path)
 {
-	free(c->record.path);
-	c->record = (struct record){ .is_open = true, .started_ns = clock_now_ns() };
-	(void)str_copy(c->record.method, sizeof(c->record.method), method);
-	c->record.path = str_dup(path);
+	free(c->audit.path);
+	c->audit = (struct request_audit){ .is_open = true, .started_ns = clock_now_ns() };
+	(void)str_copy(c->audit.method, sizeof(c->audit.method), method);
+	c->audit.path = str_dup(path);
 	c->deadline = deadline_after_ms(c->hub->config.timeout_ms);
 }
 
-bool record_count(struct conn *c, uint64_t out, uint64_t in)
+bool request_audit_count(struct conn *c, uint64_t out, uint64_t in)
 {
 	const struct config *limit = &c->hub->config;
 
-	c->record.bytes_out += out;
-	c->record.bytes_in += in;
+	c->audit.bytes_out += out;
+	c->audit.bytes_in += in;
 	c->hub->bytes_out += out;
 	c->hub->bytes_in += in;
-	if (c->record.bytes_out > limit->request_bytes)
+	if (c->audit.bytes_out > limit->request_bytes)
 		refuse_for(c, 413, "limit", "the request is longer than %llu bytes",
 			   (unsigned long long)limit->request_bytes);
-	else if (c->record.bytes_in > limit->response_bytes)
+	else if (c->audit.bytes_in > limit->response_bytes)
 		refuse_for(c, 413, "limit", "the answer is longer than %llu bytes",
 			   (unsigned long long)limit->response_bytes);
 	else if (!hub_spend(c->hub, out + in))
@@ -50,20 +50,20 @@ static json_t *text_json(const char *text)
 /* The path without its query in full length: enough to know it by. */
 static json_t *path_shown(const struct conn *c)
 {
-	const char *path = c->record.path;
+	const char *path = c->audit.path;
 	size_t len = path ? strlen(path) : 0;
 
 	return path ? json_string_lossy(path, len < PATH_SHOWN ? len : PATH_SHOWN) : json_null();
 }
 
-void record_end(struct conn *c, const char *outcome, const char *problem)
+void request_audit_end(struct conn *c, const char *outcome, const char *problem)
 {
 	char address[ADDRESS_TEXT_SIZE];
-	double ms = (double)(clock_now_ns() - c->record.started_ns) / 1e6;
+	double ms = (double)(clock_now_ns() - c->audit.started_ns) / 1e6;
 
-	if (!c->record.is_open)
+	if (!c->audit.is_open)
 		return;
-	c->record.is_open = false;
+	c->audit.is_open = false;
 	address_text(&c->address, address);
 	control_send(
 		&c->hub->control,
@@ -71,29 +71,28 @@ void record_end(struct conn *c, const char *outcome, const char *problem)
 			  "s:f, s:s, s:o}",
 			  "type", "event", "event", "network.request", "execution",
 			  c->hub->execution, "decision", "allowed", "host", c->target.name, "port",
-			  (int)c->port, "method", c->record.method, "path", path_shown(c),
-			  "address", address, "rule", text_json(c->verdict.rule), "status",
-			  (int)c->record.status, "secret", c->exchange.used_secret, "bytes_out",
-			  (json_int_t)c->record.bytes_out, "bytes_in",
-			  (json_int_t)c->record.bytes_in, "duration_ms", ms, "outcome", outcome,
-			  "problem", text_json(problem)));
+			  (int)c->port, "method", c->audit.method, "path", path_shown(c), "address",
+			  address, "rule", text_json(c->verdict.rule), "status",
+			  (int)c->audit.status, "secret", c->exchange.used_secret, "bytes_out",
+			  (json_int_t)c->audit.bytes_out, "bytes_in", (json_int_t)c->audit.bytes_in,
+			  "duration_ms", ms, "outcome", outcome, "problem", text_json(problem)));
 }
 
-void record_denial(struct hub *e, const char *operation, const struct host *h, uint16_t port,
-		   const char *method, const struct rule_verdict *v)
+void request_audit_denial(struct hub *hub, const char *operation, const struct host *h,
+			  uint16_t port, const char *method, const struct rule_verdict *v)
 {
 	char target[HOST_TEXT_SIZE + 8];
 
-	e->denied++;
-	if (++e->denial_events > DENIALS_MAX)
+	hub->denied++;
+	if (++hub->denial_events > DENIALS_MAX)
 		return;
 	(void)snprintf(target, sizeof(target), port ? "%s:%u" : "%s", h->name, port);
-	control_send(&e->control,
+	control_send(&hub->control,
 		     json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s?, s:s, s:o, s:o, s:o}",
 			       "type", "event", "event", "network.denied", "execution",
-			       e->execution, "decision", "denied", "operation", operation, "target",
-			       target, "host", h->name, "port", (int)port, "method", method,
-			       "layer", "gateway", "rule", text_json(v->rule), "reason",
+			       hub->execution, "decision", "denied", "operation", operation,
+			       "target", target, "host", h->name, "port", (int)port, "method",
+			       method, "layer", "gateway", "rule", text_json(v->rule), "reason",
 			       text_json(v->reason), "remedy", text_json(v->remedy)));
 }
 
@@ -134,7 +133,7 @@ static void say_http(struct conn *c, unsigned status, json_t *body)
 		return;
 	}
 	(void)fifo_add(&c->client.out, head, (size_t)n);
-	if (strcmp(c->record.method, "HEAD") != 0) {
+	if (strcmp(c->audit.method, "HEAD") != 0) {
 		(void)fifo_add(&c->client.out, text, len);
 		(void)fifo_add(&c->client.out, "\n", 1);
 	}
@@ -172,7 +171,7 @@ bool refuse_step(struct conn *c)
 		say_tls(c);
 	} else {
 		if (len > 5 && memcmp(bytes, "HEAD ", 5) == 0)
-			(void)str_copy(c->record.method, sizeof(c->record.method), "HEAD");
+			(void)str_copy(c->audit.method, sizeof(c->audit.method), "HEAD");
 		say_http(c, c->refusal_status, c->refusal);
 	}
 	return true;
@@ -184,7 +183,7 @@ static void say(struct conn *c, unsigned status, json_t *body)
 	uint8_t reply[SOCKS_REPLY_SIZE];
 
 	if (c->front == FRONT_ERRAND) {
-		errand_refused(c->hub->errand, body);
+		host_request_refused(c->hub->request, body);
 		conn_abort(c);
 	} else if (c->is_socks) {
 		socks_write_reply(socks_code(status), reply);
@@ -214,9 +213,9 @@ void refuse_by_rule(struct conn *c, const struct rule_verdict *v)
 	if (is_answered(c))
 		return;
 	dial_cancel(c);
-	record_denial(c->hub, c->record.path ? "network.request" : "network.connect", &c->target,
-		      c->port, c->record.method, v);
-	c->record.is_open = false;
+	request_audit_denial(c->hub, c->audit.path ? "network.request" : "network.connect",
+			     &c->target, c->port, c->audit.method, v);
+	c->audit.is_open = false;
 	say(c, 403,
 	    json_pack("{s:s, s:s, s:i, s:o, s:o, s:o}", "error", "denied", "host", c->target.name,
 		      "port", (int)c->port, "rule", text_json(v->rule), "reason",
@@ -245,8 +244,8 @@ void refuse_for(struct conn *c, unsigned status, const char *kind, const char *f
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	dial_cancel(c);
-	c->record.status = c->record.status ? c->record.status : status;
-	record_end(c, kind, text);
+	c->audit.status = c->audit.status ? c->audit.status : status;
+	request_audit_end(c, kind, text);
 	say(c, status,
 	    json_pack("{s:s, s:s, s:i, s:o}", "error", kind, "host", c->target.name, "port",
 		      (int)c->port, "reason", text_json(text)));

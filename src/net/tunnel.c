@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "net/conn.h"
-#include "net/hello.h"
 #include "net/socks.h"
+#include "net/tls_sni.h"
 
 void tunnel_connected(struct conn *c)
 {
@@ -45,17 +45,17 @@ static enum speech look_for_tls(struct conn *c)
 {
 	struct host name;
 
-	switch (hello_read((const uint8_t *)fifo_bytes(&c->client.in), c->client.in.len, &name)) {
-	case HELLO_MORE:
+	switch (tls_sni_read((const uint8_t *)fifo_bytes(&c->client.in), c->client.in.len, &name)) {
+	case TLS_SNI_MORE:
 		return SPEECH_MORE;
-	case HELLO_NOT_TLS:
+	case TLS_SNI_NOT_TLS:
 		return SPEECH_OTHER;
-	case HELLO_NO_NAME:
+	case TLS_SNI_NO_NAME:
 		return SPEECH_TLS;
-	case HELLO_BAD_NAME:
+	case TLS_SNI_BAD_NAME:
 		refuse_mismatch(c, "TLS", "no valid host name");
 		return SPEECH_TLS;
-	case HELLO_NAME:
+	case TLS_SNI_NAME:
 		if (!host_agrees(&name, &c->target))
 			refuse_mismatch(c, "TLS", name.name);
 		return SPEECH_TLS;
@@ -156,7 +156,7 @@ static bool move_from_server(struct conn *c)
 	size_t n;
 
 	/* Whoever has sent much will send more. */
-	if (conn_is_bulk(c, c->record.bytes_in >= BULK_FROM ? UINT64_MAX : 0)) {
+	if (conn_is_bulk(c, c->audit.bytes_in >= BULK_FROM ? UINT64_MAX : 0)) {
 		n = conn_bulk_step(c, UINT64_MAX, &progress);
 	} else {
 		n = fifo_move(&c->client.out, &c->server.in);
@@ -164,7 +164,7 @@ static bool move_from_server(struct conn *c)
 	}
 	if (n > 0) {
 		heard(c);
-		(void)record_count(c, 0, n);
+		(void)request_audit_count(c, 0, n);
 	}
 	if (c->server.is_eof && c->server.in.len == 0 && c->bulk.held == 0 &&
 	    !c->client.shut_wanted) {
@@ -179,12 +179,12 @@ bool tunnel_step(struct conn *c)
 	if (c->server.is_broken) {
 		/* What the server said before it broke is still the client's. */
 		(void)fifo_move(&c->client.out, &c->server.in);
-		record_end(c, "failed", "the server closed the connection");
+		request_audit_end(c, "failed", "the server closed the connection");
 		conn_abort(c);
 		return true;
 	}
 	size_t n = fifo_move(&c->server.out, &c->client.in);
-	if (n > 0 && !record_count(c, n, 0))
+	if (n > 0 && !request_audit_count(c, n, 0))
 		return true;
 	if (n > 0)
 		heard(c);
@@ -196,7 +196,7 @@ bool tunnel_step(struct conn *c)
 	progress |= move_from_server(c);
 	if (c->state == CONN_TUNNEL && c->client.is_shut && c->server.is_shut && c->client.is_eof &&
 	    c->server.is_eof) {
-		record_end(c, "ok", NULL);
+		request_audit_end(c, "ok", NULL);
 		c->state = CONN_CLOSED;
 		return true;
 	}

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "serve/filetype.h"
-#include "serve/parcel.h"
+#include "serve/payload.h"
 #include "serve/target.h"
 
 enum { PATHS_MAX = 65536 };
@@ -17,9 +17,9 @@ static int put_tar(struct request *q, struct buf *ret, struct cordon_error **ret
 	int r = target_need(q, "path", &path, reterr);
 
 	if (r == 0)
-		r = parcel_open(q, &fd, reterr);
+		r = payload_open(q, &fd, reterr);
 	if (r == 0)
-		r = cordon_file_put_tar(q->seat->session, path, fd, reterr);
+		r = cordon_file_put_tar(q->cs->session, path, fd, reterr);
 	return r < 0 ? r : buf_add_str(ret, "{\"ok\":true}");
 }
 
@@ -30,10 +30,10 @@ static int get_tar(struct request *q, struct buf *ret, struct cordon_error **ret
 	int r = target_need(q, "path", &path, reterr);
 
 	if (r == 0)
-		r = parcel_create(q, &to, &fd, reterr);
+		r = payload_create(q, &to, &fd, reterr);
 	if (r == 0)
-		r = cordon_file_get_tar(q->seat->session, path, fd, reterr);
-	return fd < 0 ? r : parcel_answer(to, fd, r, ret, reterr);
+		r = cordon_file_get_tar(q->cs->session, path, fd, reterr);
+	return fd < 0 ? r : payload_answer(to, fd, r, ret, reterr);
 }
 
 /* ---- saved workspaces, and exports by name or path */
@@ -68,7 +68,7 @@ static int read_saved(struct request *q, struct buf *ret, struct cordon_error **
 	cleanup_close int fd = -1;
 	int r = open_saved(q, "name", &fd, reterr);
 
-	return r < 0 ? r : parcel_add(fd, ret, reterr);
+	return r < 0 ? r : payload_add(fd, ret, reterr);
 }
 
 static int import_saved(struct request *q, struct buf *ret, struct cordon_error **reterr)
@@ -79,7 +79,7 @@ static int import_saved(struct request *q, struct buf *ret, struct cordon_error 
 	int r = target_need(q, "name", &name, reterr);
 
 	if (r == 0)
-		r = parcel_open(q, &fd, reterr);
+		r = payload_open(q, &fd, reterr);
 	if (r == 0)
 		r = cordon_saved_import(name, fd, &report, reterr);
 	return add_text(ret, "report", report, r);
@@ -133,10 +133,10 @@ static int read_export(struct request *q, struct buf *ret, struct cordon_error *
 	if (r == 0)
 		r = open_saved(q, "name", &fd, reterr);
 	if (r == 0)
-		r = parcel_create(q, &to, &out, reterr);
+		r = payload_create(q, &to, &out, reterr);
 	if (r == 0)
 		r = cordon_export_read(fd, path, out, reterr);
-	return out < 0 ? r : parcel_answer(to, out, r, ret, reterr);
+	return out < 0 ? r : payload_answer(to, out, r, ret, reterr);
 }
 
 static int diff_exports(struct request *q, struct buf *ret, struct cordon_error **reterr)
@@ -156,7 +156,7 @@ static int diff_exports(struct request *q, struct buf *ret, struct cordon_error 
 
 static int need_project(const struct request *q, struct cordon_error **reterr)
 {
-	return q->seat->project ? 0 : err_set(reterr, CORDON_STATE, "project.open comes first");
+	return q->cs->project ? 0 : err_set(reterr, CORDON_STATE, "project.open comes first");
 }
 
 static int open_project(struct request *q, struct buf *ret, struct cordon_error **reterr)
@@ -164,10 +164,10 @@ static int open_project(struct request *q, struct buf *ret, struct cordon_error 
 	const char *directory = NULL;
 	int r = target_need(q, "directory", &directory, reterr);
 
-	if (r == 0 && q->seat->project)
+	if (r == 0 && q->cs->project)
 		r = err_set(reterr, CORDON_EXISTS, "the session has a project already");
 	if (r == 0)
-		r = cordon_project_open(q->seat->session, directory, &q->seat->project, reterr);
+		r = cordon_project_open(q->cs->session, directory, &q->cs->project, reterr);
 	return r < 0 ? r : buf_add_str(ret, "{\"ok\":true}");
 }
 
@@ -177,7 +177,7 @@ static int diff_project(struct request *q, struct buf *ret, struct cordon_error 
 	int r = need_project(q, reterr);
 
 	if (r == 0)
-		r = cordon_project_diff(q->seat->project, &json, reterr);
+		r = cordon_project_diff(q->cs->project, &json, reterr);
 	return r < 0 ? r : buf_add_str(ret, json);
 }
 
@@ -203,7 +203,7 @@ static int apply_project(struct request *q, struct buf *ret, struct cordon_error
 		if (strlist_add(&paths, json_string_value(path)) < 0)
 			return err_set(reterr, CORDON_NOMEM, "out of memory");
 	}
-	r = cordon_project_apply(q->seat->project, given ? (const char *const *)paths.items : NULL,
+	r = cordon_project_apply(q->cs->project, given ? (const char *const *)paths.items : NULL,
 				 paths.count, &json, reterr);
 	return r < 0 ? r : buf_add_str(ret, json);
 }
@@ -211,7 +211,7 @@ static int apply_project(struct request *q, struct buf *ret, struct cordon_error
 static int close_project(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	(void)reterr;
-	q->seat->project = cordon_project_close(q->seat->project);
+	q->cs->project = cordon_project_close(q->cs->project);
 	return buf_add_str(ret, "{\"ok\":true}");
 }
 

@@ -25,9 +25,9 @@ struct callback {
 	struct callback *next;
 };
 
-void callbacks_init(struct callbacks *t, struct lineout *out, struct seats *seats)
+void callbacks_init(struct callbacks *t, struct lineout *out, struct client_sessions *sessions)
 {
-	*t = (struct callbacks){ .out = out, .seats = seats };
+	*t = (struct callbacks){ .out = out, .sessions = sessions };
 	pthread_mutex_init(&t->lock, NULL);
 	condvar_init(&t->answered);
 }
@@ -96,11 +96,11 @@ enum cordon_answer callback_call_tool(struct cordon_call *call, void *table)
 		return CORDON_ANSWER_ERROR;
 	}
 	/* The call may be answered, and gone, as soon as the line is out: copy before. */
-	char id[ID_BYTES], session[SEAT_ID_BYTES];
+	char id[ID_BYTES], session[CLIENT_SESSION_ID_BYTES];
 	memcpy(id, c->id, sizeof(id));
-	seat_name(t->seats, cordon_call_session(call), session);
+	client_session_name(t->sessions, cordon_call_session(call), session);
 	const char *args = cordon_call_args(call);
-	cleanup_free char *request = seat_request(t->seats, cordon_call_session(call));
+	cleanup_free char *request = client_session_request(t->sessions, cordon_call_session(call));
 	cleanup_free char *head =
 		str_printf("{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"method\":\"tool.call\",\"params\":"
 			   "{\"session\":\"%s\",\"request_id\":%s,\"tool\":\"%s\",\"args\":",
@@ -235,12 +235,12 @@ void callbacks_close(struct callbacks *t)
 void callback_ask(const struct cordon_approval *a, void *table)
 {
 	struct callbacks *t = table;
-	char session[SEAT_ID_BYTES];
+	char session[CLIENT_SESSION_ID_BYTES];
 	cleanup_json json_t *what = json_string_lossy(a->what, strlen(a->what));
 	cleanup_free char *what_text = what ? json_text(what, NULL) : NULL;
 	const char *detail = a->detail ? a->detail : "null";
-	seat_name(t->seats, a->session, session);
-	cleanup_free char *request = seat_request(t->seats, a->session);
+	client_session_name(t->sessions, a->session, session);
+	cleanup_free char *request = client_session_request(t->sessions, a->session);
 	cleanup_free char *head =
 		str_printf("{\"jsonrpc\":\"2.0\",\"method\":\"approval\",\"params\":{\"id\":\"%s\","
 			   "\"session\":\"%s\",\"request_id\":%s,\"kind\":\"%s\",\"what\":%s,"

@@ -5,14 +5,14 @@
 #include <pthread.h>
 
 #include "base/json.h"
+#include "serve/client_session.h"
 #include "serve/line.h"
-#include "serve/seat.h"
 
 enum { CALLBACKS_MAX = 4096 };
 
 struct callbacks {
 	struct lineout *out;
-	struct seats *seats; /* tell which request a call belongs to */
+	struct client_sessions *sessions; /* tell which request a call belongs to */
 	pthread_mutex_t lock;
 	pthread_cond_t answered; /* of those who wait themselves */
 	struct callback *first;
@@ -24,7 +24,7 @@ struct callbacks {
 	_Atomic bool nobody_reads;
 };
 
-void callbacks_init(struct callbacks *t, struct lineout *out, struct seats *seats);
+void callbacks_init(struct callbacks *t, struct lineout *out, struct client_sessions *sessions);
 void callbacks_done(struct callbacks *t);
 /* A tool's function whose arg is the table: the client gets `tool.call`, its answer the guest. */
 enum cordon_answer callback_call_tool(struct cordon_call *call, void *table);

@@ -172,17 +172,17 @@ void rpc_execution_done(struct rpc_execution *x)
 	free(x->context);
 }
 
-int rpc_execution_run(struct request *q, struct seat *seat, struct buf *ret,
+int rpc_execution_run(struct request *q, struct client_session *cs, struct buf *ret,
 		      struct cordon_error **reterr)
 {
 	cleanup_rpc_execution struct rpc_execution x = { 0 };
 	struct cordon_result *result = NULL;
-	int r = rpc_execution_read(q, seat->id, &x, reterr);
+	int r = rpc_execution_read(q, cs->id, &x, reterr);
 
 	if (r == 0)
-		r = seat_pass(&q->rpc->seats, seat, reterr);
+		r = client_session_pass(&q->rpc->sessions, cs, reterr);
 	if (r == 0)
-		r = cordon_session_execute(seat->session, &x.options, &result, reterr);
+		r = cordon_session_execute(cs->session, &x.options, &result, reterr);
 	if (r < 0)
 		return r;
 	rpc_execution_flush(&x);

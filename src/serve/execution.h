@@ -27,7 +27,7 @@ int rpc_execution_read(struct request *q, const char *session, struct rpc_execut
 /* Tells the client what is left of its output. */
 void rpc_execution_flush(struct rpc_execution *x);
 void rpc_execution_done(struct rpc_execution *x);
-/* All of it on a seat whose execution has begun; the result as in docs/result.md. */
-int rpc_execution_run(struct request *q, struct seat *seat, struct buf *ret,
+/* All of it on a client session whose execution has begun; the result as in docs/result.md. */
+int rpc_execution_run(struct request *q, struct client_session *cs, struct buf *ret,
 		      struct cordon_error **reterr);
 #define cleanup_rpc_execution CLEANUP(rpc_execution_done)

@@ -4,7 +4,7 @@
 
 #include "base/base64.h"
 #include "base/str.h"
-#include "serve/opening.h"
+#include "serve/open_params.h"
 #include "serve/target.h"
 
 /* What the options point at. */
@@ -69,7 +69,7 @@ static int read_options(const struct request *q, struct fetching *f, struct cord
 	if (r == 0)
 		r = read_body(q, f, o, reterr);
 	if (r == 0)
-		r = opening_policy(q->rpc, q->params, &f->policy, reterr);
+		r = open_params_policy(q->rpc, q->params, &f->policy, reterr);
 	o->no_redirects = !follow;
 	o->policy = f->policy;
 	o->headers = f->headers.count ? (const char *const *)f->headers.items : NULL;

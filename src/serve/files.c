@@ -33,14 +33,14 @@ static int read_whole(struct request *q, const char *path, struct buf *ret,
 	struct cordon_file_info info = { 0 };
 	char *bytes = NULL;
 	size_t len = 0;
-	int r = cordon_file_stat(q->seat->session, path, &info, reterr);
+	int r = cordon_file_stat(q->cs->session, path, &info, reterr);
 
 	if (r == 0 && info.type == CORDON_FILE && info.size > WHOLE_MAX)
 		return err_set(reterr, CORDON_LIMIT,
 			       "a file over %d MiB is read in pieces: give offset and length",
 			       WHOLE_MAX >> 20);
 	if (r == 0)
-		r = cordon_file_read(q->seat->session, path, &bytes, &len, reterr);
+		r = cordon_file_read(q->cs->session, path, &bytes, &len, reterr);
 	if (r == 0)
 		r = add_bytes(ret, bytes, len, true, reterr);
 	free(bytes);
@@ -70,8 +70,7 @@ static int read_file(struct request *q, struct buf *ret, struct cordon_error **r
 	cleanup_free char *bytes = mem_alloc((size_t)length);
 	if (!bytes)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	r = cordon_file_read_at(q->seat->session, path, offset, bytes, (size_t)length, &got,
-				reterr);
+	r = cordon_file_read_at(q->cs->session, path, offset, bytes, (size_t)length, &got, reterr);
 	return r < 0 ? r : add_bytes(ret, bytes, got, got < length, reterr);
 }
 
@@ -96,7 +95,7 @@ static int put(struct request *q, put_fn fn, struct buf *ret, struct cordon_erro
 	if (r == 0 && text)
 		len = json_string_length(json_object_get(q->params, "text"));
 	if (r == 0)
-		r = fn(q->seat->session, path, text ? text : bytes, len, reterr);
+		r = fn(q->cs->session, path, text ? text : bytes, len, reterr);
 	return r < 0 ? r : buf_printf(ret, "{\"ok\":true,\"length\":%zu}", len);
 }
 
@@ -138,7 +137,7 @@ static int stat_file(struct request *q, struct buf *ret, struct cordon_error **r
 	int r = target_need(q, "path", &path, reterr);
 
 	if (r == 0)
-		r = cordon_file_stat(q->seat->session, path, &info, reterr);
+		r = cordon_file_stat(q->cs->session, path, &info, reterr);
 	if (r < 0)
 		return r;
 	cleanup_json json_t *j = info_json(&info, q->is_pod_style);
@@ -167,7 +166,7 @@ static int list(struct request *q, struct buf *ret, struct cordon_error **reterr
 	int r = target_need(q, "path", &path, reterr);
 
 	if (r == 0)
-		r = cordon_file_list(q->seat->session, path, add_entry, &l, reterr);
+		r = cordon_file_list(q->cs->session, path, add_entry, &l, reterr);
 	if (r < 0)
 		return r;
 	r = buf_add_str(ret, "{\"entries\":");
@@ -185,7 +184,7 @@ static int make_directory(struct request *q, struct buf *ret, struct cordon_erro
 	if (r == 0)
 		r = target_bool(q, "parents", &parents, reterr);
 	if (r == 0)
-		r = cordon_file_mkdir(q->seat->session, path, parents, reterr);
+		r = cordon_file_mkdir(q->cs->session, path, parents, reterr);
 	return r < 0 ? r : buf_add_str(ret, "{\"ok\":true}");
 }
 
@@ -197,7 +196,7 @@ static int move(struct request *q, struct buf *ret, struct cordon_error **reterr
 	if (r == 0)
 		r = target_need(q, "to", &to, reterr);
 	if (r == 0)
-		r = cordon_file_move(q->seat->session, from, to, reterr);
+		r = cordon_file_move(q->cs->session, from, to, reterr);
 	return r < 0 ? r : buf_add_str(ret, "{\"ok\":true}");
 }
 
@@ -210,7 +209,7 @@ static int remove_file(struct request *q, struct buf *ret, struct cordon_error *
 	if (r == 0)
 		r = target_bool(q, "recursive", &recursive, reterr);
 	if (r == 0)
-		r = cordon_file_remove(q->seat->session, path, recursive, reterr);
+		r = cordon_file_remove(q->cs->session, path, recursive, reterr);
 	return r < 0 ? r : buf_add_str(ret, "{\"ok\":true}");
 }
 

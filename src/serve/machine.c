@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "serve/opening.h"
+#include "serve/open_params.h"
 #include "serve/target.h"
 
 static int add_json(struct buf *ret, json_t *j, struct cordon_error **reterr)
@@ -54,9 +54,9 @@ static int initialize(struct request *q, struct buf *ret, struct cordon_error **
 	json_object_set_new(j, "methods", methods);
 	json_object_set_new(limits, "line_bytes", json_integer(RPC_LINE_MAX));
 	json_object_set_new(limits, "requests", json_integer(RPC_REQUESTS_MAX));
-	json_object_set_new(limits, "sessions", json_integer(SEAT_SESSIONS_MAX));
-	json_object_set_new(limits, "forks", json_integer(SEAT_FORKS_MAX));
-	json_object_set_new(limits, "pools", json_integer(SEAT_POOLS_MAX));
+	json_object_set_new(limits, "sessions", json_integer(CLIENT_SESSION_SESSIONS_MAX));
+	json_object_set_new(limits, "forks", json_integer(CLIENT_SESSION_FORKS_MAX));
+	json_object_set_new(limits, "pools", json_integer(CLIENT_SESSION_POOLS_MAX));
 	json_object_set_new(j, "limits", limits);
 	return add_json(ret, j, reterr);
 }
@@ -64,7 +64,7 @@ static int initialize(struct request *q, struct buf *ret, struct cordon_error **
 static int show_policy(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	struct cordon_policy *p = NULL;
-	int r = opening_policy(q->rpc, q->params, &p, reterr);
+	int r = open_params_policy(q->rpc, q->params, &p, reterr);
 
 	if (r < 0)
 		return r;
@@ -87,7 +87,7 @@ static int check_policy(struct request *q, struct buf *ret, struct cordon_error 
 	cleanup_error struct cordon_error *e = NULL;
 	struct cordon_policy *p = NULL;
 	json_t *j = json_object();
-	int r = opening_policy(q->rpc, q->params, &p, &e);
+	int r = open_params_policy(q->rpc, q->params, &p, &e);
 
 	if (r == 0)
 		r = cordon_policy_check(p, &e);
@@ -111,9 +111,9 @@ static int diff_policies(struct request *q, struct buf *ret, struct cordon_error
 	if (r == 0 && q->params)
 		r = json_get_object(q->params, "/params", "b", &jb, reterr);
 	if (r == 0)
-		r = opening_policy(q->rpc, ja, &a, reterr);
+		r = open_params_policy(q->rpc, ja, &a, reterr);
 	if (r == 0)
-		r = opening_policy(q->rpc, jb, &b, reterr);
+		r = open_params_policy(q->rpc, jb, &b, reterr);
 	cleanup_free char *text = r == 0 ? cordon_policy_diff(a, b) : NULL;
 	cordon_policy_free(a);
 	cordon_policy_free(b);

@@ -366,16 +366,16 @@ void mcp_init(struct mcp *m, const struct mcp_options *o)
 	*m = (struct mcp){ .options = *o, .log_level = mcpcall_level("info") };
 	if (!m->options.tools)
 		m->options.tools = mcptool_table;
-	seats_init(&m->seats);
-	m->seats.quota = o->quota;
+	client_sessions_init(&m->sessions);
+	m->sessions.quota = o->quota;
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_mutex_init(&m->opening, NULL);
 }
 
 void mcp_done(struct mcp *m)
 {
-	seats_close(&m->seats);
-	seats_done(&m->seats);
+	client_sessions_close(&m->sessions);
+	client_sessions_done(&m->sessions);
 	pthread_mutex_destroy(&m->lock);
 	pthread_mutex_destroy(&m->opening);
 }

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/json.h"
-#include "serve/seat.h"
+#include "serve/client_session.h"
 
 enum { MCP_MESSAGE_MAX = 8 << 20, MCP_CALLS_MAX = 64 };
 
@@ -20,7 +20,7 @@ struct mcptool;
 struct mcp_options {
 	const struct cordon_policy *policy; /* of every sandbox; NULL: standard */
 	const struct mcptool *tools;        /* ends with a zeroed one; NULL: those of mcptool.h */
-	struct seat_quota *quota;           /* shared with other clients; NULL: none */
+	struct client_session_quota *quota; /* shared with other clients; NULL: none */
 	/* There is no default sandbox: a call that names none gets a new one, whose id comes with
 	 * its result. For a transport that cannot tell its clients apart. */
 	bool is_stateless;
@@ -29,7 +29,7 @@ struct mcp_options {
 /* One client. */
 struct mcp {
 	struct mcp_options options;
-	struct seats seats;
+	struct client_sessions sessions;
 	pthread_mutex_t opening; /* of a default sandbox */
 	pthread_mutex_t lock;    /* of the fields below */
 	struct mcpcall *calls;   /* on their way */

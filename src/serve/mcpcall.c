@@ -83,7 +83,7 @@ void mcpcall_end(struct mcpcall *c)
 			break;
 		}
 	pthread_mutex_unlock(&m->lock);
-	seat_put(&m->seats, mcpcall_leave_seat(c));
+	client_session_put(&m->sessions, mcpcall_leave_seat(c));
 	json_decref(c->structured);
 	json_decref(c->content);
 	json_decref(c->refusal);
@@ -93,17 +93,17 @@ void mcpcall_end(struct mcpcall *c)
 	pthread_cond_destroy(&c->changed);
 }
 
-void mcpcall_take_seat(struct mcpcall *c, struct seat *s)
+void mcpcall_take_seat(struct mcpcall *c, struct client_session *s)
 {
 	pthread_mutex_lock(&c->mcp->lock);
-	c->seat = s;
+	c->cs = s;
 	pthread_mutex_unlock(&c->mcp->lock);
 }
 
-struct seat *mcpcall_leave_seat(struct mcpcall *c)
+struct client_session *mcpcall_leave_seat(struct mcpcall *c)
 {
 	pthread_mutex_lock(&c->mcp->lock);
-	struct seat *s = TAKE_PTR(c->seat);
+	struct client_session *s = TAKE_PTR(c->cs);
 	pthread_mutex_unlock(&c->mcp->lock);
 	return s;
 }
@@ -129,11 +129,11 @@ void mcpcall_cancel(struct mcp *m, const json_t *id, const struct mcp_sink *sink
 	}
 	pthread_mutex_unlock(&m->lock);
 	/* Only its own execution: another call may be running in that sandbox. */
-	struct seat *seat = number ? seat_by_request(&m->seats, number) : NULL;
-	if (!seat)
+	struct client_session *cs = number ? client_session_by_request(&m->sessions, number) : NULL;
+	if (!cs)
 		return;
-	(void)seat_cancel(&m->seats, seat);
-	seat_put(&m->seats, seat);
+	(void)client_session_cancel(&m->sessions, cs);
+	client_session_put(&m->sessions, cs);
 }
 
 const char *mcpcall_arg(const struct mcpcall *c, const char *name)

@@ -129,7 +129,7 @@ static bool make_room(void *arg)
 
 	pthread_mutex_lock(&t->lock);
 	for (struct mcpclient *c = t->first; c; c = c->next) {
-		uint64_t ns = seats_oldest_ns(&c->mcp.seats);
+		uint64_t ns = client_sessions_oldest_ns(&c->mcp.sessions);
 		if (ns < oldest_ns) {
 			oldest_ns = ns;
 			owner = c;
@@ -140,7 +140,7 @@ static bool make_room(void *arg)
 	pthread_mutex_unlock(&t->lock);
 	if (!owner)
 		return false;
-	seats_expire(&owner->mcp.seats, oldest_ns + 1, false, 0);
+	client_sessions_expire(&owner->mcp.sessions, oldest_ns + 1, false, 0);
 	leave(t, owner);
 	return true;
 }
@@ -212,7 +212,7 @@ void mcpclient_end(struct mcpclients *t, struct mcpclient *c)
 	pthread_mutex_lock(&t->lock);
 	unlink_client(t, c);
 	pthread_mutex_unlock(&t->lock);
-	seats_close(&c->mcp.seats);
+	client_sessions_close(&c->mcp.sessions);
 	mcpclient_put(t, c);
 }
 
@@ -237,7 +237,7 @@ void mcpclients_expire(struct mcpclients *t, uint64_t before_ns)
 		;
 	/* What belongs to no session of the protocol has nobody else to end it. */
 	for (unsigned i = 0; (c = nth_stateless(t, i)); i++) {
-		seats_expire(&c->mcp.seats, before_ns, false, 0);
+		client_sessions_expire(&c->mcp.sessions, before_ns, false, 0);
 		leave(t, c);
 	}
 }

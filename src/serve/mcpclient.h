@@ -24,7 +24,7 @@ struct mcpclients {
 	unsigned alive; /* with those that left the table and are still in use */
 	bool is_closing;
 	struct mcp_options options;
-	struct seat_quota quota;
+	struct client_session_quota quota;
 };
 
 void mcpclients_init(struct mcpclients *t, const struct mcp_options *o, unsigned max,

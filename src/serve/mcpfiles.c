@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "serve/filetype.h"
 #include "serve/mcptool.h"
-#include "serve/parcel.h"
+#include "serve/payload.h"
 
 enum { TEXT_MAX = 16 << 20, EXPORT_MAX = 64 << 20 };
 
@@ -22,7 +22,7 @@ int mcptool_read_file(struct mcpcall *c, struct cordon_error **reterr)
 	if (r == 0)
 		r = mcptool_find(c, "sh", reterr);
 	if (r == 0)
-		r = cordon_file_read(c->seat->session, path, &bytes, &len, reterr);
+		r = cordon_file_read(c->cs->session, path, &bytes, &len, reterr);
 	if (r < 0)
 		return err_wrap(reterr, r, "Error reading file");
 	const char *data = bytes ? bytes : "";
@@ -55,12 +55,11 @@ int mcptool_write_file(struct mcpcall *c, struct cordon_error **reterr)
 	else if (r == 0)
 		len = json_string_length(json_object_get(c->args, "contents"));
 	if (r == 0)
-		r = cordon_file_write(c->seat->session, path, bytes ? bytes : contents, len,
-				      reterr);
+		r = cordon_file_write(c->cs->session, path, bytes ? bytes : contents, len, reterr);
 	if (r < 0)
 		return err_wrap(reterr, r, "Error writing file");
 	json_object_set_new(c->structured, "bytes", json_integer((json_int_t)len));
-	json_object_set_new(c->structured, "sandbox_id", json_string(c->seat->id));
+	json_object_set_new(c->structured, "sandbox_id", json_string(c->cs->id));
 	c->text = str_printf("%zu bytes written to %s", len, path);
 	return 0;
 }
@@ -83,8 +82,8 @@ int mcptool_list_directory(struct mcpcall *c, struct cordon_error **reterr)
 
 	json_object_set_new(c->structured, "entries", entries);
 	if (r == 0)
-		r = cordon_file_list(c->seat->session, path ? path : "/home/user", add_entry,
-				     entries, reterr);
+		r = cordon_file_list(c->cs->session, path ? path : "/home/user", add_entry, entries,
+				     reterr);
 	return r < 0 ? err_wrap(reterr, r, "Error listing directory") : 0;
 }
 
@@ -95,10 +94,10 @@ int mcptool_snapshot(struct mcpcall *c, struct cordon_error **reterr)
 
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&c->mcp->seats.lock);
-	snprintf(name, sizeof(name), "%u", ++c->seat->snapshots);
-	pthread_mutex_unlock(&c->mcp->seats.lock);
-	r = cordon_snapshot_create(c->seat->session, name, reterr);
+	pthread_mutex_lock(&c->mcp->sessions.lock);
+	snprintf(name, sizeof(name), "%u", ++c->cs->snapshots);
+	pthread_mutex_unlock(&c->mcp->sessions.lock);
+	r = cordon_snapshot_create(c->cs->session, name, reterr);
 	if (r == 0)
 		json_object_set_new(c->structured, "snapshot_id", json_string(name));
 	return r;
@@ -111,7 +110,7 @@ int mcptool_restore(struct mcpcall *c, struct cordon_error **reterr)
 
 	if (r == 0)
 		r = mcptool_find_named(c, reterr);
-	return r < 0 ? r : cordon_snapshot_restore(c->seat->session, name, reterr);
+	return r < 0 ? r : cordon_snapshot_restore(c->cs->session, name, reterr);
 }
 
 int mcptool_export(struct mcpcall *c, struct cordon_error **reterr)
@@ -120,7 +119,7 @@ int mcptool_export(struct mcpcall *c, struct cordon_error **reterr)
 	int r = mcptool_find_named(c, reterr);
 
 	if (r == 0)
-		r = parcel_export_text(c->seat->session, EXPORT_MAX, &text, reterr);
+		r = payload_export_text(c->cs->session, EXPORT_MAX, &text, reterr);
 	if (r == 0)
 		json_object_set_new(c->structured, "data", json_string(text));
 	return r;
@@ -144,8 +143,8 @@ int mcptool_import(struct mcpcall *c, struct cordon_error **reterr)
 			    ? mcptool_find(c, "sh", reterr)
 			    : mcptool_open(c, "sh", mcpcall_arg(c, "label"), false, reterr);
 	if (r == 0)
-		r = cordon_files_import(c->seat->session, fd, &report, reterr);
+		r = cordon_files_import(c->cs->session, fd, &report, reterr);
 	if (r == 0)
-		json_object_set_new(c->structured, "sandbox_id", json_string(c->seat->id));
+		json_object_set_new(c->structured, "sandbox_id", json_string(c->cs->id));
 	return r;
 }

@@ -74,7 +74,7 @@ static void describe(struct mcpcall *c, struct cordon_result *result, const json
 			    json_integer(cordon_result_exit_status(result)));
 	json_object_set_new(c->structured, "result",
 			    value ? json_string_lossy(value, strlen(value)) : json_null());
-	json_object_set_new(c->structured, "sandbox_id", json_string(c->seat->id));
+	json_object_set_new(c->structured, "sandbox_id", json_string(c->cs->id));
 	write_text(c, result, full);
 	add_images(c, full);
 }
@@ -85,7 +85,7 @@ static void on_output(int stream, const char *bytes, size_t len, void *arg)
 	mcpcall_wrote(arg, bytes, len);
 }
 
-/* Between the beginning and the end of an execution of the seat. */
+/* Between the beginning and the end of an execution of the client session. */
 static int run(struct mcpcall *c, const char *code, struct cordon_result **ret,
 	       struct cordon_error **reterr)
 {
@@ -95,13 +95,13 @@ static int run(struct mcpcall *c, const char *code, struct cordon_result **ret,
 	/* A cancel that came before the beginning had no execution to end. */
 	if (mcpcall_is_cancelled(c))
 		return err_set(reterr, CORDON_CANCELLED, "the call was cancelled");
-	int r = seat_pass(&c->mcp->seats, c->seat, reterr);
+	int r = client_session_pass(&c->mcp->sessions, c->cs, reterr);
 	if (r < 0)
 		return r;
 	if (json_is_integer(timeout) && json_integer_value(timeout) > 0)
 		o.timeout_ms = (uint64_t)json_integer_value(timeout);
 	mcpcall_watch(c);
-	r = cordon_session_execute(c->seat->session, &o, ret, reterr);
+	r = cordon_session_execute(c->cs->session, &o, ret, reterr);
 	mcpcall_unwatch(c);
 	return r;
 }
@@ -116,12 +116,13 @@ static int execute(struct mcpcall *c, const char *code, struct cordon_error **re
 {
 	struct cordon_result *result = NULL;
 	cleanup_json json_t *full = NULL;
-	int r = seat_begin_in_turn(&c->mcp->seats, c->seat, c->number, is_over, c, reterr);
+	int r = client_session_begin_in_turn(&c->mcp->sessions, c->cs, c->number, is_over, c,
+					     reterr);
 
 	if (r < 0)
 		return r;
 	r = run(c, code, &result, reterr);
-	seat_end(&c->mcp->seats, c->seat);
+	client_session_end(&c->mcp->sessions, c->cs);
 	if (r < 0)
 		return r;
 	const char *json = cordon_result_json(result);
@@ -141,9 +142,9 @@ int mcptool_run_code(struct mcpcall *c, struct cordon_error **reterr)
 
 	if (r == 0)
 		r = mcptool_find(c, language ? language : "python", reterr);
-	if (r == 0 && language && !str_eq(language, c->seat->guest))
-		r = err_set(reterr, CORDON_INVALID, "sandbox '%s' runs %s, not %.20s", c->seat->id,
-			    c->seat->guest, language);
+	if (r == 0 && language && !str_eq(language, c->cs->guest))
+		r = err_set(reterr, CORDON_INVALID, "sandbox '%s' runs %s, not %.20s", c->cs->id,
+			    c->cs->guest, language);
 	return r < 0 ? r : execute(c, code, reterr);
 }
 
@@ -156,9 +157,9 @@ int mcptool_run_command(struct mcpcall *c, struct cordon_error **reterr)
 		r = err_set(reterr, CORDON_INVALID, "the shell is sh or pod");
 	if (r == 0)
 		r = mcptool_find(c, shell ? shell : "sh", reterr);
-	if (r == 0 && !str_eq(c->seat->guest, "sh") && !str_eq(c->seat->guest, "pod"))
+	if (r == 0 && !str_eq(c->cs->guest, "sh") && !str_eq(c->cs->guest, "pod"))
 		r = err_set(reterr, CORDON_INVALID, "sandbox '%s' runs %s and takes run_code",
-			    c->seat->id, c->seat->guest);
+			    c->cs->id, c->cs->guest);
 	if (r == 0)
 		r = execute(c, command, reterr);
 	const char *kind = json_string_value(json_object_get(c->structured, "error_kind"));

@@ -129,7 +129,7 @@ static void *end_seats(void *arg)
 {
 	struct service *s = arg;
 
-	seats_close(&s->mcp.seats);
+	client_sessions_close(&s->mcp.sessions);
 	pthread_mutex_lock(&s->lock);
 	s->calls--;
 	pthread_cond_broadcast(&s->idle);
@@ -153,7 +153,7 @@ static void start_end(struct service *s)
 /* What was asked before the input ended is answered, as long as somebody may read it. */
 static void answer_the_rest(struct service *s)
 {
-	seats_drain(&s->mcp.seats);
+	client_sessions_drain(&s->mcp.sessions);
 	pthread_mutex_lock(&s->lock);
 	while (s->calls > 0 && lineout_has_reader(&s->out))
 		(void)condvar_wait(&s->idle, &s->lock, deadline_after_ms(LOOK_MS));

@@ -10,47 +10,47 @@
 
 enum { IMPLICIT_MAX = 16 }; /* sandboxes of calls that named none, kept for later calls */
 
-static int open_seat(struct mcpcall *c, const char *guest, struct seat *seat,
-		     struct cordon_error **reterr)
+static int open_session(struct mcpcall *c, const char *guest, struct client_session *cs,
+			struct cordon_error **reterr)
 {
 	struct cordon_session_options o = { .guest = guest, .policy = c->mcp->options.policy };
 	struct cordon_session *session = NULL;
 	int r = cordon_session_open(&o, &session, reterr);
 
 	if (r < 0) {
-		seat_fail(&c->mcp->seats, seat);
+		client_session_fail(&c->mcp->sessions, cs);
 		return r;
 	}
-	seat_open_session(&c->mcp->seats, seat, session);
-	mcpcall_take_seat(c, seat);
+	client_session_open_session(&c->mcp->sessions, cs, session);
+	mcpcall_take_seat(c, cs);
 	return 0;
 }
 
 int mcptool_open(struct mcpcall *c, const char *guest, const char *label, bool is_implicit,
 		 struct cordon_error **reterr)
 {
-	struct seat *seat = NULL;
+	struct client_session *cs = NULL;
 
-	if (label && strlen(label) > SEAT_LABEL_MAX)
+	if (label && strlen(label) > CLIENT_SESSION_LABEL_MAX)
 		return err_set(reterr, CORDON_INVALID, "a label has at most %d bytes",
-			       SEAT_LABEL_MAX);
+			       CLIENT_SESSION_LABEL_MAX);
 	if (is_implicit)
-		seats_expire(&c->mcp->seats, UINT64_MAX, true, IMPLICIT_MAX - 1);
-	int r = seat_new(&c->mcp->seats, SEAT_SESSION, false, &seat, reterr);
+		client_sessions_expire(&c->mcp->sessions, UINT64_MAX, true, IMPLICIT_MAX - 1);
+	int r = client_session_new(&c->mcp->sessions, CLIENT_SESSION_SESSION, false, &cs, reterr);
 	if (r < 0)
 		return r;
-	seat->label = label ? json_string(label) : NULL;
-	seat->is_implicit = is_implicit;
-	(void)str_copy(seat->guest, sizeof(seat->guest), guest);
-	return open_seat(c, guest, seat, reterr);
+	cs->label = label ? json_string(label) : NULL;
+	cs->is_implicit = is_implicit;
+	(void)str_copy(cs->guest, sizeof(cs->guest), guest);
+	return open_session(c, guest, cs, reterr);
 }
 
 struct search {
 	const char *label;
-	char id[SEAT_ID_BYTES];
+	char id[CLIENT_SESSION_ID_BYTES];
 };
 
-static void match_label(const struct seat *s, void *arg_search)
+static void match_label(const struct client_session *s, void *arg_search)
 {
 	struct search *x = arg_search;
 
@@ -67,10 +67,11 @@ static int find_default(struct mcpcall *c, const char *guest, struct cordon_erro
 
 	snprintf(label, sizeof(label), "default %.20s", guest);
 	pthread_mutex_lock(&c->mcp->opening);
-	seats_visit(&c->mcp->seats, match_label, &x);
+	client_sessions_visit(&c->mcp->sessions, match_label, &x);
 	if (x.id[0])
-		mcpcall_take_seat(c, seat_get(&c->mcp->seats, x.id, SEAT_SESSION));
-	if (!c->seat)
+		mcpcall_take_seat(
+			c, client_session_get(&c->mcp->sessions, x.id, CLIENT_SESSION_SESSION));
+	if (!c->cs)
 		r = mcptool_open(c, guest, label, false, reterr);
 	pthread_mutex_unlock(&c->mcp->opening);
 	return r;
@@ -81,7 +82,8 @@ int mcptool_find(struct mcpcall *c, const char *guest, struct cordon_error **ret
 	const char *id = mcpcall_arg(c, "sandbox_id");
 
 	if (id) {
-		struct seat *s = seat_get(&c->mcp->seats, id, SEAT_SESSION);
+		struct client_session *s =
+			client_session_get(&c->mcp->sessions, id, CLIENT_SESSION_SESSION);
 		mcpcall_take_seat(c, s);
 		return s ? 0
 			 : err_set(reterr, CORDON_NOT_FOUND,
@@ -106,11 +108,11 @@ static int create_sandbox(struct mcpcall *c, struct cordon_error **reterr)
 	int r = mcptool_open(c, language ? language : "sh", mcpcall_arg(c, "label"), false, reterr);
 
 	if (r == 0)
-		json_object_set_new(c->structured, "sandbox_id", json_string(c->seat->id));
+		json_object_set_new(c->structured, "sandbox_id", json_string(c->cs->id));
 	return r;
 }
 
-static void add_sandbox(const struct seat *s, void *arg_list)
+static void add_sandbox(const struct client_session *s, void *arg_list)
 {
 	json_t *j = json_object();
 
@@ -129,7 +131,7 @@ static int list_sandboxes(struct mcpcall *c, struct cordon_error **reterr)
 	json_t *a = json_array();
 
 	(void)reterr;
-	seats_visit(&c->mcp->seats, add_sandbox, a);
+	client_sessions_visit(&c->mcp->sessions, add_sandbox, a);
 	json_object_set_new(c->structured, "sandboxes", a);
 	return 0;
 }
@@ -139,30 +141,30 @@ static int destroy_sandbox(struct mcpcall *c, struct cordon_error **reterr)
 	int r = mcptool_find_named(c, reterr);
 
 	if (r == 0)
-		seat_close(&c->mcp->seats, mcpcall_leave_seat(c));
+		client_session_close(&c->mcp->sessions, mcpcall_leave_seat(c));
 	return r;
 }
 
 static int fork_sandbox(struct mcpcall *c, struct cordon_error **reterr)
 {
-	struct seats *seats = &c->mcp->seats;
+	struct client_sessions *sessions = &c->mcp->sessions;
 	struct cordon_session *session = NULL;
-	struct seat *seat = NULL;
+	struct client_session *cs = NULL;
 	int r = mcptool_find_named(c, reterr);
 
 	if (r == 0)
-		r = seat_new(seats, SEAT_SESSION, true, &seat, reterr);
+		r = client_session_new(sessions, CLIENT_SESSION_SESSION, true, &cs, reterr);
 	if (r < 0)
 		return r;
-	r = cordon_session_fork(c->seat->session, &session, reterr);
+	r = cordon_session_fork(c->cs->session, &session, reterr);
 	if (r < 0) {
-		seat_fail(seats, seat);
+		client_session_fail(sessions, cs);
 		return r;
 	}
-	(void)str_copy(seat->guest, sizeof(seat->guest), c->seat->guest);
-	seat_open_session(seats, seat, session);
-	json_object_set_new(c->structured, "sandbox_id", json_string(seat->id));
-	seat_put(seats, seat);
+	(void)str_copy(cs->guest, sizeof(cs->guest), c->cs->guest);
+	client_session_open_session(sessions, cs, session);
+	json_object_set_new(c->structured, "sandbox_id", json_string(cs->id));
+	client_session_put(sessions, cs);
 	return 0;
 }
 
@@ -170,7 +172,7 @@ static int suspend_sandbox(struct mcpcall *c, struct cordon_error **reterr)
 {
 	int r = mcptool_find_named(c, reterr);
 
-	return r < 0 ? r : seat_suspend(&c->mcp->seats, c->seat, reterr);
+	return r < 0 ? r : client_session_suspend(&c->mcp->sessions, c->cs, reterr);
 }
 
 static int resume_sandbox(struct mcpcall *c, struct cordon_error **reterr)
@@ -178,7 +180,7 @@ static int resume_sandbox(struct mcpcall *c, struct cordon_error **reterr)
 	int r = mcptool_find_named(c, reterr);
 
 	if (r == 0)
-		seat_resume(&c->mcp->seats, c->seat);
+		client_session_resume(&c->mcp->sessions, c->cs);
 	return r;
 }
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/str.h"
-#include "serve/parcel.h"
+#include "serve/payload.h"
 #include "serve/target.h"
 
 /* name, or id as pods call it. */
@@ -28,12 +28,12 @@ static int create(struct request *q, struct buf *ret, struct cordon_error **rete
 	if (r < 0)
 		return r;
 	if (!name) {
-		pthread_mutex_lock(&q->rpc->seats.lock);
-		snprintf(number, sizeof(number), "%u", ++q->seat->snapshots);
-		pthread_mutex_unlock(&q->rpc->seats.lock);
+		pthread_mutex_lock(&q->rpc->sessions.lock);
+		snprintf(number, sizeof(number), "%u", ++q->cs->snapshots);
+		pthread_mutex_unlock(&q->rpc->sessions.lock);
 		name = number;
 	}
-	r = cordon_snapshot_create(q->seat->session, name, reterr);
+	r = cordon_snapshot_create(q->cs->session, name, reterr);
 	if (r < 0)
 		return r;
 	cleanup_json json_t *j = json_pack("{ss,ss}", "name", name, "id", name);
@@ -47,7 +47,7 @@ static int restore(struct request *q, struct buf *ret, struct cordon_error **ret
 	int r = need_name(q, &name, reterr);
 
 	if (r == 0)
-		r = cordon_snapshot_restore(q->seat->session, name, reterr);
+		r = cordon_snapshot_restore(q->cs->session, name, reterr);
 	return r < 0 ? r : buf_add_str(ret, "{\"ok\":true}");
 }
 
@@ -57,13 +57,13 @@ static int remove_snapshot(struct request *q, struct buf *ret, struct cordon_err
 	int r = need_name(q, &name, reterr);
 
 	if (r == 0)
-		r = cordon_snapshot_remove(q->seat->session, name, reterr);
+		r = cordon_snapshot_remove(q->cs->session, name, reterr);
 	return r < 0 ? r : buf_add_str(ret, "{\"ok\":true}");
 }
 
 static int list(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	cleanup_free char *text = cordon_snapshot_list(q->seat->session);
+	cleanup_free char *text = cordon_snapshot_list(q->cs->session);
 
 	return text ? buf_printf(ret, "{\"snapshots\":%s}", text)
 		    : err_set(reterr, CORDON_NOMEM, "out of memory");
@@ -72,23 +72,23 @@ static int list(struct request *q, struct buf *ret, struct cordon_error **reterr
 static int fork_session(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	struct cordon_session *session = NULL;
-	struct seat *seat = NULL;
-	int r = seat_new(&q->rpc->seats, SEAT_SESSION, true, &seat, reterr);
+	struct client_session *cs = NULL;
+	int r = client_session_new(&q->rpc->sessions, CLIENT_SESSION_SESSION, true, &cs, reterr);
 
 	if (r < 0)
 		return r;
-	r = cordon_session_fork(q->seat->session, &session, reterr);
+	r = cordon_session_fork(q->cs->session, &session, reterr);
 	if (r < 0) {
-		seat_fail(&q->rpc->seats, seat);
+		client_session_fail(&q->rpc->sessions, cs);
 		return r;
 	}
-	pthread_mutex_lock(&q->rpc->seats.lock);
-	seat->opening = q->seat->opening ? json_deep_copy(q->seat->opening) : NULL;
-	seat->has_storage = q->seat->has_storage;
-	pthread_mutex_unlock(&q->rpc->seats.lock);
-	seat_open_session(&q->rpc->seats, seat, session);
-	r = buf_printf(ret, "{\"session\":\"%s\",\"sandboxId\":\"%s\"}", seat->id, seat->id);
-	seat_put(&q->rpc->seats, seat);
+	pthread_mutex_lock(&q->rpc->sessions.lock);
+	cs->open_params = q->cs->open_params ? json_deep_copy(q->cs->open_params) : NULL;
+	cs->has_storage = q->cs->has_storage;
+	pthread_mutex_unlock(&q->rpc->sessions.lock);
+	client_session_open_session(&q->rpc->sessions, cs, session);
+	r = buf_printf(ret, "{\"session\":\"%s\",\"sandboxId\":\"%s\"}", cs->id, cs->id);
+	client_session_put(&q->rpc->sessions, cs);
 	return r;
 }
 
@@ -96,22 +96,22 @@ static int export_files(struct request *q, struct buf *ret, struct cordon_error 
 {
 	const char *to = NULL;
 	cleanup_close int fd = -1;
-	int r = parcel_create(q, &to, &fd, reterr);
+	int r = payload_create(q, &to, &fd, reterr);
 
 	if (r < 0)
 		return r;
-	r = cordon_files_export(q->seat->session, fd, reterr);
-	return parcel_answer(to, fd, r, ret, reterr);
+	r = cordon_files_export(q->cs->session, fd, reterr);
+	return payload_answer(to, fd, r, ret, reterr);
 }
 
 static int import_files(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	cleanup_free char *report = NULL;
 	cleanup_close int fd = -1;
-	int r = parcel_open(q, &fd, reterr);
+	int r = payload_open(q, &fd, reterr);
 
 	if (r == 0)
-		r = cordon_files_import(q->seat->session, fd, &report, reterr);
+		r = cordon_files_import(q->cs->session, fd, &report, reterr);
 	return r < 0 ? r : buf_printf(ret, "{\"ok\":true,\"report\":%s}", report ? report : "null");
 }
 

@@ -2,7 +2,7 @@
 #include <cordon/cordon.h>
 
 #include "base/file.h"
-#include "serve/parcel.h"
+#include "serve/payload.h"
 #include "serve/target.h"
 
 enum { MODULE_MAX = 256 << 20 };
@@ -30,7 +30,7 @@ static int add(struct request *q, struct buf *ret, struct cordon_error **reterr)
 	if (r == 0)
 		r = target_uint(q, "timeout_ms", &options.timeout_ms, reterr);
 	if (r == 0)
-		r = parcel_open(q, &fd, reterr);
+		r = payload_open(q, &fd, reterr);
 	if (r == 0)
 		r = file_read_to_end(fd, &module, reterr);
 	if (r == 0)

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "serve/execution.h"
-#include "serve/opening.h"
+#include "serve/open_params.h"
 #include "serve/target.h"
 
 enum { SLICE_MS = 200 };
@@ -31,27 +31,27 @@ static int read_sizes(const struct request *q, struct cordon_pool_options *ret,
 
 static int open_pool(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	cleanup_opening struct opening o = { 0 };
+	cleanup_open_params struct open_params o = { 0 };
 	struct cordon_pool_options options = { 0 };
 	struct cordon_pool *pool = NULL;
-	struct seat *seat = NULL;
-	int r = opening_read(q, NULL, &o, reterr);
+	struct client_session *cs = NULL;
+	int r = open_params_read(q, NULL, &o, reterr);
 
 	if (r == 0)
 		r = read_sizes(q, &options, reterr);
 	if (r == 0)
-		r = seat_new(&q->rpc->seats, SEAT_POOL, false, &seat, reterr);
+		r = client_session_new(&q->rpc->sessions, CLIENT_SESSION_POOL, false, &cs, reterr);
 	if (r < 0)
 		return r;
 	options.session = o.options;
 	r = cordon_pool_new(&options, &pool, reterr);
 	if (r < 0) {
-		seat_fail(&q->rpc->seats, seat);
+		client_session_fail(&q->rpc->sessions, cs);
 		return r;
 	}
-	seat_open_pool(&q->rpc->seats, seat, pool);
-	r = buf_printf(ret, "{\"pool\":\"%s\"}", seat->id);
-	seat_put(&q->rpc->seats, seat);
+	client_session_open_pool(&q->rpc->sessions, cs, pool);
+	r = buf_printf(ret, "{\"pool\":\"%s\"}", cs->id);
+	client_session_put(&q->rpc->sessions, cs);
 	return r;
 }
 
@@ -74,12 +74,12 @@ static int acquire_session(struct request *q, struct cordon_session **ret,
 		cleanup_error struct cordon_error *e = NULL;
 		int left = wait_ms ? deadline_poll_ms(deadline) : 0;
 		uint64_t slice = left > SLICE_MS ? SLICE_MS : (uint64_t)left;
-		r = cordon_pool_acquire(q->seat->pool, slice, ret, &e);
+		r = cordon_pool_acquire(q->cs->pool, slice, ret, &e);
 		if (r == 0)
 			return 0;
-		pthread_mutex_lock(&q->rpc->seats.lock);
-		bool is_over = q->rpc->seats.is_closing || q->seat->is_closing;
-		pthread_mutex_unlock(&q->rpc->seats.lock);
+		pthread_mutex_lock(&q->rpc->sessions.lock);
+		bool is_over = q->rpc->sessions.is_closing || q->cs->is_closing;
+		pthread_mutex_unlock(&q->rpc->sessions.lock);
 		if (is_over)
 			return err_set(reterr, CORDON_STATE, "Pool is closed.");
 		if (r != -CORDON_LIMIT || deadline_is_over(deadline)) {
@@ -89,50 +89,50 @@ static int acquire_session(struct request *q, struct cordon_session **ret,
 	}
 }
 
-static int lend(struct request *q, struct seat **ret, struct cordon_error **reterr)
+static int lend(struct request *q, struct client_session **ret, struct cordon_error **reterr)
 {
 	struct cordon_session *session = NULL;
 	int r = acquire_session(q, &session, reterr);
 
 	if (r < 0)
 		return r;
-	r = seat_lend(&q->rpc->seats, q->seat, session, ret, reterr);
+	r = client_session_lend(&q->rpc->sessions, q->cs, session, ret, reterr);
 	if (r < 0)
-		cordon_pool_release(q->seat->pool, session);
+		cordon_pool_release(q->cs->pool, session);
 	return r;
 }
 
 static int execute(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	struct seat *loan = NULL;
+	struct client_session *loan = NULL;
 	int r = lend(q, &loan, reterr);
 
 	if (r < 0)
 		return r;
-	r = seat_begin(&q->rpc->seats, loan, q->id, reterr);
+	r = client_session_begin(&q->rpc->sessions, loan, q->id, reterr);
 	if (r == 0) {
 		r = rpc_execution_run(q, loan, ret, reterr);
-		seat_end(&q->rpc->seats, loan);
+		client_session_end(&q->rpc->sessions, loan);
 	}
-	seat_close(&q->rpc->seats, loan);
+	client_session_close(&q->rpc->sessions, loan);
 	return r;
 }
 
 static int acquire(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	struct seat *loan = NULL;
+	struct client_session *loan = NULL;
 	int r = lend(q, &loan, reterr);
 
 	if (r < 0)
 		return r;
 	r = buf_printf(ret, "{\"session\":\"%s\"}", loan->id);
-	seat_put(&q->rpc->seats, loan);
+	client_session_put(&q->rpc->sessions, loan);
 	return r;
 }
 
 static int status(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	struct cordon_pool_status s = cordon_pool_get_status(q->seat->pool);
+	struct cordon_pool_status s = cordon_pool_get_status(q->cs->pool);
 
 	(void)reterr;
 	return buf_printf(ret, "{\"total\":%u,\"busy\":%u,\"idle\":%u,\"dead\":%u}", s.total,
@@ -142,14 +142,14 @@ static int status(struct request *q, struct buf *ret, struct cordon_error **rete
 static int close_pool(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	(void)reterr;
-	seat_close(&q->rpc->seats, q->seat);
-	q->seat = NULL;
+	client_session_close(&q->rpc->sessions, q->cs);
+	q->cs = NULL;
 	return buf_add_str(ret, "{}");
 }
 
 /* A session that pool.acquire lent goes back with session.close. */
 const struct rpc_method rpc_pool_methods[] = {
-	{ "pool.open", open_pool, RPC_SLOW, OPENING_PARAMS " size max_size reuse" },
+	{ "pool.open", open_pool, RPC_SLOW, OPEN_PARAMS_PARAMS " size max_size reuse" },
 	{ "pool.execute", execute, RPC_SLOW | RPC_POOL | RPC_WAITS, EXECUTION_PARAMS " wait_ms" },
 	{ "pool.acquire", acquire, RPC_SLOW | RPC_POOL | RPC_WAITS, "wait_ms" },
 	{ "pool.status", status, RPC_POOL, "" },

@@ -47,10 +47,10 @@ bool rpc_notify(struct rpc *c, const char *method, const char *params, size_t le
 static void request_free(struct request *q)
 {
 	if (q->has_begun)
-		seat_end(&q->rpc->seats, q->seat);
+		client_session_end(&q->rpc->sessions, q->cs);
 	if (q->loan)
-		cordon_pool_release(q->seat->pool, q->loan);
-	seat_put(&q->rpc->seats, q->seat);
+		cordon_pool_release(q->cs->pool, q->loan);
+	client_session_put(&q->rpc->sessions, q->cs);
 	json_decref(q->message);
 	free(q);
 }
@@ -64,7 +64,7 @@ static void carry_out(struct request *q)
 	buf_init(&result, SIZE_MAX / 2);
 	int r = q->method->fn(q, &result, &e);
 	if (q->has_begun) { /* the answer is the moment from which the next may come */
-		seat_end(&q->rpc->seats, q->seat);
+		client_session_end(&q->rpc->sessions, q->cs);
 		q->has_begun = false;
 	}
 	if (q->id && r == 0)
@@ -142,7 +142,7 @@ static struct request *request_new(struct rpc *c, json_t *message)
 	if (r == 0)
 		r = target_find(q, &e);
 	if (r == 0 && (m->flags & RPC_EXECUTE)) {
-		r = seat_begin(&c->seats, q->seat, id, &e);
+		r = client_session_begin(&c->sessions, q->cs, id, &e);
 		q->has_begun = r == 0;
 	}
 	if (r == 0)
@@ -388,7 +388,7 @@ static void *end_seats(void *arg)
 {
 	struct rpc *c = arg;
 
-	seats_close(&c->seats);
+	client_sessions_close(&c->sessions);
 	rpc_leave(c);
 	return NULL;
 }
@@ -402,10 +402,10 @@ static void start_closers(struct rpc *c)
 	waitlist_close(c);
 	(void)proof_cancel(c, NULL);
 	pthread_mutex_lock(&c->lock);
-	struct seat *home = TAKE_PTR(c->home);
+	struct client_session *home = TAKE_PTR(c->home);
 	c->threads += CLOSERS;
 	pthread_mutex_unlock(&c->lock);
-	seat_put(&c->seats, home);
+	client_session_put(&c->sessions, home);
 	for (int i = 0; i < CLOSERS; i++) {
 		if (pthread_create(&thread, NULL, end_seats, c) == 0)
 			(void)pthread_detach(thread);
@@ -419,7 +419,7 @@ static void start_closers(struct rpc *c)
 static void answer_the_rest(struct rpc *c)
 {
 	callbacks_close(&c->callbacks);
-	seats_drain(&c->seats);
+	client_sessions_drain(&c->sessions);
 	pthread_mutex_lock(&c->lock);
 	while (c->busy > 0 && lineout_has_reader(&c->out))
 		(void)condvar_wait(&c->changed, &c->lock, deadline_after_ms(LOOK_MS));
@@ -452,8 +452,8 @@ struct rpc *rpc_new(const struct rpc_options *o)
 		return NULL;
 	linein_init(&c->in, o->in_fd, o->out_fd, RPC_LINE_MAX);
 	lineout_init(&c->out, o->out_fd);
-	seats_init(&c->seats);
-	callbacks_init(&c->callbacks, &c->out, &c->seats);
+	client_sessions_init(&c->sessions);
+	callbacks_init(&c->callbacks, &c->out, &c->sessions);
 	waitlist_init(&c->waits);
 	c->policy = o->policy;
 	c->program = o->program;
@@ -488,7 +488,7 @@ static void rpc_done(struct rpc *c)
 	lineout_done(&c->out);
 	callbacks_done(&c->callbacks);
 	waitlist_done(&c->waits);
-	seats_done(&c->seats);
+	client_sessions_done(&c->sessions);
 	pthread_mutex_destroy(&c->reading);
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->changed);
@@ -498,8 +498,8 @@ static void rpc_done(struct rpc *c)
 void rpc_free(struct rpc *c)
 {
 	callbacks_close(&c->callbacks);
-	seat_put(&c->seats, TAKE_PTR(c->home));
-	seats_close(&c->seats);
+	client_session_put(&c->sessions, TAKE_PTR(c->home));
+	client_sessions_close(&c->sessions);
 	rpc_done(c);
 }
 
@@ -522,7 +522,7 @@ int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr)
 	int r = end(c, reterr);
 	if (r < 0) /* somebody still uses it */
 		return r;
-	cleanup_free char *loss = seats_take_loss(&c->seats);
+	cleanup_free char *loss = client_sessions_take_loss(&c->sessions);
 	rpc_done(c);
 	return loss ? err_set(reterr, CORDON_OS, "%s", loss) : 0;
 }

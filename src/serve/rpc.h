@@ -11,8 +11,8 @@
 
 #include "base/json.h"
 #include "serve/callback.h"
+#include "serve/client_session.h"
 #include "serve/line.h"
-#include "serve/seat.h"
 #include "serve/waitlist.h"
 
 enum { RPC_PROTOCOL = 1, RPC_LINE_MAX = 8 << 20, RPC_REQUESTS_MAX = 256 };
@@ -40,7 +40,7 @@ struct rpc {
 	struct linein in;
 	struct lineout out;
 	uint64_t lines; /* read so far, also those that were too long; the reader's */
-	struct seats seats;
+	struct client_sessions sessions;
 	struct callbacks callbacks;
 	struct waitlist waits;
 	const struct cordon_policy *policy;
@@ -50,10 +50,10 @@ struct rpc {
 	pthread_cond_t changed;
 	unsigned threads, waiting, busy; /* in all; for `reading`; with a request */
 	bool is_over;
-	bool is_at_end;      /* it is over because the input is; set before is_over */
-	bool is_alone;       /* no further threads */
-	struct seat *home;   /* the sandbox of requests that name none, once created */
-	struct proof *proof; /* the one that runs; NULL: none */
+	bool is_at_end;              /* it is over because the input is; set before is_over */
+	bool is_alone;               /* no further threads */
+	struct client_session *home; /* the sandbox of requests that name none, once created */
+	struct proof *proof;         /* the one that runs; NULL: none */
 };
 
 /* One request on its way. */
@@ -63,10 +63,10 @@ struct request {
 	json_t *message; /* all of it */
 	json_t *id;      /* borrowed; NULL: a notification */
 	json_t *params;  /* borrowed; NULL: none */
-	struct seat *seat;
+	struct client_session *cs;
 	struct cordon_session *loan; /* of the pool's, not used yet; NULL: none */
 	bool is_pod_style;           /* it named a sandboxId or nothing instead of a session */
-	bool has_begun;              /* an execution of the seat */
+	bool has_begun;              /* an execution of the client session */
 };
 
 enum rpc_flags {
@@ -91,7 +91,7 @@ struct rpc_method {
 	const char *params; /* those it takes, beside what it works on, by words; "*": any */
 };
 
-#define OPENING_PARAMS                                                                             \
+#define OPEN_PARAMS_PARAMS                                                                         \
 	"guest level policy set tools host_tools env workspace cold audit verbose storage "        \
 	"directory"
 #define EXECUTION_PARAMS                                                                           \

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "serve/execution.h"
-#include "serve/opening.h"
+#include "serve/open_params.h"
 #include "serve/target.h"
 
 enum { COMMAND_MAX = 64 << 10, HISTORY_MAX = 1000 };
@@ -83,9 +83,9 @@ static int translate(struct request *q, json_t **ret, struct cordon_error **rete
 	return r;
 }
 
-static int open_into(struct request *q, struct seat *seat, struct cordon_error **reterr)
+static int open_into(struct request *q, struct client_session *cs, struct cordon_error **reterr)
 {
-	cleanup_opening struct opening o = { 0 };
+	cleanup_open_params struct open_params o = { 0 };
 	cleanup_json json_t *params = NULL;
 	struct cordon_session *session = NULL;
 	json_t *given = q->params;
@@ -94,13 +94,13 @@ static int open_into(struct request *q, struct seat *seat, struct cordon_error *
 	if (r < 0)
 		return r;
 	q->params = params;
-	r = opening_read(q, "sh", &o, reterr);
+	r = open_params_read(q, "sh", &o, reterr);
 	if (r == 0)
 		r = cordon_session_open(&o.options, &session, reterr);
 	if (r == 0) {
-		opening_remember(seat, params, "sh");
-		seat->label = json_deep_copy(json_object_get(params, "label"));
-		seat_open_session(&q->rpc->seats, seat, session);
+		open_params_remember(cs, params, "sh");
+		cs->label = json_deep_copy(json_object_get(params, "label"));
+		client_session_open_session(&q->rpc->sessions, cs, session);
 	}
 	q->params = given;
 	return r;
@@ -111,51 +111,51 @@ static int open_into(struct request *q, struct seat *seat, struct cordon_error *
 static int create(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	struct rpc *c = q->rpc;
-	struct seat *seat = NULL;
+	struct client_session *cs = NULL;
 	int r = 0;
 
 	pthread_mutex_lock(&c->lock);
 	if (c->home)
 		r = err_set(reterr, CORDON_STATE, "Sandbox already created");
 	else
-		r = seat_new(&c->seats, SEAT_SESSION, false, &seat, reterr);
+		r = client_session_new(&c->sessions, CLIENT_SESSION_SESSION, false, &cs, reterr);
 	if (r == 0)
-		c->home = seat_ref(&c->seats, seat);
+		c->home = client_session_ref(&c->sessions, cs);
 	pthread_mutex_unlock(&c->lock);
 	if (r < 0)
 		return r;
-	r = open_into(q, seat, reterr);
+	r = open_into(q, cs, reterr);
 	if (r == 0) {
-		r = buf_printf(ret, "{\"ok\":true,\"sandboxId\":\"%s\"}", seat->id);
-		seat_put(&c->seats, seat);
+		r = buf_printf(ret, "{\"ok\":true,\"sandboxId\":\"%s\"}", cs->id);
+		client_session_put(&c->sessions, cs);
 		return r;
 	}
 	pthread_mutex_lock(&c->lock);
 	c->home = NULL;
 	pthread_mutex_unlock(&c->lock);
-	seat_fail(&c->seats, seat);
-	seat_put(&c->seats, seat);
+	client_session_fail(&c->sessions, cs);
+	client_session_put(&c->sessions, cs);
 	return r;
 }
 
 static int create_sandbox(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	struct seat *seat = NULL;
-	int r = seat_new(&q->rpc->seats, SEAT_SESSION, false, &seat, reterr);
+	struct client_session *cs = NULL;
+	int r = client_session_new(&q->rpc->sessions, CLIENT_SESSION_SESSION, false, &cs, reterr);
 
 	if (r < 0)
 		return r;
-	r = open_into(q, seat, reterr);
+	r = open_into(q, cs, reterr);
 	if (r < 0) {
-		seat_fail(&q->rpc->seats, seat);
+		client_session_fail(&q->rpc->sessions, cs);
 		return r;
 	}
-	r = buf_printf(ret, "{\"sandboxId\":\"%s\"}", seat->id);
-	seat_put(&q->rpc->seats, seat);
+	r = buf_printf(ret, "{\"sandboxId\":\"%s\"}", cs->id);
+	client_session_put(&q->rpc->sessions, cs);
 	return r;
 }
 
-static void add_sandbox(const struct seat *s, void *arg)
+static void add_sandbox(const struct client_session *s, void *arg)
 {
 	json_t *j = json_object();
 
@@ -168,7 +168,7 @@ static int list(struct request *q, struct buf *ret, struct cordon_error **reterr
 {
 	cleanup_json json_t *a = json_array();
 
-	seats_visit(&q->rpc->seats, add_sandbox, a);
+	client_sessions_visit(&q->rpc->sessions, add_sandbox, a);
 	cleanup_free char *text = json_text(a, NULL);
 	return text ? buf_printf(ret, "{\"sandboxes\":%s}", text)
 		    : err_set(reterr, CORDON_NOMEM, "out of memory");
@@ -233,17 +233,17 @@ static int add_run_result(struct buf *ret, struct cordon_result *r, struct cordo
 static void remember(struct request *q, const char *command)
 {
 	char now[CLOCK_UTC_SIZE];
-	struct seat *s = q->seat;
+	struct client_session *s = q->cs;
 
 	clock_utc_text(now);
 	json_t *entry = json_pack("{s:s, s:s}", "command", command, "timestamp", now);
-	pthread_mutex_lock(&q->rpc->seats.lock);
+	pthread_mutex_lock(&q->rpc->sessions.lock);
 	if (!s->history)
 		s->history = json_array();
 	if (json_array_size(s->history) >= HISTORY_MAX)
 		json_array_remove(s->history, 0);
 	json_array_append_new(s->history, entry);
-	pthread_mutex_unlock(&q->rpc->seats.lock);
+	pthread_mutex_unlock(&q->rpc->sessions.lock);
 }
 
 static int run(struct request *q, struct buf *ret, struct cordon_error **reterr)
@@ -260,13 +260,13 @@ static int run(struct request *q, struct buf *ret, struct cordon_error **reterr)
 	if (json_object_set(q->params, "code", json_object_get(q->params, "command")) != 0 ||
 	    move_option(q->params, "timeoutMs", q->params, "timeout_ms") != 0)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	r = rpc_execution_read(q, q->seat->id, &x, reterr);
+	r = rpc_execution_read(q, q->cs->id, &x, reterr);
 	if (r == 0)
-		r = seat_pass(&q->rpc->seats, q->seat, reterr);
+		r = client_session_pass(&q->rpc->sessions, q->cs, reterr);
 	if (r == 0)
 		remember(q, command);
 	if (r == 0)
-		r = cordon_session_execute(q->seat->session, &x.options, &result, reterr);
+		r = cordon_session_execute(q->cs->session, &x.options, &result, reterr);
 	if (r < 0)
 		return r;
 	rpc_execution_flush(&x);
@@ -283,7 +283,7 @@ static int set_env(struct request *q, struct buf *ret, struct cordon_error **ret
 	if (r == 0)
 		r = target_need(q, "value", &value, reterr);
 	if (r == 0)
-		r = cordon_session_setenv(q->seat->session, name, value, reterr);
+		r = cordon_session_setenv(q->cs->session, name, value, reterr);
 	return r < 0 ? r : buf_add_str(ret, "{\"ok\":true}");
 }
 
@@ -294,7 +294,7 @@ static int get_env(struct request *q, struct buf *ret, struct cordon_error **ret
 
 	if (r < 0)
 		return r;
-	cleanup_free char *value = cordon_session_getenv(q->seat->session, name);
+	cleanup_free char *value = cordon_session_getenv(q->cs->session, name);
 	cleanup_json json_t *j = value ? json_string(value) : json_null();
 	cleanup_free char *text = json_text(j, NULL);
 	return text ? buf_printf(ret, "{\"value\":%s}", text)

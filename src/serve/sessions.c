@@ -2,73 +2,75 @@
 #include <cordon/cordon.h>
 
 #include "serve/execution.h"
-#include "serve/opening.h"
+#include "serve/open_params.h"
 #include "serve/proof.h"
 #include "serve/target.h"
 
-/* Opens what the parameters describe. The seat comes with a reference. */
-static int open_seat(struct request *q, struct seat **ret, struct cordon_error **reterr)
+/* Opens what the parameters describe. The client session comes with a reference. */
+static int open_client_session(struct request *q, struct client_session **ret,
+			       struct cordon_error **reterr)
 {
-	cleanup_opening struct opening o = { 0 };
+	cleanup_open_params struct open_params o = { 0 };
 	struct cordon_session *session = NULL;
-	struct seat *seat = NULL;
-	int r = opening_read(q, NULL, &o, reterr);
+	struct client_session *cs = NULL;
+	int r = open_params_read(q, NULL, &o, reterr);
 
 	if (r == 0)
-		r = seat_new(&q->rpc->seats, SEAT_SESSION, false, &seat, reterr);
-	if (r < 0 || !seat)
+		r = client_session_new(&q->rpc->sessions, CLIENT_SESSION_SESSION, false, &cs,
+				       reterr);
+	if (r < 0 || !cs)
 		return r;
 	r = cordon_session_open(&o.options, &session, reterr);
 	if (r < 0) {
-		seat_fail(&q->rpc->seats, seat);
+		client_session_fail(&q->rpc->sessions, cs);
 		return r;
 	}
-	opening_remember(seat, q->params, "python");
-	seat_open_session(&q->rpc->seats, seat, session);
-	*ret = seat;
+	open_params_remember(cs, q->params, "python");
+	client_session_open_session(&q->rpc->sessions, cs, session);
+	*ret = cs;
 	return 0;
 }
 
 static int open_session(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	struct seat *seat = NULL;
-	int r = open_seat(q, &seat, reterr);
+	struct client_session *cs = NULL;
+	int r = open_client_session(q, &cs, reterr);
 
-	if (r < 0 || !seat)
+	if (r < 0 || !cs)
 		return r;
-	r = buf_printf(ret, "{\"session\":\"%s\"}", seat->id);
-	seat_put(&q->rpc->seats, seat);
+	r = buf_printf(ret, "{\"session\":\"%s\"}", cs->id);
+	client_session_put(&q->rpc->sessions, cs);
 	return r;
 }
 
 static int execute(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	return rpc_execution_run(q, q->seat, ret, reterr);
+	return rpc_execution_run(q, q->cs, ret, reterr);
 }
 
 /* One shot: nothing is left of it. */
 static int run(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	struct seat *seat = NULL;
-	int r = open_seat(q, &seat, reterr);
+	struct client_session *cs = NULL;
+	int r = open_client_session(q, &cs, reterr);
 
-	if (r < 0 || !seat)
+	if (r < 0 || !cs)
 		return r;
-	r = seat_begin(&q->rpc->seats, seat, q->id, reterr);
+	r = client_session_begin(&q->rpc->sessions, cs, q->id, reterr);
 	if (r == 0) {
-		r = rpc_execution_run(q, seat, ret, reterr);
+		r = rpc_execution_run(q, cs, ret, reterr);
 		if (r == 0) /* while there is somebody to tell */
-			r = cordon_session_save(seat->session, reterr);
-		seat_end(&q->rpc->seats, seat);
+			r = cordon_session_save(cs->session, reterr);
+		client_session_end(&q->rpc->sessions, cs);
 	}
-	seat_close(&q->rpc->seats, seat);
+	client_session_close(&q->rpc->sessions, cs);
 	return r;
 }
 
 static int cancel(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	(void)reterr;
-	bool was_running = seat_cancel(&q->rpc->seats, q->seat);
+	bool was_running = client_session_cancel(&q->rpc->sessions, q->cs);
 
 	return buf_printf(ret, "{\"cancelled\":%s}", was_running ? "true" : "false");
 }
@@ -80,23 +82,23 @@ static int cancel_request(struct request *q, struct buf *ret, struct cordon_erro
 
 	if (!id)
 		return err_set(reterr, CORDON_INVALID, "Missing required param: request_id");
-	struct seat *s = seat_by_request(&q->rpc->seats, id);
-	bool was_running = s ? seat_cancel(&q->rpc->seats, s)
+	struct client_session *s = client_session_by_request(&q->rpc->sessions, id);
+	bool was_running = s ? client_session_cancel(&q->rpc->sessions, s)
 			     : waitlist_cancel(q->rpc, id) || proof_cancel(q->rpc, id);
-	seat_put(&q->rpc->seats, s);
+	client_session_put(&q->rpc->sessions, s);
 	return buf_printf(ret, "{\"cancelled\":%s}", was_running ? "true" : "false");
 }
 
 static int interrupt(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	int r = cordon_session_interrupt(q->seat->session, reterr);
+	int r = cordon_session_interrupt(q->cs->session, reterr);
 
 	return r < 0 ? r : buf_add_str(ret, "{}");
 }
 
 static int restart(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	int r = cordon_session_restart(q->seat->session, reterr);
+	int r = cordon_session_restart(q->cs->session, reterr);
 
 	return r < 0 ? r : buf_add_str(ret, "{}");
 }
@@ -104,7 +106,7 @@ static int restart(struct request *q, struct buf *ret, struct cordon_error **ret
 static int close_session(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	target_close(q);
-	cleanup_free char *text = seats_take_loss(&q->rpc->seats);
+	cleanup_free char *text = client_sessions_take_loss(&q->rpc->sessions);
 	if (!text)
 		return buf_add_str(ret, "{}");
 	cleanup_json json_t *j = json_pack("{s:[s]}", "warnings", text);
@@ -114,7 +116,7 @@ static int close_session(struct request *q, struct buf *ret, struct cordon_error
 
 static int describe(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	cleanup_free char *text = cordon_session_describe(q->seat->session);
+	cleanup_free char *text = cordon_session_describe(q->cs->session);
 
 	return text ? buf_add_str(ret, text) : err_set(reterr, CORDON_NOMEM, "out of memory");
 }
@@ -127,7 +129,7 @@ static int set_env(struct request *q, struct buf *ret, struct cordon_error **ret
 	if (r == 0 && !json_is_null(json_object_get(q->params, "value")))
 		r = target_need(q, "value", &value, reterr);
 	if (r == 0)
-		r = cordon_session_setenv(q->seat->session, name, value, reterr);
+		r = cordon_session_setenv(q->cs->session, name, value, reterr);
 	return r < 0 ? r : buf_add_str(ret, "{}");
 }
 
@@ -147,11 +149,11 @@ static int resolve(struct request *q, struct buf *ret, struct cordon_error **ret
 		return r;
 	if (value && !(text = json_text(value, NULL)))
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	r = cordon_session_resolve(q->seat->session, id, allow, text, reason, reterr);
+	r = cordon_session_resolve(q->cs->session, id, allow, text, reason, reterr);
 	return r < 0 ? r : buf_add_str(ret, "{}");
 }
 
-static void add_id(const struct seat *s, void *arg)
+static void add_id(const struct client_session *s, void *arg)
 {
 	json_array_append_new(arg, json_string(s->id));
 }
@@ -160,16 +162,16 @@ static int list(struct request *q, struct buf *ret, struct cordon_error **reterr
 {
 	cleanup_json json_t *ids = json_array();
 
-	seats_visit(&q->rpc->seats, add_id, ids);
+	client_sessions_visit(&q->rpc->sessions, add_id, ids);
 	cleanup_free char *text = json_text(ids, NULL);
 	return text ? buf_printf(ret, "{\"sessions\":%s}", text)
 		    : err_set(reterr, CORDON_NOMEM, "out of memory");
 }
 
 const struct rpc_method rpc_session_methods[] = {
-	{ "session.open", open_session, RPC_SLOW, OPENING_PARAMS },
+	{ "session.open", open_session, RPC_SLOW, OPEN_PARAMS_PARAMS },
 	{ "session.execute", execute, RPC_SLOW | RPC_SESSION | RPC_EXECUTE, EXECUTION_PARAMS },
-	{ "session.run", run, RPC_SLOW, OPENING_PARAMS " " EXECUTION_PARAMS },
+	{ "session.run", run, RPC_SLOW, OPEN_PARAMS_PARAMS " " EXECUTION_PARAMS },
 	{ "session.cancel", cancel, RPC_SLOW | RPC_SESSION | RPC_ENDS, "" },
 	{ "session.interrupt", interrupt, RPC_SESSION, "" },
 	{ "session.restart", restart, RPC_SLOW | RPC_SESSION, "" },

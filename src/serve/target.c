@@ -79,11 +79,11 @@ static int find_home(struct request *q, struct cordon_error **reterr)
 	q->is_pod_style = true;
 	pthread_mutex_lock(&c->lock);
 	if (c->home)
-		q->seat = seat_ref(&c->seats, c->home);
+		q->cs = client_session_ref(&c->sessions, c->home);
 	pthread_mutex_unlock(&c->lock);
-	if (!q->seat)
+	if (!q->cs)
 		return err_set(reterr, CORDON_STATE, "Sandbox not created. Call \"create\" first.");
-	if (!seat_wait_open(&c->seats, q->seat))
+	if (!client_session_wait_open(&c->sessions, q->cs))
 		return err_set(reterr, CORDON_STATE, "Sandbox has been destroyed");
 	return 0;
 }
@@ -100,8 +100,8 @@ static int find_session(struct request *q, struct cordon_error **reterr)
 	if (!id && !sandbox)
 		return find_home(q, reterr);
 	q->is_pod_style = !id;
-	q->seat = seat_get(&q->rpc->seats, id ? id : sandbox, SEAT_SESSION);
-	if (q->seat)
+	q->cs = client_session_get(&q->rpc->sessions, id ? id : sandbox, CLIENT_SESSION_SESSION);
+	if (q->cs)
 		return 0;
 	if (!id)
 		return err_set(reterr, CORDON_INVALID, "Unknown sandboxId: %.100s", sandbox);
@@ -111,9 +111,9 @@ static int find_session(struct request *q, struct cordon_error **reterr)
 /* Whether what was found can be used now. */
 static int check_session(const struct request *q, struct cordon_error **reterr)
 {
-	pthread_mutex_lock(&q->rpc->seats.lock);
-	bool is_moving = q->seat->is_moving, is_offloaded = q->seat->is_offloaded;
-	pthread_mutex_unlock(&q->rpc->seats.lock);
+	pthread_mutex_lock(&q->rpc->sessions.lock);
+	bool is_moving = q->cs->is_moving, is_offloaded = q->cs->is_offloaded;
+	pthread_mutex_unlock(&q->rpc->sessions.lock);
 	if (is_moving && !(q->method->flags & RPC_CLOSE))
 		return err_set(reterr, CORDON_STATE,
 			       "the sandbox is being moved; wait for mount, offload or rehydrate");
@@ -136,8 +136,8 @@ int target_find(struct request *q, struct cordon_error **reterr)
 	int r = target_need(q, "pool", &id, reterr);
 	if (r < 0)
 		return r;
-	q->seat = seat_get(&q->rpc->seats, id, SEAT_POOL);
-	return q->seat ? 0 : err_set(reterr, CORDON_STATE, "Pool is closed.");
+	q->cs = client_session_get(&q->rpc->sessions, id, CLIENT_SESSION_POOL);
+	return q->cs ? 0 : err_set(reterr, CORDON_STATE, "Pool is closed.");
 }
 
 /* A name in a mount must not lead out of it. */
@@ -185,12 +185,12 @@ void target_close(struct request *q)
 	bool is_home;
 
 	pthread_mutex_lock(&c->lock);
-	is_home = c->home == q->seat;
+	is_home = c->home == q->cs;
 	if (is_home)
 		c->home = NULL;
 	pthread_mutex_unlock(&c->lock);
 	if (is_home)
-		seat_put(&c->seats, q->seat);
-	seat_close(&c->seats, q->seat);
-	q->seat = NULL;
+		client_session_put(&c->sessions, q->cs);
+	client_session_close(&c->sessions, q->cs);
+	q->cs = NULL;
 }

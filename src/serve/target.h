@@ -6,7 +6,7 @@
 /* Refuses parameters that the method does not know: a word that was misspelt might be what the
  * client relies on. */
 int target_check_params(const struct request *q, struct cordon_error **reterr);
-/* Finds the seat the request's method needs. */
+/* Finds the client session the request's method needs. */
 int target_find(struct request *q, struct cordon_error **reterr);
 
 /* Ends the session that the request works on. */

@@ -18,17 +18,17 @@ struct parked {
 	struct parked *next;
 };
 
-void waitlist_init(struct waitlist *t)
+void waitlist_init(struct waitlist *w)
 {
-	*t = (struct waitlist){ 0 };
-	pthread_mutex_init(&t->lock, NULL);
-	condvar_init(&t->changed);
+	*w = (struct waitlist){ 0 };
+	pthread_mutex_init(&w->lock, NULL);
+	condvar_init(&w->changed);
 }
 
-void waitlist_done(struct waitlist *t)
+void waitlist_done(struct waitlist *w)
 {
-	pthread_cond_destroy(&t->changed);
-	pthread_mutex_destroy(&t->lock);
+	pthread_cond_destroy(&w->changed);
+	pthread_mutex_destroy(&w->lock);
 }
 
 /* By a thread of the pool, with the pool's lock held. */
@@ -45,23 +45,23 @@ static void on_ready(struct pool_waiter *w)
 
 static bool is_closed(const struct request *q)
 {
-	struct seats *s = &q->rpc->seats;
+	struct client_sessions *s = &q->rpc->sessions;
 
 	pthread_mutex_lock(&s->lock);
-	bool is_over = s->is_closing || q->seat->is_closing;
+	bool is_over = s->is_closing || q->cs->is_closing;
 	pthread_mutex_unlock(&s->lock);
 	return is_over;
 }
 
 /* Takes one out whose waiting has ended, for whatever reason; NULL: none. */
-static struct parked *take_ended(struct waitlist *t)
+static struct parked *take_ended(struct waitlist *w)
 {
-	for (struct parked **at = &t->first; *at; at = &(*at)->next) {
+	for (struct parked **at = &w->first; *at; at = &(*at)->next) {
 		struct parked *p = *at;
 
-		if (p->is_ready || p->is_cancelled || t->is_closing || is_closed(p->request)) {
+		if (p->is_ready || p->is_cancelled || w->is_closing || is_closed(p->request)) {
 			*at = p->next;
-			t->count--;
+			w->count--;
 			return p;
 		}
 	}
@@ -73,7 +73,7 @@ static void finish(struct parked *p)
 	struct request *q = p->request;
 	bool is_over = is_closed(q);
 
-	pool_leave(q->seat->pool, &p->waiter, is_over || p->is_cancelled);
+	pool_leave(q->cs->pool, &p->waiter, is_over || p->is_cancelled);
 	if (p->waiter.session) {
 		q->loan = p->waiter.session;
 		rpc_carry_on(q);
@@ -91,15 +91,15 @@ static void finish(struct parked *p)
 
 /* The pool of one whose time is over and who does not know yet; NULL: none, and *ret_next is when
  * to look again. */
-static struct cordon_pool *find_late(struct waitlist *t, deadline_ns *ret_next)
+static struct cordon_pool *find_late(struct waitlist *w, deadline_ns *ret_next)
 {
-	*ret_next = t->first ? deadline_after_ms(LOOK_MS) : 0;
-	for (struct parked *p = t->first; p; p = p->next) {
+	*ret_next = w->first ? deadline_after_ms(LOOK_MS) : 0;
+	for (struct parked *p = w->first; p; p = p->next) {
 		if (p->is_late)
 			continue;
 		if (deadline_is_over(p->waiter.deadline)) {
 			p->is_late = true;
-			return p->request->seat->pool;
+			return p->request->cs->pool;
 		}
 		if (p->waiter.deadline < *ret_next)
 			*ret_next = p->waiter.deadline;
@@ -110,53 +110,53 @@ static struct cordon_pool *find_late(struct waitlist *t, deadline_ns *ret_next)
 static void *look_after(void *arg)
 {
 	struct rpc *c = arg;
-	struct waitlist *t = &c->waits;
+	struct waitlist *w = &c->waits;
 	struct cordon_pool *pool = NULL;
 	struct parked *p = NULL;
 	deadline_ns next;
 
-	pthread_mutex_lock(&t->lock);
-	while (!t->is_closing || t->first) {
-		if (!(p = take_ended(t)) && !(pool = find_late(t, &next))) {
-			(void)condvar_wait(&t->changed, &t->lock, next);
+	pthread_mutex_lock(&w->lock);
+	while (!w->is_closing || w->first) {
+		if (!(p = take_ended(w)) && !(pool = find_late(w, &next))) {
+			(void)condvar_wait(&w->changed, &w->lock, next);
 			continue;
 		}
-		pthread_mutex_unlock(&t->lock);
+		pthread_mutex_unlock(&w->lock);
 		if (p)
 			finish(p);
 		else
 			pool_check_waiters(pool); /* its request is ours, so the pool is there */
-		pthread_mutex_lock(&t->lock);
+		pthread_mutex_lock(&w->lock);
 	}
-	pthread_mutex_unlock(&t->lock);
+	pthread_mutex_unlock(&w->lock);
 	rpc_leave(c);
 	return NULL;
 }
 
 /* With the lock held. */
-static int add(struct waitlist *t, struct parked *p, struct cordon_error **reterr)
+static int add(struct waitlist *w, struct parked *p, struct cordon_error **reterr)
 {
-	if (t->is_closing)
+	if (w->is_closing)
 		return err_set(reterr, CORDON_STATE, "Pool is closed.");
-	if (t->count >= WAITLIST_MAX)
+	if (w->count >= WAITLIST_MAX)
 		return err_set(reterr, CORDON_LIMIT, "too many requests wait for a session (%d)",
 			       WAITLIST_MAX);
-	t->has_thread = t->has_thread || rpc_start_thread(p->request->rpc, look_after, NULL);
-	if (!t->has_thread)
+	w->has_thread = w->has_thread || rpc_start_thread(p->request->rpc, look_after, NULL);
+	if (!w->has_thread)
 		return err_set(reterr, CORDON_LIMIT,
 			       "no session is free, and no thread could be made to wait for one");
-	struct parked **last = &t->first;
+	struct parked **last = &w->first;
 	while (*last)
 		last = &(*last)->next;
 	*last = p;
-	t->count++;
-	pthread_cond_signal(&t->changed);
+	w->count++;
+	pthread_cond_signal(&w->changed);
 	return 0;
 }
 
 int waitlist_take(struct request *q, uint64_t wait_ms, struct cordon_error **reterr)
 {
-	struct waitlist *t = &q->rpc->waits;
+	struct waitlist *w = &q->rpc->waits;
 	struct parked *p = mem_alloc(sizeof(*p));
 	int r = 0;
 
@@ -165,15 +165,15 @@ int waitlist_take(struct request *q, uint64_t wait_ms, struct cordon_error **ret
 	*p = (struct parked){
 		.waiter = { .deadline = deadline_after_ms(wait_ms), .wake = on_ready }, .request = q
 	};
-	pool_queue(q->seat->pool, &p->waiter);
-	pthread_mutex_lock(&t->lock);
+	pool_queue(q->cs->pool, &p->waiter);
+	pthread_mutex_lock(&w->lock);
 	bool is_ready = p->is_ready;
 	if (!is_ready)
-		r = add(t, p, reterr);
-	pthread_mutex_unlock(&t->lock);
+		r = add(w, p, reterr);
+	pthread_mutex_unlock(&w->lock);
 	if (!is_ready && r == 0)
 		return 0;
-	pool_leave(q->seat->pool, &p->waiter, r < 0);
+	pool_leave(q->cs->pool, &p->waiter, r < 0);
 	if (r == 0 && !p->waiter.session)
 		r = p->waiter.error ? -(int)cordon_error_code(p->waiter.error) : -CORDON_NOMEM;
 	if (p->waiter.error && reterr && !*reterr)
@@ -186,16 +186,16 @@ int waitlist_take(struct request *q, uint64_t wait_ms, struct cordon_error **ret
 
 bool waitlist_cancel(struct rpc *c, const json_t *request_id)
 {
-	struct waitlist *t = &c->waits;
+	struct waitlist *w = &c->waits;
 	bool found = false;
 
-	pthread_mutex_lock(&t->lock);
-	for (struct parked *p = t->first; p; p = p->next)
+	pthread_mutex_lock(&w->lock);
+	for (struct parked *p = w->first; p; p = p->next)
 		if (rpc_has_id(p->request, request_id)) {
 			p->is_cancelled = found = true;
-			pthread_cond_signal(&t->changed);
+			pthread_cond_signal(&w->changed);
 		}
-	pthread_mutex_unlock(&t->lock);
+	pthread_mutex_unlock(&w->lock);
 	return found;
 }
 

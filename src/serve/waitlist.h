@@ -22,8 +22,8 @@ struct waitlist {
 	bool has_thread, is_closing;
 };
 
-void waitlist_init(struct waitlist *t);
-void waitlist_done(struct waitlist *t);
+void waitlist_init(struct waitlist *w);
+void waitlist_done(struct waitlist *w);
 
 /* A session of the request's pool: 1: request->loan has it. 0: the request waits, and is the list's
  * until it is carried out or refused. Negative: neither. */

@@ -13,7 +13,7 @@
 #include "guest/languages.h"
 #include "policy/policy.h"
 #include "wall/box.h"
-#include "wall/shelter.h"
+#include "wall/no_userns.h"
 
 enum { VERSION_MS = 10000 };
 
@@ -173,7 +173,7 @@ int cordon_doctor(char **ret_json, struct cordon_error **reterr)
 	json_object_set_new(o, "machine", json_string(u.machine));
 	json_object_set_new(o, "user", json_string(m.is_root ? "root" : "ordinary"));
 	cleanup_error struct cordon_error *barred = NULL;
-	if (!m.has_userns && shelter_check(&m, &barred) < 0) {
+	if (!m.has_userns && no_userns_check(&m, &barred) < 0) {
 		json_object_set_new(o, "rung", json_string("none"));
 		json_object_set_new(o, "why", json_string(cordon_error_message(barred)));
 	} else {

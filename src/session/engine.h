@@ -42,7 +42,7 @@ struct engine_options {
 	enum guest_kind kind;
 	struct template *template; /* NULL: a cold start; the reference is taken over */
 	const char *script;        /* sh: run this file's text and end; NULL: a session */
-	size_t script_len;
+	size_t attack_python_len;
 	const char *const *args;
 	const char *directory;       /* where it starts; NULL: /home/user */
 	const struct strlist *tools; /* sh: what becomes a command; NULL: nothing */

@@ -11,12 +11,12 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "session/cputime.h"
-#include "session/feed.h"
+#include "session/exit_cause.h"
 #include "session/network.h"
 #include "session/result.h"
 #include "session/session.h"
+#include "session/stdin_feed.h"
 #include "session/stream.h"
-#include "session/verdict.h"
 
 enum { CPU_CHECK_MS = 200, BRIEF_MS = 10 };
 /* Outputs are copied into the result, and once more into its text. */
@@ -37,7 +37,8 @@ struct execution {
 	struct stream out, err;
 	uint64_t id, started_ns;
 	deadline_ns deadline;
-	/* The clock, for approvals: how long it stood; what desk and network said, and when. */
+	/* The clock, for approvals: how long it stood; what tool calls and network said, and when.
+	 */
 	uint64_t stood_ns, asked_ns, noted_ns;
 	bool stands;
 	deadline_ns stop_by;  /* it was asked to stop, and is made to then; 0: not */
@@ -46,7 +47,7 @@ struct execution {
 	bool is_dead;         /* the engine cannot go on */
 	size_t outputs_bytes; /* of what was kept */
 	uint64_t outputs_lost;
-	struct feed in;
+	struct stdin_feed in;
 };
 
 static char *copy_text(struct wire_text t)
@@ -150,8 +151,8 @@ static void break_off(struct execution *x, bool is_own, struct cordon_error *e)
 	cordon_error_free(e);
 }
 
-/* r as the desk returned it: 1 an answer, 0 none yet, negative: Cordon's own failure. */
-static void send_answer(struct execution *x, int r, const struct desk_answer *a,
+/* r as the tool calls returned it: 1 an answer, 0 none yet, negative: Cordon's own failure. */
+static void send_answer(struct execution *x, int r, const struct tool_calls_answer *a,
 			struct cordon_error *e)
 {
 	struct wire *w = x->engine->wire;
@@ -170,9 +171,9 @@ static void send_answer(struct execution *x, int r, const struct desk_answer *a,
 static void call_tool(struct execution *x, const struct wire_message *m)
 {
 	struct cordon_error *e = NULL;
-	struct desk_answer a;
-	int r = desk_dispatch(x->session->desk, m->call, m->tool.data, m->args.data, m->args.len,
-			      &a, &e);
+	struct tool_calls_answer a;
+	int r = tool_calls_dispatch(x->session->calls, m->call, m->tool.data, m->args.data,
+				    m->args.len, &a, &e);
 
 	send_answer(x, r, &a, e);
 }
@@ -181,10 +182,10 @@ static void call_tool(struct execution *x, const struct wire_message *m)
 static void serve_desk(struct execution *x)
 {
 	struct cordon_error *e = NULL;
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	int r;
 
-	while (!x->is_over && (r = desk_next(x->session->desk, &a, &e)) != 0)
+	while (!x->is_over && (r = tool_calls_next(x->session->calls, &a, &e)) != 0)
 		send_answer(x, r, &a, e);
 }
 
@@ -230,13 +231,13 @@ static void note_standstill(struct execution *x)
 {
 	struct cordon_session *s = x->session;
 	uint64_t now = clock_now_ns();
-	uint64_t asked = desk_waited_ns(s->desk) + network_waited_ns(s->network);
+	uint64_t asked = tool_calls_waited_ns(s->calls) + network_waited_ns(s->network);
 	uint64_t by_asking = asked - x->asked_ns, by_clock = now - x->noted_ns;
 
 	x->stood_ns += by_asking < by_clock ? by_asking : by_clock;
 	x->asked_ns = asked;
 	x->noted_ns = now;
-	x->stands = desk_is_waiting(s->desk) || network_is_waiting(s->network);
+	x->stands = tool_calls_is_waiting(s->calls) || network_is_waiting(s->network);
 }
 
 /* In all it stands no longer than the policy says: it is the code that asks. A standstill that does
@@ -341,11 +342,11 @@ static int patience_ms(const struct execution *x)
 		  : quarter_ms - ran_ms > 3600000 ? 3600000
 						  : (int)(quarter_ms - ran_ms) + 1;
 
-	int soonest = left < 0 || left > cpu ? cpu : left, in = feed_patience_ms(&x->in);
+	int soonest = left < 0 || left > cpu ? cpu : left, in = stdin_feed_patience_ms(&x->in);
 	return in >= 0 && in < soonest ? in : soonest;
 }
 
-enum { P_WIRE, P_OUT, P_ERR, P_BOX, P_CANCEL, P_STDIN, P_SOURCE, P_DESK, P_NET, P_COUNT };
+enum { P_WIRE, P_OUT, P_ERR, P_BOX, P_CANCEL, P_STDIN, P_SOURCE, P_CALLS, P_NET, P_COUNT };
 
 /* Whether it goes on: cancelled, gone, or out of time. */
 static void look_after(struct execution *x, bool is_wanted, bool box_spoke)
@@ -391,9 +392,9 @@ static void wait_and_serve(struct execution *x)
 		[P_ERR] = { .fd = x->err.fd, .events = POLLIN },
 		[P_BOX] = { .fd = box_control_fd(e->box), .events = POLLIN },
 		[P_CANCEL] = { .fd = x->session->cancel_fd, .events = POLLIN },
-		[P_STDIN] = { .fd = feed_to_fd(&x->in), .events = POLLOUT },
-		[P_SOURCE] = { .fd = feed_source_fd(&x->in), .events = POLLIN },
-		[P_DESK] = { .fd = desk_fd(x->session->desk), .events = POLLIN },
+		[P_STDIN] = { .fd = stdin_feed_to_fd(&x->in), .events = POLLOUT },
+		[P_SOURCE] = { .fd = stdin_feed_source_fd(&x->in), .events = POLLIN },
+		[P_CALLS] = { .fd = tool_calls_fd(x->session->calls), .events = POLLIN },
 		[P_NET] = { .fd = network_fd(x->session->network), .events = POLLIN },
 	};
 
@@ -410,12 +411,12 @@ static void wait_and_serve(struct execution *x)
 		(void)stream_read(&x->err);
 	if (p[P_WIRE].revents)
 		serve_wire(x, p[P_WIRE].revents);
-	if (p[P_DESK].revents)
+	if (p[P_CALLS].revents)
 		serve_desk(x);
 	if (p[P_NET].revents)
 		network_serve(x->session->network);
 	if (p[P_STDIN].revents || p[P_SOURCE].revents || x->in.is_awaited)
-		feed_go_on(&x->in, p[P_SOURCE].revents != 0);
+		stdin_feed_go_on(&x->in, p[P_SOURCE].revents != 0);
 	if (!x->is_over)
 		look_after(x, p[P_CANCEL].revents != 0, p[P_BOX].revents != 0);
 }
@@ -499,7 +500,7 @@ static int send_code(struct execution *x, struct cordon_error **reterr)
 	}
 	uint64_t calls = o->tool_calls ? o->tool_calls : x->session->policy.tool_calls;
 
-	desk_begin(x->session->desk, calls);
+	tool_calls_begin(x->session->calls, calls);
 	wire_begin(x->engine->wire, x->id, calls);
 	int r = wire_send_execute(x->engine->wire, &message, reterr);
 	if (r >= 0)
@@ -539,7 +540,7 @@ static void finish(struct execution *x)
 	x->evidence.err_text = buf_text(&x->err.kept);
 	x->evidence.workspace = x->session->workspace;
 	x->evidence.cwd = x->session->cwd ? x->session->cwd : x->session->directory;
-	verdict_reach(&x->evidence, x->engine, &x->session->policy, r);
+	exit_cause_reach(&x->evidence, x->engine, &x->session->policy, r);
 	if (x->options->discard_output)
 		buf_clear(&x->err.kept); /* which was evidence only */
 	if (x->session->is_once)
@@ -576,27 +577,27 @@ int execution_run(struct cordon_session *s, const struct cordon_execute_options 
 	x->options = o;
 	x->result = result;
 	x->id = fresh_id();
-	int r = feed_begin(&x->in, s->engine, s->workspace, o, reterr);
+	int r = stdin_feed_begin(&x->in, s->engine, s->workspace, o, reterr);
 	if (r < 0)
 		return r;
 	begin(x);
 	network_begin(s->network, ++s->next_id);
 	r = x->engine->wire ? send_code(x, reterr) : 0;
 	if (r < 0) {
-		feed_end(&x->in);
+		stdin_feed_end(&x->in);
 		evidence_done(&x->evidence);
 		return r;
 	}
 	timeline_mark(&s->timeline, TIMELINE_SENT);
-	feed_go_on(&x->in, false);
+	stdin_feed_go_on(&x->in, false);
 	while (!x->is_over)
 		wait_and_serve(x);
-	result->tool_calls = desk_get_calls(s->desk);
-	desk_end(s->desk);
-	result->denials = desk_take_denials(s->desk);
+	result->tool_calls = tool_calls_get_calls(s->calls);
+	tool_calls_end(s->calls);
+	result->denials = tool_calls_take_denials(s->calls);
 	if (x->engine->wire)
 		wire_end(x->engine->wire);
-	feed_end(&x->in);
+	stdin_feed_end(&x->in);
 	finish(x);
 	evidence_done(&x->evidence);
 	*ret_alive = !x->is_dead && x->engine->wire;

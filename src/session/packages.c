@@ -18,7 +18,7 @@
 #include "guest/podimage.h"
 #include "policy/name.h"
 #include "policy/public.h"
-#include "session/addition.h"
+#include "session/wasm_cache.h"
 
 #define REGISTRY "/usr/share/cordon/packages"
 
@@ -40,7 +40,7 @@ struct preparation {
 	const struct policy *policy;
 	const char *registry;
 	char dir[PATH_MAX];
-	struct addition_image image;
+	struct wasm_cache_image image;
 	json_t *index; /* of entries */
 	json_t *kept;  /* the files that stay, by their place in dir */
 	struct buf table;
@@ -150,7 +150,7 @@ static int put(struct preparation *w, const json_t *entry, const struct buf *byt
 	cleanup_translation struct translation t = { 0 };
 	cleanup_error struct cordon_error *e = NULL;
 	const char *file = text_of(entry, "file");
-	struct translator_job job = { buf_text(bytes), bytes->len, TRANSLATE_MS };
+	struct wasm_compile_job job = { buf_text(bytes), bytes->len, TRANSLATE_MS };
 	bool wheel = str_ends(file, ".whl");
 	cleanup_free char *place = str_printf("%s/%s", wheel ? "wheels" : "bin",
 					      wheel ? file : text_of(entry, "name"));
@@ -159,9 +159,9 @@ static int put(struct preparation *w, const json_t *entry, const struct buf *byt
 
 	translation_init(&t);
 	if (r == 0 && wheel)
-		r = addition_save(path, 0444, buf_text(bytes), bytes->len, &e);
-	else if (r == 0 && addition_make(&w->image, hash, &job, &t, &e) == 0)
-		r = addition_save(path, 0555, t.object.data, t.object.len, &e);
+		r = wasm_cache_save(path, 0444, buf_text(bytes), bytes->len, &e);
+	else if (r == 0 && wasm_cache_make(&w->image, hash, &job, &t, &e) == 0)
+		r = wasm_cache_save(path, 0555, t.object.data, t.object.len, &e);
 	else
 		r = -1;
 	if (r < 0 || json_object_set_new(w->kept, place, json_true()) < 0)
@@ -174,18 +174,18 @@ static int make(struct preparation *w, const json_t *entry, struct refusal *why)
 {
 	cleanup_buf struct buf bytes = { 0 };
 	const char *file = text_of(entry, "file"), *sum = text_of(entry, "sha256");
-	char hash[ADDITION_HASH];
+	char hash[WASM_CACHE_HASH];
 
 	if (w->count >= w->policy->package_count)
 		return REFUSE(why, "E_PKG_LIMIT", "Maximum of %llu packages reached",
 			      (unsigned long long)w->policy->package_count);
 	if (!name_is_package(file))
 		return REFUSE(why, "E_PKG_INVALID_NAME", "its file has no plain name");
-	if (strlen(sum) != ADDITION_HASH - 1)
+	if (strlen(sum) != WASM_CACHE_HASH - 1)
 		return REFUSE(why, "E_PKG_INTEGRITY", "the registry gives no SHA-256 of it");
 	if (load(w, file, w->policy->package_bytes, &bytes, why) < 0)
 		return -1;
-	addition_hash(buf_text(&bytes), bytes.len, hash);
+	wasm_cache_hash(buf_text(&bytes), bytes.len, hash);
 	if (!str_eq(hash, sum))
 		return REFUSE(why, "E_PKG_INTEGRITY",
 			      "it does not have the SHA-256 of the registry");
@@ -293,7 +293,7 @@ static int save(const struct preparation *w, const char *name, const char *text,
 {
 	cleanup_free char *path = str_printf("%s/%s", w->dir, name);
 
-	return path ? addition_save(path, 0644, text, len, reterr)
+	return path ? wasm_cache_save(path, 0644, text, len, reterr)
 		    : err_set(reterr, CORDON_NOMEM, "out of memory");
 }
 
@@ -313,14 +313,15 @@ int packages_prepare(const struct policy *p, struct cordon_error **reterr)
 {
 	struct preparation w = { .policy = p };
 	cleanup_buf struct buf index = { 0 };
-	char hash[ADDITION_HASH], stamp[STAMP_BYTES];
+	char hash[WASM_CACHE_HASH], stamp[STAMP_BYTES];
 	const char *named = getenv("CORDON_REGISTRY");
 
-	if (!podimage_packages(p, w.dir, sizeof(w.dir)) || addition_find_image(&w.image, NULL) < 0)
+	if (!podimage_packages(p, w.dir, sizeof(w.dir)) ||
+	    wasm_cache_find_image(&w.image, NULL) < 0)
 		return 0; /* none, or the launch says what is missing */
 	w.registry = named && *named ? named : REGISTRY;
 	load_index(&w, &index);
-	addition_hash(buf_text(&index), index.len, hash);
+	wasm_cache_hash(buf_text(&index), index.len, hash);
 	snprintf(stamp, sizeof(stamp), "%s-%s", hash, w.image.abi);
 	int r = 0;
 	if (!w.index || !is_ready(&w, stamp)) {

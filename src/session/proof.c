@@ -21,7 +21,7 @@ enum { GUESTS = 4, SEAL_BYTES = 1 << 17 };
 struct proof {
 	const struct cordon_prove_options *options;
 	struct policy policy, listed; /* listed: names its commands */
-	struct lure lure;
+	struct bait bait;
 	enum guest_kind kinds[GUESTS]; /* guests of this machine */
 	size_t kind_count;
 	bool has_python;
@@ -204,7 +204,7 @@ static int prove_one(struct proof *x, const struct attack *a, json_t *rows,
 		     struct cordon_error **reterr)
 {
 	struct trial_options o = { .attack = a,
-				   .lure = &x->lure,
+				   .bait = &x->bait,
 				   .policy = a->flags & PROBE_LISTED ? &x->listed : &x->policy };
 	struct trial t = { 0 }, control = { .outcome = TRIAL_NOT_HERE };
 	cleanup_json json_t *guests = json_object();
@@ -281,7 +281,7 @@ static int prove_in_pod(struct proof *x, const struct attack *a, const char *sea
 			struct cordon_error **reterr)
 {
 	struct trial_options o = { .attack = a,
-				   .lure = &x->lure,
+				   .bait = &x->bait,
 				   .kind = GUEST_KIND_POD,
 				   .policy = a->flags & PROBE_LISTED ? &x->listed : &x->policy,
 				   .seal = seal };
@@ -318,16 +318,16 @@ static int prove_pod(struct proof *x, json_t *rows, struct cordon_error **reterr
 
 static int prove(struct proof *x, json_t *rows, json_t *pod, struct cordon_error **reterr)
 {
-	int r = lure_lay(&x->lure, &x->policy, x->has_namespaces, x->has_groups, reterr);
+	int r = bait_lay(&x->bait, &x->policy, x->has_namespaces, x->has_groups, reterr);
 
 	if (r < 0)
 		return r;
 	if (x->has_namespaces)
-		r = lure_mount(&x->lure, &x->policy, reterr);
+		r = bait_mount(&x->bait, &x->policy, reterr);
 	if (r == 0 && x->has_namespaces)
-		r = lure_mount(&x->lure, &x->listed, reterr);
+		r = bait_mount(&x->bait, &x->listed, reterr);
 	if (r == 0 && x->options->control)
-		r = lure_plant(&x->lure, cordon_probe_bytes, cordon_probe_bytes_len, reterr);
+		r = bait_plant(&x->bait, cordon_probe_bytes, cordon_probe_bytes_len, reterr);
 	find_guests(x);
 	bool with_pod = x->has_namespaces && has_pod(x);
 	if (r == 0 && x->kind_count == 0 && !with_pod)
@@ -337,7 +337,7 @@ static int prove(struct proof *x, json_t *rows, json_t *pod, struct cordon_error
 		r = prove_all(x, rows, reterr);
 	if (r == 0 && with_pod)
 		r = prove_pod(x, pod, reterr);
-	lure_clear(&x->lure);
+	bait_clear(&x->bait);
 	return r;
 }
 

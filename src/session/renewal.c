@@ -2,9 +2,9 @@
 #include "session/renewal.h"
 
 #include "base/str.h"
-#include "session/chronicle.h"
 #include "session/persist.h"
 #include "session/result.h"
+#include "session/session_audit.h"
 #include "session/startup.h"
 
 #define LOST "not all files could be kept: %s"
@@ -78,7 +78,7 @@ int cordon_session_restart(struct cordon_session *s, struct cordon_error **reter
 	if (lost)
 		r = err_set(reterr, CORDON_LIMIT, LOST, lost);
 	if (r == 0)
-		r = chronicle_session(s, "session_restart", reterr);
+		r = session_audit_session(s, "session_restart", reterr);
 	session_let_go(s);
 	return r;
 }

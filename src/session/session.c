@@ -12,13 +12,13 @@
 #include "base/random.h"
 #include "guest/mounts.h"
 #include "policy/public.h"
-#include "session/chronicle.h"
 #include "session/idle_watch.h"
 #include "session/network.h"
 #include "session/packages.h"
 #include "session/persist.h"
 #include "session/renewal.h"
 #include "session/result.h"
+#include "session/session_audit.h"
 #include "session/startup.h"
 
 int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
@@ -79,18 +79,18 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 	s->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->cancel_fd < 0)
 		return err_errno(reterr, errno, "make the cancel event");
-	r = chronicle_begin(s, o, reterr);
+	r = session_audit_begin(s, o, reterr);
 	if (r == 0)
 		r = persist_open(s, o->workspace, &s->persist, reterr);
 	if (r < 0)
 		return r;
-	struct desk_options desk = { .tools = o->tools,
-				     .policy = &s->policy,
-				     .session = s->id,
-				     .audit = s->audit,
-				     .approval = o->approval,
-				     .approval_arg = o->approval_arg };
-	return desk_new(&desk, &s->desk, reterr);
+	struct tool_calls_options calls = { .tools = o->tools,
+					    .policy = &s->policy,
+					    .session = s->id,
+					    .audit = s->audit,
+					    .approval = o->approval,
+					    .approval_arg = o->approval_arg };
+	return tool_calls_new(&calls, &s->calls, reterr);
 }
 
 /* An error says what of the audit log was lost. */
@@ -100,7 +100,7 @@ static int destroy(struct cordon_session *s, struct cordon_error **reterr)
 	s->persist = persist_close(s->persist);
 	workspace_close(s->workspace);
 	session_drop_engine(s);
-	desk_free(s->desk);
+	tool_calls_free(s->calls);
 	if (s->tools)
 		cordon_tools_unref(s->tools);
 	snapshots_free(s->snapshots);
@@ -162,7 +162,7 @@ int session_open(const struct cordon_session_options *opts, bool ahead, struct c
 	if (r == 0)
 		r = persist_load(s->persist, reterr);
 	if (r == 0)
-		r = chronicle_session(s, "session_start", reterr);
+		r = session_audit_session(s, "session_start", reterr);
 	if (r == 0)
 		r = idle_watch_add(s, reterr);
 	if (r < 0) {
@@ -227,7 +227,7 @@ int cordon_session_end(struct cordon_session *s, struct cordon_error **reterr)
 		pthread_cond_wait(&s->idle, &s->lock);
 	}
 	pthread_mutex_unlock(&s->lock);
-	(void)chronicle_session(s, "session_close", NULL);
+	(void)session_audit_session(s, "session_close", NULL);
 	int r = persist_save(s->persist, reterr);
 	int ended = destroy(s, r < 0 ? NULL : reterr);
 	return r < 0 ? r : ended;
@@ -316,7 +316,7 @@ static int run_recorded(struct cordon_session *s, const struct cordon_execute_op
 			struct cordon_result **ret, bool *ret_alive, struct cordon_error **reterr)
 {
 	cleanup_result struct cordon_result *result = NULL;
-	int r = chronicle_code(s, o, reterr);
+	int r = session_audit_code(s, o, reterr);
 
 	if (r == 0)
 		r = execution_run(s, o, &result, ret_alive, reterr);
@@ -324,8 +324,8 @@ static int run_recorded(struct cordon_session *s, const struct cordon_execute_op
 		return r;
 	if (s->policy.sanitize_errors)
 		result_sanitize(result);
-	r = chronicle_result(s, o, result, reterr);
-	chronicle_losses(s, result);
+	r = session_audit_result(s, o, result, reterr);
+	session_audit_losses(s, result);
 	if (r == 0)
 		*ret = TAKE_PTR(result);
 	return r;
@@ -434,7 +434,8 @@ static int start_script(struct cordon_session *s, const struct cordon_execute_op
 				    .kind = s->kind,
 				    .network = s->network,
 				    .script = o->code,
-				    .script_len = o->code_len ? o->code_len : strlen(o->code),
+				    .attack_python_len =
+					    o->code_len ? o->code_len : strlen(o->code),
 				    .args = o->args,
 				    .directory = s->directory };
 
@@ -483,10 +484,10 @@ int cordon_run(const struct cordon_session_options *session,
 	if (r == 0)
 		r = start_run(s, opts, reterr);
 	if (r == 0)
-		r = chronicle_session(s, "session_start", reterr);
+		r = session_audit_session(s, "session_start", reterr);
 	if (r == 0)
 		r = run_recorded(s, opts, ret, &alive, reterr);
-	(void)chronicle_session(s, "session_close", NULL);
+	(void)session_audit_session(s, "session_close", NULL);
 	if (destroy(s, &lost) < 0 && r == 0) {
 		cleanup_free char *text = err_text(lost);
 		(void)result_lose(*ret, text ? text : "lines of the audit log were lost");
@@ -551,7 +552,7 @@ char *cordon_session_describe(const struct cordon_session *s)
 	json_object_set_new(o, "guest", json_string(guest_name(s->kind)));
 	json_object_set_new(o, "state", json_string(pid > 0 ? "running" : "stopped"));
 	json_object_set_new(o, "pid", pid > 0 ? json_integer(pid) : json_null());
-	cleanup_free char *tools = desk_describe(s->desk);
+	cleanup_free char *tools = tool_calls_describe(s->calls);
 	json_t *list = NULL;
 	if (tools && json_parse(tools, strlen(tools), 0, &list, NULL) == 0)
 		json_object_set_new(o, "tools", list);
@@ -571,5 +572,5 @@ int cordon_session_resolve(struct cordon_session *s, const char *approval_id, bo
 		network_unref(n);
 		return r;
 	}
-	return desk_resolve(s->desk, approval_id, allow, value_json, reason, reterr);
+	return tool_calls_resolve(s->calls, approval_id, allow, value_json, reason, reterr);
 }

@@ -19,7 +19,7 @@
 #include "policy/policy.h"
 #include "session/engine.h"
 #include "session/timeline.h"
-#include "tools/desk.h"
+#include "tools/tool_calls.h"
 
 enum { SESSION_ID_BYTES = 40 };
 
@@ -43,7 +43,7 @@ struct cordon_session {
 	cordon_log_fn log;
 	void *log_arg;
 	struct audit *audit;
-	struct desk *desk; /* where its tool calls are handled */
+	struct tool_calls *calls; /* where its tool calls are handled */
 	bool is_cold, is_ahead;
 	bool is_once;    /* for one execution: what runs is not needed after its result */
 	char *directory; /* where the code starts; NULL: /home/user */

@@ -83,7 +83,7 @@ static int fill_mounts(const struct policy *p, bool is_copied, struct workspace 
 /* The welcome is written while the guest comes up. */
 static int greet(struct cordon_session *s, struct engine *e, struct cordon_error **reterr)
 {
-	cleanup_free char *tools = desk_describe(s->desk);
+	cleanup_free char *tools = tool_calls_describe(s->calls);
 	cleanup_json json_t *env = session_env(s);
 	struct welcome_options w = {
 		.policy = &s->policy, .tools = tools, .env = env, .ahead = s->is_ahead
@@ -145,7 +145,7 @@ static int make_guest(struct cordon_session *s, struct startup *u, struct cordon
 	cleanup_strlist struct strlist names = { 0 };
 	cleanup_error struct cordon_error *lost = NULL;
 
-	if (desk_names(s->desk, &names) < 0)
+	if (tool_calls_names(s->calls, &names) < 0)
 		return err_errno(reterr, ENOMEM, "greet the guest");
 	timeline_mark(&s->timeline, TIMELINE_PREPARED);
 	int r = network_open(s, &u->network, reterr);
@@ -169,7 +169,7 @@ int startup_make(struct cordon_session *s, struct workspace *from, struct startu
 	int r = make_guest(s, &u, reterr);
 
 	if (r == 0) {
-		wire_allow_calls(u.engine->wire, desk_argument_max(s->desk));
+		wire_allow_calls(u.engine->wire, tool_calls_argument_max(s->calls));
 		r = open_workspace(s, &u, reterr);
 	}
 	if (r == 0 && from)

@@ -8,7 +8,7 @@
 
 enum timeline_mark {
 	TIMELINE_OPEN,      /* somebody asked for a session */
-	TIMELINE_PREPARED,  /* its policy, desk, log and welcome are made */
+	TIMELINE_PREPARED,  /* its policy, tool calls, log and welcome are made */
 	TIMELINE_TEMPLATE,  /* a template is found */
 	TIMELINE_SEATED,    /* pipes, sockets, control groups and status page are made */
 	TIMELINE_ASKED,     /* the spawn request is sent */

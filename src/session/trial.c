@@ -14,9 +14,9 @@
 
 #include "base/file.h"
 #include "guest/languages.h"
+#include "session/attack_python.h"
+#include "session/leftovers.h"
 #include "session/network.h"
-#include "session/remains.h"
-#include "session/script.h"
 #include "wall/box.h"
 #include "wall/probe/list.h"
 #include "wire/wire.h"
@@ -102,8 +102,8 @@ static int fill_launch(const struct trial_options *o, struct launch *l,
 	strlist_done(&l->argv);
 	free(l->executable);
 	l->executable = NULL;
-	for (size_t i = 0; i < o->lure->args.count && argc < 62; i++)
-		argv[argc++] = o->lure->args.items[i];
+	for (size_t i = 0; i < o->bait->args.count && argc < 62; i++)
+		argv[argc++] = o->bait->args.items[i];
 	if (launch_file(l, PROBE_PATH, cordon_probe_bytes, cordon_probe_bytes_len, 0555) < 0 ||
 	    strlist_add(&l->exec_paths, PROBE_PATH) < 0 ||
 	    language_command(l, PROBE_PATH, argv) < 0)
@@ -170,14 +170,14 @@ static bool is_passed(struct ends *e)
 	static const char token[] =
 		"0000000000000000000000000000000000000000000000000000000000000000";
 	struct wire_options options = { .token = token };
-	int before = remains_descriptors();
+	int before = leftovers_descriptors();
 	cleanup_wire struct wire *w = NULL;
 
 	if (wire_new(e->host_wire, &options, &w, NULL) < 0)
 		return true;
 	e->host_wire = -1;
 	(void)wire_fill(w, NULL);
-	return remains_descriptors() > before;
+	return leftovers_descriptors() > before;
 }
 
 /* What only the host can see once the attack is over. */
@@ -189,7 +189,7 @@ static void judge_remains(const struct trial_options *o, struct ends *e, bool is
 	if (t->outcome != TRIAL_OPEN || !(o->attack->flags & (PROBE_SURVIVOR | PROBE_PASSED)))
 		return;
 	if (o->attack->flags & PROBE_SURVIVOR)
-		is_found = remains_end(o->lure->marker) > 0;
+		is_found = leftovers_end(o->bait->marker) > 0;
 	else
 		is_found = is_control ? takes_descriptors(e->host_wire) : is_passed(e);
 	t->outcome = is_found ? TRIAL_OPEN : TRIAL_HELD;
@@ -224,7 +224,7 @@ static void judge_box(const struct box *box, struct trial *t)
 int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon_error **reterr)
 {
 	if (o->attack->is_python)
-		return script_inside(o, ret, reterr);
+		return attack_python_inside(o, ret, reterr);
 	static const struct network_listener nobody;
 	cleanup_gateway struct gateway *gateway = NULL;
 	cleanup_launch struct launch launch = { 0 };
@@ -277,14 +277,14 @@ int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon
 /* The control: the same program, started as any program is, with what the attack needs. */
 static int start_outside(const struct trial_options *o, const struct ends *e)
 {
-	cleanup_free char *secret = str_printf("CORDON_LURE=%s", o->lure->secret);
+	cleanup_free char *secret = str_printf("CORDON_LURE=%s", o->bait->secret);
 	char *env[] = { secret, NULL };
 	char *argv[64] = { (char *)(uintptr_t) "probe", (char *)(uintptr_t)o->attack->name,
 			   (char *)(uintptr_t) "control=1" };
 	size_t argc = 3;
 
-	for (size_t i = 0; i < o->lure->args.count && argc < 62; i++)
-		argv[argc++] = o->lure->args.items[i];
+	for (size_t i = 0; i < o->bait->args.count && argc < 62; i++)
+		argv[argc++] = o->bait->args.items[i];
 	if (!secret)
 		return -ENOMEM;
 	pid_t pid = fork();
@@ -293,7 +293,7 @@ static int start_outside(const struct trial_options *o, const struct ends *e)
 	if (dup2(e->in, 0) < 0 || dup2(e->out, 1) < 0 || dup2(e->out, 2) < 0 ||
 	    dup2(e->wire, 3) < 0)
 		_exit(126);
-	execve(o->lure->program, argv, env);
+	execve(o->bait->program, argv, env);
 	_exit(126);
 }
 
@@ -305,7 +305,7 @@ int trial_outside(const struct trial_options *o, struct trial *ret, struct cordo
 	int status = 0;
 
 	if (o->attack->is_python)
-		return script_outside(o, ret, reterr);
+		return attack_python_outside(o, ret, reterr);
 	if (o->attack->control == CONTROL_ROOT && geteuid() != 0) {
 		*ret = (struct trial){ .outcome = TRIAL_NOT_HERE, .said = "needs root" };
 		return 0;

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "guest/guest.h"
 #include "policy/policy.h"
-#include "session/lure.h"
+#include "session/bait.h"
 
 /* An attack: of the C program (wall/probe/list.h) or of the Python file beside it. */
 struct attack {
@@ -43,7 +43,7 @@ extern const unsigned long cordon_probe_bytes_len;
 
 struct trial_options {
 	const struct attack *attack;
-	const struct lure *lure;
+	const struct bait *bait;
 	const struct policy *policy;
 	enum guest_kind kind; /* under whose view and filter */
 	uint32_t layers_off;

@@ -10,9 +10,9 @@
 #include "tools/registry.h"
 #include "wire/scan.h"
 
-struct callbox *callbox_new(void)
+struct call_slot *call_slot_new(void)
 {
-	struct callbox *b = mem_alloc(sizeof(*b));
+	struct call_slot *b = mem_alloc(sizeof(*b));
 
 	if (!b)
 		return NULL;
@@ -26,13 +26,13 @@ struct callbox *callbox_new(void)
 	return b;
 }
 
-struct callbox *callbox_ref(struct callbox *b)
+struct call_slot *call_slot_ref(struct call_slot *b)
 {
 	atomic_fetch_add(&b->refs, 1);
 	return b;
 }
 
-struct callbox *callbox_unref(struct callbox *b)
+struct call_slot *call_slot_unref(struct call_slot *b)
 {
 	if (!b || atomic_fetch_sub(&b->refs, 1) > 1)
 		return NULL;
@@ -57,7 +57,7 @@ struct cordon_call *call_new(const struct call_new *n)
 	c->args = memcpy(text + session_len, n->args, n->args_len);
 	c->args_len = n->args_len;
 	atomic_init(&c->refs, 1);
-	c->box = callbox_ref(n->box);
+	c->box = call_slot_ref(n->box);
 	c->registry = cordon_tools_ref(n->registry);
 	c->tool = n->tool;
 	c->number = n->number;
@@ -72,7 +72,7 @@ struct cordon_call *call_unref(struct cordon_call *c)
 	(void)command_run_free(c->run);
 	free(c->answer);
 	free(c->reason);
-	callbox_unref(c->box);
+	call_slot_unref(c->box);
 	cordon_tools_unref(c->registry);
 	free(c);
 	return NULL;
@@ -96,7 +96,7 @@ bool call_run(struct cordon_call *c)
 	return is_done;
 }
 
-/* Stores the first answer and wakes the desk. Takes text. */
+/* Stores the first answer and wakes the dispatcher. Takes text. */
 static void answer(struct cordon_call *c, bool is_error, char *text, size_t len)
 {
 	static const uint64_t one = 1;
@@ -243,4 +243,13 @@ int cordon_call_error(struct cordon_call *c, const char *message, struct cordon_
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	answer(c, true, copy, strlen(copy));
 	return 0;
+}
+
+bool call_is_ready(struct cordon_call *c, bool *ret_late)
+{
+	pthread_mutex_lock(&c->box->lock);
+	bool is = c->stage == CALL_APPROVAL ? c->is_resolved : c->is_answered;
+	pthread_mutex_unlock(&c->box->lock);
+	*ret_late = !is && deadline_is_over(c->deadline);
+	return is || *ret_late;
 }

@@ -1,8 +1,9 @@
 /* tools/call.h - one call that is being handled, and the box into which answers are put.
  *
- * A call has two owners: the desk, which wants the answer, and, once its handler said "pending",
- * the handler. Either may leave first: a desk that gave up (timeout, end of the execution) abandons
- * the call, and an answer that comes later finds nobody; it can never reach another call. */
+ * A call has two owners: the dispatcher, which wants the answer, and, once its handler said
+ * "pending", the handler. Either may leave first: a dispatcher that gave up (timeout, end of the
+ * execution) abandons the call, and an answer that comes later finds nobody; it can never reach
+ * another call. */
 #pragma once
 
 #include <pthread.h>
@@ -17,8 +18,8 @@
 struct tool;
 struct command_run;
 
-/* Shared by a desk and its calls: what other threads touch. */
-struct callbox {
+/* Shared by a dispatcher and its calls: what other threads touch. */
+struct call_slot {
 	atomic_uint refs;
 	pthread_mutex_t lock; /* guards every call's fields marked (lock) */
 	int wake_fd;          /* eventfd: something was answered or resolved */
@@ -33,18 +34,19 @@ enum call_stage {
 
 struct cordon_call {
 	atomic_uint refs;
-	struct callbox *box;
+	struct call_slot *box;
 	struct cordon_tools *registry;
 	const struct tool *tool;
 	uint64_t number; /* the guest's, within its execution */
 	uint64_t result_max;
-	/* The desk's own. */
+	/* The dispatcher's own. */
 	enum call_stage stage;
-	int cause; /* enum desk_cause: why it is answered as it is */
+	int cause; /* enum tool_calls_cause: why it is answered as it is */
 	uint64_t started_ns;
 	deadline_ns deadline;
 	struct command_run *run;
-	size_t held; /* bytes that it keeps in the host while it is pending, as the desk counts */
+	size_t held; /* bytes that it keeps in the host while it is pending, as the dispatcher
+			counts */
 	struct cordon_call *prev, *next;
 	/* (lock) */
 	bool is_pending;   /* the handler said so: its reference goes with its answer */
@@ -61,12 +63,12 @@ struct cordon_call {
 	size_t args_len;
 };
 
-struct callbox *callbox_new(void);
-struct callbox *callbox_ref(struct callbox *b);
-struct callbox *callbox_unref(struct callbox *b);
+struct call_slot *call_slot_new(void);
+struct call_slot *call_slot_ref(struct call_slot *b);
+struct call_slot *call_slot_unref(struct call_slot *b);
 
 struct call_new {
-	struct callbox *box;
+	struct call_slot *box;
 	struct cordon_tools *registry;
 	const struct tool *tool;
 	uint64_t number, result_max;
@@ -77,7 +79,7 @@ struct cordon_call *call_new(const struct call_new *n); /* NULL: out of memory *
 struct cordon_call *call_unref(struct cordon_call *c);
 /* Runs the tool's function. True: it is answered now; false: it is pending. */
 bool call_run(struct cordon_call *c);
-/* An answer from the desk itself (a command's, a resolution's, a refusal). Takes text. */
+/* An answer from the dispatcher itself (a command's, a resolution's, a refusal). Takes text. */
 void call_settle(struct cordon_call *c, bool is_error, char *text);
 /* From here on answers are ignored. */
 void call_abandon(struct cordon_call *c);
@@ -88,3 +90,5 @@ void call_time_out(struct cordon_call *c);
 int call_start_command(struct cordon_call *c, int epoll_fd, struct cordon_error **reterr);
 /* The command has ended: its output is the answer. */
 void call_take_command(struct cordon_call *c);
+/* Whether a pending call can go on, because of an answer, a decision or its deadline. */
+bool call_is_ready(struct cordon_call *c, bool *ret_late);

@@ -8,11 +8,11 @@
 #include <sys/resource.h>
 
 #include "base/mem.h"
-#include "wall/deaf.h"
+#include "wall/filter_nonotify.h"
 #include "wall/filters.h"
 #include "wall/init/kernel.h"
+#include "wall/no_userns.h"
 #include "wall/procfiles.h"
-#include "wall/shelter.h"
 
 enum { PLAN_MAX_BYTES = 64 << 20 };
 
@@ -237,11 +237,12 @@ static void proc_files(struct draft *d, const struct blueprint_options *o)
 }
 
 /* The rung without namespaces: files in a directory of the host instead of a root. */
-static void shelter_files(struct draft *d, const struct launch *l, const char *dir)
+static void no_userns_files(struct draft *d, const struct launch *l, const char *dir)
 {
-	static const char *const dirs[] = { "run", SHELTER_RUNTIME, SHELTER_WORKSPACE };
-	static const char *const trees[] = { SHELTER_WORKSPACE "/user", SHELTER_WORKSPACE "/tmp",
-					     SHELTER_WORKSPACE "/workspace" };
+	static const char *const dirs[] = { "run", NO_USERNS_RUNTIME, NO_USERNS_WORKSPACE };
+	static const char *const trees[] = { NO_USERNS_WORKSPACE "/user",
+					     NO_USERNS_WORKSPACE "/tmp",
+					     NO_USERNS_WORKSPACE "/workspace" };
 
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs); i++)
 		add_dir(d, dirs[i], 0755);
@@ -254,12 +255,12 @@ static void shelter_files(struct draft *d, const struct launch *l, const char *d
 	for (size_t i = 0; i < l->file_count; i++)
 		add_file(d, l->files[i].guest + strlen(dir), l->files[i].bytes, l->files[i].len,
 			 l->files[i].mode);
-	cleanup_free char *runtime = str_printf("%s/" SHELTER_RUNTIME, dir);
+	cleanup_free char *runtime = str_printf("%s/" NO_USERNS_RUNTIME, dir);
 	add_rule(d, runtime ? runtime : "", READ_RIGHTS, false);
 }
 
 /* Each path by itself: there is no view of /usr or /etc that holds only what was given. */
-static void shelter_rules(struct draft *d, const struct launch *l)
+static void no_userns_rules(struct draft *d, const struct launch *l)
 {
 	static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 					       "/dev/urandom" };
@@ -455,8 +456,8 @@ int blueprint_make(const struct blueprint_options *o, struct buf *ret, struct co
 	(void)put(&d, &d.head, sizeof(d.head));
 	header(&d, o);
 	if (o->private_dir) {
-		shelter_files(&d, o->launch, o->private_dir);
-		shelter_rules(&d, o->launch);
+		no_userns_files(&d, o->launch, o->private_dir);
+		no_userns_rules(&d, o->launch);
 		d.head.private_dir = put_text(&d, o->private_dir);
 	} else {
 		root_data(&d, o->launch);
@@ -487,12 +488,13 @@ static void hash_filter(crypto_hash_sha256_state *state, const struct blueprint_
 {
 	size_t len;
 	const void *bytes = blueprint_filter(s->filter, s->has_network, which, &len);
-	struct sock_filter deaf[BPF_MAXINSNS];
-	size_t count = len / sizeof(*deaf);
+	struct sock_filter nonotify[BPF_MAXINSNS];
+	size_t count = len / sizeof(*nonotify);
 
-	if (s->is_deaf && which != FILTER_TEMPLATE && count + DEAF_MORE <= BPF_MAXINSNS) {
-		len = deaf_make(bytes, count, deaf) * sizeof(*deaf);
-		bytes = deaf;
+	if (s->is_deaf && which != FILTER_TEMPLATE &&
+	    count + FILTER_NONOTIFY_MORE <= BPF_MAXINSNS) {
+		len = filter_nonotify_make(bytes, count, nonotify) * sizeof(*nonotify);
+		bytes = nonotify;
 	}
 	crypto_hash_sha256_update(state, bytes, len);
 }

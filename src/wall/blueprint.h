@@ -15,8 +15,8 @@ struct blueprint_options {
 	const struct launch *launch;
 	const struct machine *machine;
 	const struct cgroup *cgroup;
-	/* The rung without namespaces: the launch is in the host's paths (wall/shelter.h), and what
-	 * the guest may write is in this directory. NULL: there are namespaces. */
+	/* The rung without namespaces: the launch is in the host's paths (wall/no_userns.h), and
+	 * what the guest may write is in this directory. NULL: there are namespaces. */
 	const char *private_dir;
 	/* Host paths whose mounts the host has made itself, in the order of INIT_FD_MOUNT. */
 	const char *made[PLAN_MOUNTS];

@@ -17,11 +17,11 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "wall/blueprint.h"
-#include "wall/handover.h"
 #include "wall/init/kernel.h"
-#include "wall/keeper.h"
-#include "wall/shelter.h"
+#include "wall/no_userns.h"
+#include "wall/plan_send.h"
 #include "wall/slots.h"
+#include "wall/supervisor.h"
 
 /* Killing a full process limit takes about 30 ms; a machine may be busy. */
 enum { KILL_MS = 10000 };
@@ -29,25 +29,26 @@ enum { KILL_MS = 10000 };
 struct box {
 	struct machine machine;
 	struct cgroup cgroup;
-	pid_t keeper;  /* our child; 0: a template forked this box */
-	int pidfd;     /* of the keeper, or of pid 1 when there is none */
-	int control;   /* seqpacket; EOF when the sandbox is gone */
-	int workspace; /* O_PATH root of its tmpfs */
+	pid_t supervisor; /* our child; 0: a template forked this box */
+	int pidfd;        /* of the supervisor, or of pid 1 when there is none */
+	int control;      /* seqpacket; EOF when the sandbox is gone */
+	int workspace;    /* O_PATH root of its tmpfs */
 	struct status *status;
 	enum launch_filter filter; /* which system call filter its guest has */
 	bool has_network;
-	uid_t uid; /* its own where root starts it; known when there is a keeper */
+	uid_t uid; /* its own where root starts it; known when there is a supervisor */
 	gid_t gid;
 	pid_t guest_pid;            /* looked up once */
 	bool is_ready, is_answered; /* its root stands; pid 1 has sent the last interrupt */
 	_Atomic bool is_gone;
-	bool is_stuck;                  /* killed, and not dead: it waits in the kernel */
-	bool is_ahead;                  /* its keeper was there before it */
-	bool is_forked;                 /* from a template */
-	struct slots slots;             /* a template's: control groups of sessions that are over */
-	struct box *template;           /* outlives this box; NULL: none */
-	uint32_t require;               /* the policy's */
-	char private_dir[SHELTER_PATH]; /* on the rung without namespaces; the keeper removes it */
+	bool is_stuck;        /* killed, and not dead: it waits in the kernel */
+	bool is_prestarted;   /* its supervisor was there before it */
+	bool is_forked;       /* from a template */
+	struct slots slots;   /* a template's: control groups of sessions that are over */
+	struct box *template; /* outlives this box; NULL: none */
+	uint32_t require;     /* the policy's */
+	char private_dir[NO_USERNS_PATH]; /* on the rung without namespaces; the supervisor removes
+					     it */
 };
 
 static struct box *new_box(void)
@@ -96,7 +97,7 @@ static gid_t owner_of_groups(const struct box *b)
 static int enter_shelter(struct box *b, const struct launch *from, struct launch *ret,
 			 struct cordon_error **reterr)
 {
-	int r = shelter_check(&b->machine, reterr);
+	int r = no_userns_check(&b->machine, reterr);
 	if (r < 0)
 		return r;
 	if (from->is_template)
@@ -108,19 +109,19 @@ static int enter_shelter(struct box *b, const struct launch *from, struct launch
 		random_bytes(&any, sizeof(any));
 		b->uid += MACHINE_BOX_LATER + any % MACHINE_BOX_LATER;
 	}
-	r = shelter_make(b->uid, b->private_dir, reterr);
-	return r < 0 ? r : shelter_rewrite(from, b->private_dir, ret, reterr);
+	r = no_userns_make(b->uid, b->private_dir, reterr);
+	return r < 0 ? r : no_userns_rewrite(from, b->private_dir, ret, reterr);
 }
 
 static int make_plan(struct box *b, const struct box_options *o,
 		     struct blueprint_options *blueprint, int socket, struct cordon_error **reterr)
 {
-	cleanup_handover struct handover h = { 0 };
+	cleanup_plan_send struct plan_send h = { 0 };
 	cleanup_buf struct buf bytes = { 0 };
 	cleanup_close int plan = -1;
 
-	handover_init(&h, &b->cgroup);
-	if (b->is_ahead) {
+	plan_send_init(&h, &b->cgroup);
+	if (b->is_prestarted) {
 		h.fds[0] = o->stdin_fd;
 		h.fds[1] = o->stdout_fd;
 		h.fds[2] = o->stderr_fd;
@@ -128,18 +129,18 @@ static int make_plan(struct box *b, const struct box_options *o,
 	}
 	if (blueprint->launch->has_network)
 		h.fds[INIT_FD_RELAY] = blueprint->launch->relay_fd;
-	int r = handover_map_mounts(&h, b->uid, b->gid, blueprint, reterr);
+	int r = plan_send_map_mounts(&h, b->uid, b->gid, blueprint, reterr);
 	if (r == 0)
 		r = blueprint_make(blueprint, &bytes, reterr);
 	if (r == 0)
 		r = file_from_bytes("cordon-plan", bytes.data, bytes.len, &plan, reterr);
-	return r < 0 ? r : handover_send(&h, socket, plan, reterr);
+	return r < 0 ? r : plan_send_send(&h, socket, plan, reterr);
 }
 
-static int start_keeper(struct box *b, const struct box_options *o, uint32_t flags, int *ret_socket,
-			struct cordon_error **reterr)
+static int start_supervisor(struct box *b, const struct box_options *o, uint32_t flags,
+			    int *ret_socket, struct cordon_error **reterr)
 {
-	const struct keeper_options options = {
+	const struct supervisor_options options = {
 		.flags = flags,
 		.uid = b->uid,
 		.adds_pid = b->machine.has_box_uids && !b->private_dir[0],
@@ -147,19 +148,19 @@ static int start_keeper(struct box *b, const struct box_options *o, uint32_t fla
 		.empties_bounding = b->private_dir[0],
 		.fds = { o->stdin_fd, o->stdout_fd, o->stderr_fd, o->wire_fd },
 		.group_fd = b->cgroup.join_fds[0],
-		.own_group_fd = b->cgroup.keeper_fd,
+		.own_group_fd = b->cgroup.supervisor_fd,
 	};
-	struct keeper k;
-	int r = keeper_start(&options, &k, reterr);
+	struct supervisor k;
+	int r = supervisor_start(&options, &k, reterr);
 
 	if (r < 0)
 		return r;
-	b->keeper = k.pid;
+	b->supervisor = k.pid;
 	b->uid = k.uid;
 	b->pidfd = k.pidfd;
 	b->control = k.control;
 	b->status = k.status;
-	b->is_ahead = k.is_ahead;
+	b->is_prestarted = k.is_prestarted;
 	*ret_socket = k.plan;
 	return 0;
 }
@@ -197,12 +198,12 @@ static int start(struct box *b, const struct box_options *o, struct cordon_error
 		r = enter_shelter(b, o->launch, &sheltered, reterr);
 		blueprint.launch = &sheltered;
 		blueprint.private_dir = b->private_dir;
-		blueprint.tasks = shelter_count_tasks(b->uid);
+		blueprint.tasks = no_userns_count_tasks(b->uid);
 	}
 	if (r == 0 && is_v2)
 		r = cgroup_make(&b->machine, o->policy, &group, &b->cgroup, reterr);
 	if (r == 0)
-		r = start_keeper(b, o, blueprint_early_flags(&blueprint), &socket, reterr);
+		r = start_supervisor(b, o, blueprint_early_flags(&blueprint), &socket, reterr);
 	if (r == 0 && !is_probed) {
 		machine_look_further(&b->machine);
 		r = check_required(&b->machine, o->policy, reterr);
@@ -267,7 +268,7 @@ int box_prepare(const struct policy *p, struct box *template, struct box **ret,
 	b->template = template;
 	int r = take_cgroup(b, p, reterr);
 	if (r == 0)
-		r = keeper_make_status(&b->status, &seat.status_fd, reterr);
+		r = supervisor_make_status(&b->status, &seat.status_fd, reterr);
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -418,21 +419,21 @@ int box_failure(const struct box *b, struct cordon_error **reterr)
 
 void box_end(struct box *b)
 {
-	/* A keeper takes SIGTERM as the order to end pid 1, which takes the rest along. */
-	int signo = b->keeper > 0 ? SIGTERM : SIGKILL;
+	/* A supervisor takes SIGTERM as the order to end pid 1, which takes the rest along. */
+	int signo = b->supervisor > 0 ? SIGTERM : SIGKILL;
 
 	if (b->pidfd < 0 || b->is_gone)
 		return;
 	(void)syscall(SYS_pidfd_send_signal, b->pidfd, signo, NULL, 0);
-	if (b->keeper > 0) /* one that was stopped takes no order */
+	if (b->supervisor > 0) /* one that was stopped takes no order */
 		(void)syscall(SYS_pidfd_send_signal, b->pidfd, SIGCONT, NULL, 0);
 }
 
 /* Pid 1 closes the control socket before the kernel ends the others of its namespace; it is dead,
- * and its pidfd says so, when all of them are. A keeper waits for that itself. */
+ * and its pidfd says so, when all of them are. A supervisor waits for that itself. */
 static void wait_empty(struct box *b, deadline_ns deadline)
 {
-	struct pollfd p = { .fd = b->keeper > 0 ? -1 : b->pidfd, .events = POLLIN };
+	struct pollfd p = { .fd = b->supervisor > 0 ? -1 : b->pidfd, .events = POLLIN };
 	int n = 1;
 
 	while (p.fd >= 0 && (n = poll(&p, 1, deadline_poll_ms(deadline))) < 0 && errno == EINTR)
@@ -458,7 +459,7 @@ void box_release(struct box *b)
 		close_fdp(&b->control);
 }
 
-const char *box_shelter(const struct box *b)
+const char *box_private_dir(const struct box *b)
 {
 	return b->private_dir[0] ? b->private_dir : NULL;
 }
@@ -477,12 +478,14 @@ static void bury_keeper(struct box *b)
 	siginfo_t info;
 	int n = 1;
 
-	while (b->keeper > 0 && (n = poll(&p, 1, deadline_poll_ms(deadline))) < 0 && errno == EINTR)
+	while (b->supervisor > 0 && (n = poll(&p, 1, deadline_poll_ms(deadline))) < 0 &&
+	       errno == EINTR)
 		;
 	int flags = WEXITED | __WALL | (n == 0 ? WNOHANG : 0);
-	while (b->keeper > 0 && waitid(P_PID, (id_t)b->keeper, &info, flags) < 0 && errno == EINTR)
+	while (b->supervisor > 0 && waitid(P_PID, (id_t)b->supervisor, &info, flags) < 0 &&
+	       errno == EINTR)
 		;
-	b->keeper = 0;
+	b->supervisor = 0;
 }
 
 struct box *box_free(struct box *b)
@@ -490,16 +493,16 @@ struct box *box_free(struct box *b)
 	if (!b)
 		return NULL;
 	box_kill(b);
-	/* The keeper leaves, and removes what is left, when our end of the control socket is
+	/* The supervisor leaves, and removes what is left, when our end of the control socket is
 	 * closed. */
 	close_fdp(&b->control);
 	close_fdp(&b->workspace);
 	if (b->status)
 		munmap(b->status, sizeof(struct status));
-	bool had_keeper = b->keeper > 0;
+	bool had_supervisor = b->supervisor > 0;
 	bury_keeper(b);
 	close_fdp(&b->pidfd);
-	if (!had_keeper && b->private_dir[0])
+	if (!had_supervisor && b->private_dir[0])
 		(void)rmdir(b->private_dir); /* nobody was there to fill it */
 	slots_done(&b->slots);               /* before what they are below */
 	if (b->template && b->cgroup.count)
@@ -566,7 +569,7 @@ pid_t box_guest_pid(struct box *b)
 
 void box_pids(const struct box *b, pid_t ret[static 3])
 {
-	memcpy(ret, (pid_t[]){ b->keeper, box_pid(b), b->guest_pid }, 3 * sizeof(*ret));
+	memcpy(ret, (pid_t[]){ b->supervisor, box_pid(b), b->guest_pid }, 3 * sizeof(*ret));
 }
 
 const struct status *box_status(const struct box *b)
@@ -574,7 +577,7 @@ const struct status *box_status(const struct box *b)
 	return b->status;
 }
 
-/* The keeper of a forked session is its template's, and tells of it on that page. */
+/* The supervisor of a forked session is its template's, and tells of it on that page. */
 bool box_is_out_of_memory(const struct box *b)
 {
 	const struct status *s = b->template ? b->template->status : b->status;

@@ -50,10 +50,10 @@ void box_end(struct box *b);
 /* Ends everything in it, now, and waits for that. */
 void box_kill(struct box *b);
 /* The directory of the host that is the guest's where there are no namespaces; NULL: there are. */
-const char *box_shelter(const struct box *b);
+const char *box_private_dir(const struct box *b);
 /* Killed, and something of it has not ended: it waits in the kernel for what does not answer. */
 bool box_is_stuck(const struct box *b);
-/* The counters were read: when it is gone, its keeper may clean up. */
+/* The counters were read: when it is gone, its supervisor may clean up. */
 void box_release(struct box *b);
 struct box *box_free(struct box *b);
 /* SIGINT for the guest, which pid 1 has sent when this returns: what the guest is told from then on
@@ -75,10 +75,10 @@ gid_t box_gid(const struct box *b);
 pid_t box_pid(const struct box *b); /* pid 1 of the sandbox as the host sees it; 0: unknown */
 /* The guest's process as the host sees it; 0: unknown or gone. */
 pid_t box_guest_pid(struct box *b);
-/* Its keeper, pid 1 and the guest, as far as they are known; 0: not, or there is none. */
+/* Its supervisor, pid 1 and the guest, as far as they are known; 0: not, or there is none. */
 void box_pids(const struct box *b, pid_t ret[static 3]);
 const struct status *box_status(const struct box *b);
-/* Whether the keeper, where no control group limits memory, ended it for that. */
+/* Whether the supervisor, where no control group limits memory, ended it for that. */
 bool box_is_out_of_memory(const struct box *b);
 /* SHA-256 of the system call filters that its guest was sealed with. */
 void box_filter_hash(const struct box *b, uint8_t ret[static 32]);

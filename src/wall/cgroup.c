@@ -13,13 +13,13 @@
 
 #include "base/random.h"
 
-/* The keeper and pid 1 are counted besides the guest's own processes. */
+/* The supervisor and pid 1 are counted besides the guest's own processes. */
 enum { OWN_PROCESSES = 2 };
 
 /* What the sockets of a sandbox may hold, in parts of its memory limit. */
 enum { TCP_SHARE = 8 };
 
-#define KEEPERS "keepers"
+#define KEEPERS "supervisors"
 
 /* ret_is, when not NULL: what the kernel says it will enforce, not what we wrote; UINT64_MAX: no
  * number. */
@@ -64,7 +64,8 @@ static int open_made(int parent, const char *name)
 	return fd;
 }
 
-/* The folder `cordon` below a controller's directory, made when missing and given to the keeper. */
+/* The folder `cordon` below a controller's directory, made when missing and given to the
+ * supervisor. */
 /* Keepers have uids of their own and one group. */
 static int give(int dir, const char *file, gid_t owner, mode_t mode)
 {
@@ -91,7 +92,7 @@ static int open_parent(const char *dir, gid_t owner, bool is_v2)
 		fd = open_made(AT_FDCWD, path);
 	if (fd < 0)
 		return -errno;
-	/* So that the keeper may remove our directories when the host is gone. */
+	/* So that the supervisor may remove our directories when the host is gone. */
 	bool good = give(fd, "", owner, 0775) == 0;
 	if (good && is_v2) {
 		/* And, in v2, move its sessions in. */
@@ -179,16 +180,16 @@ static int limit_v2(struct cgroup *c, const struct policy *p)
 	return r == -ENOENT ? 0 : r; /* the cpu controller may not be delegated */
 }
 
-/* v2: a group in which keepers live, beside those that they remove. */
-static int open_keepers(struct cgroup *c)
+/* v2: a group in which supervisors live, beside those that they remove. */
+static int open_supervisors(struct cgroup *c)
 {
 	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, parent = c->parent_fds[0];
 
-	c->keeper_fd = openat(parent, KEEPERS, flags);
-	if (c->keeper_fd < 0 && errno == ENOENT &&
+	c->supervisor_fd = openat(parent, KEEPERS, flags);
+	if (c->supervisor_fd < 0 && errno == ENOENT &&
 	    (mkdirat(parent, KEEPERS, 0755) == 0 || errno == EEXIST))
-		c->keeper_fd = open_made(parent, KEEPERS);
-	return c->keeper_fd < 0 ? -errno : 0;
+		c->supervisor_fd = open_made(parent, KEEPERS);
+	return c->supervisor_fd < 0 ? -errno : 0;
 }
 
 static int make_one(struct cgroup *c, const char *dir, uint32_t i,
@@ -206,7 +207,7 @@ static int make_one(struct cgroup *c, const char *dir, uint32_t i,
 	c->dir_fds[i] = open_made(c->parent_fds[i], c->name);
 	if (c->dir_fds[i] < 0)
 		return -errno;
-	/* The keeper and templates, not we, start what lives in it. */
+	/* The supervisor and templates, not we, start what lives in it. */
 	if (c->is_v2 && give(c->dir_fds[i], "cgroup.procs", owner, 0664) != 0)
 		return -errno;
 	c->join_fds[i] =
@@ -274,7 +275,7 @@ static int make_all(const struct machine *m, const struct policy *p,
 	for (uint32_t i = 0; r == 0 && i < want; i++)
 		r = make_one(c, m->cgroup_dir[i], i, opts);
 	if (r == 0 && c->is_v2 && !opts->below)
-		r = open_keepers(c);
+		r = open_supervisors(c);
 	return r == 0 && !opts->limits_later ? limit(c, p) : r;
 }
 
@@ -291,7 +292,7 @@ int cgroup_make(const struct machine *m, const struct policy *p, const struct cg
 
 	for (int i = 0; i < MACHINE_CONTROLLERS; i++)
 		c.parent_fds[i] = c.dir_fds[i] = c.join_fds[i] = -1;
-	c.peak_fd = c.keeper_fd = -1;
+	c.peak_fd = c.supervisor_fd = -1;
 	if (!m->cgroup_dir[0][0]) {
 		*ret = c;
 		return 0;
@@ -387,8 +388,8 @@ int cgroup_renew(struct cgroup *c)
 	/* The peaks of v2 cannot be set back on most kernels. */
 	if (c->count == 0 || c->is_v2)
 		return -1;
-	/* A keeper who cannot see us from his pid namespace takes old, empty groups for those of a
-	 * dead host: this one is young again, unless he was here already. */
+	/* A supervisor who cannot see us from his pid namespace takes old, empty groups for those
+	 * of a dead host: this one is young again, unless he was here already. */
 	for (uint32_t i = 0; i < c->count; i++)
 		if (futimens(c->dir_fds[i], NULL) != 0 && errno == ENOENT)
 			return -1;
@@ -416,7 +417,7 @@ void cgroup_done(struct cgroup *c)
 {
 	if (c->count > 0) {
 		close_one(&c->peak_fd);
-		close_one(&c->keeper_fd);
+		close_one(&c->supervisor_fd);
 	}
 	for (uint32_t i = 0; i < c->count; i++) {
 		/* EBUSY: the last task is still being buried. */

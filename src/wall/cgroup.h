@@ -21,7 +21,8 @@ struct cgroup {
 	int dir_fds[MACHINE_CONTROLLERS];
 	int peak_fd;                       /* the memory peak, read after every execution */
 	int join_fds[MACHINE_CONTROLLERS]; /* v1: `tasks`, for writing; v2: the directory itself */
-	int keeper_fd; /* v2: where the keeper lives, who cannot remove what it is in; -1: none */
+	int supervisor_fd; /* v2: where the supervisor lives, who cannot remove what it is in; -1:
+			      none */
 };
 
 /* What the kernel counted. */
@@ -31,9 +32,10 @@ struct cgroup_counts {
 };
 
 struct cgroup_options {
-	/* Gets the right to remove them: the keeper outlives a host that died. -1: it is us. */
+	/* Gets the right to remove them: the supervisor outlives a host that died. -1: it is us. */
 	gid_t owner_gid;
-	/* The template's cgroup, whose keeper cleans up, and which outlives this one; NULL: none */
+	/* The template's cgroup, whose supervisor cleans up, and which outlives this one; NULL:
+	 * none */
 	const struct cgroup *below;
 	bool limits_later; /* v1: cgroup_limit() follows, before anything runs in them */
 };

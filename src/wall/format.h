@@ -73,7 +73,7 @@ enum {
 	PLANF_ONE_CORE = 1 << 5, /* bind to one CPU: cpu_percent 100 without a cpu cgroup */
 	PLANF_NO_NETNS = 1 << 6,
 	PLANF_OWN_NETNS = 1 << 7,    /* a template's sessions: one each instead of a shared one */
-	PLANF_WATCH_MEMORY = 1 << 8, /* no cgroup limits memory: the keeper does */
+	PLANF_WATCH_MEMORY = 1 << 8, /* no cgroup limits memory: the supervisor does */
 
 	PLANF_LIVE_RO = 1 << 11,    /* the host's own files are mounted for reading */
 	PLANF_PROC_FILES = 1 << 10, /* there are PROC_FILES to be bound over the kernel's */
@@ -155,7 +155,7 @@ enum mark {
 	MARK_LEFT,    /* pid 1 has no way back to the host's root and is in the control groups */
 	MARK_EXEC,    /* the guest's process becomes the interpreter */
 	MARK_EXITED,  /* it has ended and is reaped */
-	MARK_EMPTY,   /* the keeper has reaped pid 1: nothing runs in the sandbox */
+	MARK_EMPTY,   /* the supervisor has reaped pid 1: nothing runs in the sandbox */
 	/* Of a session that a template forks, besides SPACES, ROOT and SEALED (bench/layers). */
 	MARK_GROUPS,   /* pid 1 is in its control groups */
 	MARK_MAPPED,   /* user ids, host name and cgroup namespace are its own */
@@ -188,12 +188,13 @@ struct status {
 	int32_t os_errno;
 	uint32_t detail; /* index of the op, rule or limit that failed */
 	int32_t wait_status;
-	int32_t init_pid, guest_pid;  /* of pid 1 as the keeper sees it; inside */
+	int32_t init_pid, guest_pid;  /* of pid 1 as the supervisor sees it; inside */
 	uint64_t cpu_us, max_rss_kib; /* of what was reaped */
 	uint64_t memory_peak_kib;     /* seen by PLANF_WATCH_MEMORY */
 	uint32_t memory_kills;        /* made by it */
 	uint32_t processes_peak;      /* seen by it, pid 1 among them; not of templates */
-	/* The last of them: pid 1 of the sandbox or of a template's session, as the keeper sees it.
+	/* The last of them: pid 1 of the sandbox or of a template's session, as the supervisor sees
+	 * it.
 	 */
 	int32_t memory_victims[STATUS_VICTIMS];
 	/* Proof, read back after sealing. */

@@ -33,9 +33,9 @@ struct machine {
 /* The host uids of sandboxes that root starts: in no one's files, and in none of the ranges that
  * systemd (UIDS-GIDS), shadow's subordinate ids, SSSD, Kubernetes and OpenShift take theirs from.
  * The kernel counts many things by uid (descriptors in flight, pipes, watches), so each sandbox has
- * its own: the first of the range and the pid of its keeper, which is the last of the sandbox to
- * go. The second half is for those whose uid must be known before there is a keeper; the first id
- * is the group of all, and the gateway's. */
+ * its own: the first of the range and the pid of its supervisor, which is the last of the sandbox
+ * to go. The second half is for those whose uid must be known before there is a supervisor; the
+ * first id is the group of all, and the gateway's. */
 enum { MACHINE_BOX_UID = 2100000000, MACHINE_BOX_UIDS = 1 << 23, MACHINE_BOX_LATER = 1 << 22 };
 /* In a container that has no more than 65,536 ids: one for all, again in nobody's range. */
 enum { MACHINE_LONE_UID = 65530 };

@@ -87,7 +87,7 @@ static int add_route(int fd, int family, const void *prefix, unsigned char bits)
 
 static int add_routes(bool *ret_v6)
 {
-	/* synth.h has the same two in words: 198.18.0.0/15 and fd63:6f72:646f:6e00::/64 */
+	/* fake_address.h has the same two in words: 198.18.0.0/15 and fd63:6f72:646f:6e00::/64 */
 	static const unsigned char v4[4] = { 198, 18, 0, 0 };
 	static const unsigned char v6[16] = { 0xfd, 0x63, 0x6f, 0x72, 0x64, 0x6f, 0x6e };
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);

@@ -5,7 +5,8 @@
  * belongs to the running execution and was not seen before; it is still the guest's word.
  *
  * How a session embeds it. One thread, one poll(2) loop per execution, over
- *   wire_fd (wire_events)   desk_fd (POLLIN)   stdout, stderr (POLLIN)   cancel eventfd   deadline
+ *   wire_fd (wire_events)   tool_calls_fd (POLLIN)   stdout, stderr (POLLIN)   cancel eventfd
+ * deadline
  *
  *   wire_begin(w, id, tool_calls); wire_send_execute(w, ...);
  *   for (;;) {
@@ -13,9 +14,9 @@
  *           if (wire revents & (POLLIN | POLLHUP))  r = wire_fill(w, &e);
  *           if (wire revents & POLLOUT)             r = wire_flush(w, &e);
  *           while (r >= 0 && (r = wire_next(w, &m, &e)) > 0)
- *                   handle m: a tool call goes to desk_dispatch() (tools/desk.h), a result ends the
- * loop; if (r < 0)             the execution ends as `protocol` with e's message: kill, replace if
- * (wire_is_closed(w)) the guest is gone: the supervisor knows why
+ *                   handle m: a tool call goes to tool_calls_dispatch() (tools/tool_calls.h), a
+ * result ends the loop; if (r < 0)             the execution ends as `protocol` with e's message:
+ * kill, replace if (wire_is_closed(w)) the guest is gone: the supervisor knows why
  *   }
  *   wire_end(w);
  *

@@ -66,7 +66,7 @@ def children_of(pid):
 
 
 def kills(tap, who, uid):
-    """The host program is killed; nobody is left to clean up but the keeper."""
+    """The host program is killed; nobody is left to clean up but the supervisor."""
     for signo in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         mark, since = new_mark(), time.time()
         code = NAME.format(mark=mark) + SPIN.replace("60", "10") + SLEEP
@@ -79,15 +79,15 @@ def kills(tap, who, uid):
         tap.check(len(running) > 5 and not left, f"{who}: {signal.Signals(signo).name} to cordon: nothing left", running, left)
 
 
-def keeper(tap, who, uid):
-    """The keeper is killed: the sandbox dies with it and the host tells."""
+def supervisor(tap, who, uid):
+    """The supervisor is killed: the sandbox dies with it and the host tells."""
     mark, since = new_mark(), time.time()
     child = start(["--timeout", "100s", "-e", NAME.format(mark=mark) + SLEEP], uid, "/tmp")
     child.stdout.readline()
     os.kill(children_of(child.pid)[0], signal.SIGKILL)
     _, err = child.communicate(timeout=60)
     left = gone(mark, child.pid, 15, since)
-    tap.check(child.returncode not in (0, -9) and err and not left, f"{who}: SIGKILL to the keeper: an error, nothing left",
+    tap.check(child.returncode not in (0, -9) and err and not left, f"{who}: SIGKILL to the supervisor: an error, nothing left",
               child.returncode, err, left)
 
 
@@ -136,4 +136,4 @@ def closes(uid):
     return prepare
 
 
-main([], endings, kills, keeper, closed_reader, early_ends)
+main([], endings, kills, supervisor, closed_reader, early_ends)

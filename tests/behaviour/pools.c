@@ -68,7 +68,7 @@ TEST(a_used_control_group_bears_no_marks)
 	}
 }
 
-/* As a keeper in another pid namespace might, which takes us for dead. */
+/* As a supervisor in another pid namespace might, which takes us for dead. */
 static unsigned remove_idle_groups(const char *dir)
 {
 	char prefix[32];

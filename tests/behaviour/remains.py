@@ -22,7 +22,7 @@ def processes(mark):
 
 def groups(pid, since):
     """Control groups that are named after the process that made them. Another may have had the number before, in another pid
-    namespace or long ago, and have been killed with its keeper: what was there before `since` is not of this run."""
+    namespace or long ago, and have been killed with its supervisor: what was there before `since` is not of this run."""
     return [d for d in glob.glob(f"/sys/fs/cgroup/**/cordon/{pid}-*", recursive=True) if made(d) >= since - 1]  # the kernel's clock is coarse
 
 

@@ -504,7 +504,8 @@ TEST(a_crash_replaces_the_guest)
 	cordon_session_close(s);
 }
 
-/* Either the kernel kills a child, and the code says so, or the template's keeper the session. */
+/* Either the kernel kills a child, and the code says so, or the template's supervisor the session.
+ */
 TEST(memory_of_several_processes_is_told_as_memory)
 {
 	struct cordon_session *s = open_with("python", "memory_bytes=96M");

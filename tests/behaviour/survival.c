@@ -36,7 +36,7 @@ static pid_t child_of(pid_t pid)
 	return (pid_t)strtol(text, NULL, 10);
 }
 
-/* Of the only template that there is: its keeper (0), its pid 1 (1), its guest (2). */
+/* Of the only template that there is: its supervisor (0), its pid 1 (1), its guest (2). */
 static pid_t template_pid(int depth)
 {
 	pid_t pid = child_of(getpid());
@@ -110,7 +110,7 @@ static void kill_the_template(int depth)
 	cordon_session_close(s);
 }
 
-TEST(files_stay_when_the_keeper_of_the_template_is_killed)
+TEST(files_stay_when_the_supervisor_of_the_template_is_killed)
 {
 	kill_the_template(0);
 }
@@ -165,7 +165,7 @@ TEST_WITHIN(many_sessions_keep_their_files_when_templates_are_killed, 120)
 	for (int killed = 0; killed < 4; killed++) {
 		while (all[0].rounds < (killed + 1) * 4)
 			usleep(1000);
-		pid_t keeper = child_of(getpid()), init = keeper ? child_of(keeper) : 0;
+		pid_t supervisor = child_of(getpid()), init = supervisor ? child_of(supervisor) : 0;
 		if (init > 0)
 			kill(init, SIGKILL);
 	}
@@ -387,7 +387,7 @@ static void *open_slowly(void *arg)
 	return NULL;
 }
 
-/* The keeper that was started last: a child of the thread that has started it. */
+/* The supervisor that was started last: a child of the thread that has started it. */
 static pid_t last_child(void)
 {
 	DIR *d = opendir("/proc/self/task");
@@ -411,7 +411,7 @@ static pid_t last_child(void)
 	return last;
 }
 
-/* Stops every keeper that is not the known one, until told to end. */
+/* Stops every supervisor that is not the known one, until told to end. */
 struct stopper {
 	pid_t known;
 	_Atomic bool is_over;

@@ -5,9 +5,9 @@
 
 #include "harness/fault.h"
 #include "net/config.h"
-#include "net/errand.h"
+#include "net/fake_address.h"
+#include "net/host_request.h"
 #include "net/hub.h"
-#include "net/synth.h"
 #include "net/url.h"
 
 TEST(configuration)
@@ -69,12 +69,12 @@ TEST(synthetic_names)
 {
 	FAULT_LOOP
 	{
-		cleanup_synth struct synth *s = NULL;
+		cleanup_fake_address struct fake_address *s = NULL;
 		struct host h = { .name = "a.test" };
 		struct address v4, v6;
-		int r = synth_new(&s, NULL);
+		int r = fake_address_new(&s, NULL);
 		if (r == 0)
-			r = synth_add(s, &h, &v4, &v6);
+			r = fake_address_add(s, &h, &v4, &v6);
 		ASSERT_FAULT(r);
 	}
 }
@@ -92,12 +92,12 @@ TEST(own_requests)
 	FAULT_LOOP
 	{
 		struct hub hub = { .loop = l, .control.loop = l };
-		struct errand *e = NULL;
+		struct host_request *e = NULL;
 		int pair[2];
 		ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-		int r = errand_new(&hub, spec, pair[1], &e, NULL);
+		int r = host_request_new(&hub, spec, pair[1], &e, NULL);
 		ASSERT_FAULT(r);
-		errand_free(e);
+		host_request_free(e);
 		/* Whatever became of it, its end of the pair is closed. */
 		char c;
 		ASSERT_EQ(read(pair[0], &c, 1), 0);

@@ -2,8 +2,8 @@
 #include <poll.h>
 
 #include "harness/fault.h"
-#include "tools/desk.h"
 #include "tools/schema.h"
+#include "tools/tool_calls.h"
 
 static enum cordon_answer echo(struct cordon_call *c, void *arg)
 {
@@ -47,19 +47,19 @@ TEST(registering)
 	}
 }
 
-static void dispatch(struct desk *d, const char *tool, const char *args)
+static void dispatch(struct tool_calls *d, const char *tool, const char *args)
 {
 	struct cordon_error *e = NULL;
-	struct desk_answer a;
-	int r = desk_dispatch(d, 1, tool, args, strlen(args), &a, &e);
+	struct tool_calls_answer a;
+	int r = tool_calls_dispatch(d, 1, tool, args, strlen(args), &a, &e);
 
 	ASSERT(r >= 0 || fault_was_hit());
 	ASSERT((r < 0) == (e != NULL));
 	cordon_error_free(e);
 	for (int i = 0; r == 0 && i < 100; i++) {
-		struct pollfd p = { .fd = desk_fd(d), .events = POLLIN };
+		struct pollfd p = { .fd = tool_calls_fd(d), .events = POLLIN };
 		(void)poll(&p, 1, 100);
-		r = desk_next(d, &a, NULL);
+		r = tool_calls_next(d, &a, NULL);
 	}
 }
 
@@ -72,21 +72,21 @@ TEST(calling)
 	ASSERT_EQ(policy_init_level(&policy, LEVEL_STANDARD, NULL), 0);
 	FAULT_LOOP
 	{
-		struct desk_options opts = { .tools = t, .policy = &policy, .session = "s" };
+		struct tool_calls_options opts = { .tools = t, .policy = &policy, .session = "s" };
 		struct cordon_error *e = NULL;
-		struct desk *d = NULL;
-		int r = desk_new(&opts, &d, &e);
+		struct tool_calls *d = NULL;
+		int r = tool_calls_new(&opts, &d, &e);
 		ASSERT(r >= 0 || fault_was_hit());
 		cordon_error_free(e);
 		if (r >= 0) {
-			desk_begin(d, UINT64_MAX);
+			tool_calls_begin(d, UINT64_MAX);
 			dispatch(d, "echo", "{\"a\":1}");
 			dispatch(d, "echo", "{\"a\":\"x\"}");
 			dispatch(d, "nope", "{}");
 			dispatch(d, "extensions", "{\"args\":[\"list\",\"--json\"]}");
 			dispatch(d, "cmd", "{}");
 		}
-		desk_free(d);
+		tool_calls_free(d);
 	}
 	cordon_tools_unref(t);
 	policy_done(&policy);

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "net/body.h"
-#include "net/hello.h"
 #include "net/http.h"
 #include "net/socks.h"
+#include "net/tls_sni.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	(void)socks_read_greeting(data, size);
 	(void)socks_read_request(data, size, &host, &port, &reply);
-	(void)hello_read(data, size, &host);
+	(void)tls_sni_read(data, size, &host);
 	ptrdiff_t len = http_head_length(bytes, size);
 	if (len <= 0)
 		return 0;

@@ -451,7 +451,7 @@ def limits():
     gives(s, "cat /etc/hostname | wc -c", None, what="LIM-20: 64 MB are enough for cat")
     r = s.execute("for i in 1 2 3 4 5 6; do python3 -c 'x = bytearray(20 << 20); import time; time.sleep(600)' & done; "
                   "wait -n; status=$?; kill $(jobs -p); exit $status", timeout=PATIENCE)
-    # Where there are no control groups the keeper ends the whole session, and says why.
+    # Where there are no control groups the supervisor ends the whole session, and says why.
     check("memory of the whole pod", r.error_kind == "memory", (r.error_kind, r.exit_code, r.stderr[:200]))
     gives(s, "echo usable", "usable\n", what="and goes on")
     s.close()

@@ -1,4 +1,4 @@
-/* wall/init/main.c - cordon-init: the keeper outside the sandbox, which builds the wall around
+/* wall/init/main.c - cordon-init: the supervisor outside the sandbox, which builds the wall around
  * pid 1 and outlives it; as `cordon-init reap` the pid 1 of a session that a template forked.
  *
  * It starts unprivileged: the host has already dropped to a dedicated non-zero uid. */
@@ -23,10 +23,10 @@
 #include "wall/init/identity.h"
 #include "wall/init/kernel.h"
 #include "wall/init/memory.h"
+#include "wall/init/no_userns_init.h"
 #include "wall/init/reaper.h"
 #include "wall/init/root.h"
 #include "wall/init/seal.h"
-#include "wall/init/shelter.h"
 #include "wall/init/skeleton.h"
 
 static void be_ordinary(void)
@@ -66,7 +66,7 @@ static int build(struct job *j)
 
 	plan_mark(j, MARK_PLAN);
 	if (!(j->flags & PLANF_USERNS)) {
-		if (shelter_build(j, &workspace) < 0)
+		if (no_userns_build(j, &workspace) < 0)
 			return -1;
 		return send_workspace(j, workspace);
 	}
@@ -141,7 +141,7 @@ _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 	plan_mark(j, MARK_SPACES);
 	leave_group_alone(j);
 	be_ordinary();
-	/* Without a pid namespace its orphans come to us, and after our end to the keeper. */
+	/* Without a pid namespace its orphans come to us, and after our end to the supervisor. */
 	if (!(j->flags & PLANF_USERNS) && prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
 		plan_fail(j, STAGE_FORK, 4, errno);
 		_exit(1);
@@ -173,8 +173,8 @@ static bool remove_patiently(int parent, const char *name)
 	return false;
 }
 
-/* A host that was killed before it had a keeper leaves an empty group behind: "PID-..." of nobody.
- * One that is being made is younger than this. */
+/* A host that was killed before it had a supervisor leaves an empty group behind: "PID-..." of
+ * nobody. One that is being made is younger than this. */
 static bool is_stale(int parent, const char *name)
 {
 	struct stat st;
@@ -260,7 +260,7 @@ static int keep(struct job *j, pid_t pid, int pidfd)
 		(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 	watch(j, pid, pidfd);
 	if (!spaced)
-		shelter_end();
+		no_userns_end();
 	plan_mark(j, MARK_EMPTY);
 	(void)shutdown(INIT_FD_CONTROL, SHUT_WR);
 	while (!host_is_gone(-1))
@@ -269,7 +269,7 @@ static int keep(struct job *j, pid_t pid, int pidfd)
 		return -1;
 	remove_cgroups(j);
 	if (!spaced)
-		shelter_remove(j);
+		no_userns_remove(j);
 	return 0;
 }
 
@@ -294,7 +294,7 @@ static void clone_into_group(const struct job *j, struct clone3_args *args)
 	args->cgroup = INIT_FD_CGROUP;
 }
 
-static int keeper_main(struct job *j)
+static int supervisor_main(struct job *j)
 {
 	uid_t uid = getuid();
 	gid_t gid = getgid();
@@ -332,7 +332,7 @@ static int keeper_main(struct job *j)
 }
 
 /* The rung below: no namespaces, so nothing ends with pid 1 but what we find and kill. */
-static int shelter_main(struct job *j)
+static int no_userns_main(struct job *j)
 {
 	struct clone3_args args = { .exit_signal = SIGCHLD };
 
@@ -353,9 +353,9 @@ static int shelter_main(struct job *j)
 
 		if (pid > 0)
 			(void)kill(pid, SIGKILL);
-		shelter_end();
+		no_userns_end();
 		if (plan_receive(j) == 0)
-			shelter_remove(j);
+			no_userns_remove(j);
 		return plan_fail(j, STAGE_FORK, 6, e);
 	}
 	return keep(j, pid, pidfd);
@@ -406,6 +406,6 @@ int main(int argc, char **argv)
 	 * would start us as a group of our own, which waits longer where much runs. */
 	(void)setpgid(0, 0);
 	if (!(j.flags & PLANF_USERNS))
-		return shelter_main(&j) < 0;
-	return keeper_main(&j) < 0;
+		return no_userns_main(&j) < 0;
+	return supervisor_main(&j) < 0;
 }

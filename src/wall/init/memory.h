@@ -1,5 +1,5 @@
 /* wall/init/memory.h - the memory limit of a whole sandbox where no control group keeps it: the
- * keeper, outside and with rights over everything inside, looks and ends what is over. */
+ * supervisor, outside and with rights over everything inside, looks and ends what is over. */
 #pragma once
 
 #include <stdint.h>

@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "wall/deaf.h"
+#include "wall/filter_nonotify.h"
 #include "wall/init/kernel.h"
 #include "wall/namespaces.h"
 
@@ -136,8 +136,8 @@ int seal_landlock(struct job *j)
 	return r != 0 ? plan_fail(j, STAGE_LANDLOCK, UINT32_MAX - 1, e) : 0;
 }
 
-/* Where the keeper watches memory, there is no memory that no process has mapped: no memory files.
- * ENOSYS, as on a kernel that has none. The filter proper forbids other architectures. */
+/* Where the supervisor watches memory, there is no memory that no process has mapped: no memory
+ * files. ENOSYS, as on a kernel that has none. The filter proper forbids other architectures. */
 static long forbid_memory_files(void)
 {
 	struct sock_filter code[] = {
@@ -268,14 +268,14 @@ static long forbid_more(const struct job *j)
 static long load_deaf(const struct sock_fprog *prog)
 {
 	static struct sock_filter code[BPF_MAXINSNS];
-	struct sock_fprog deaf = { .filter = code };
+	struct sock_fprog nonotify = { .filter = code };
 
-	if (prog->len + DEAF_MORE > BPF_MAXINSNS) {
+	if (prog->len + FILTER_NONOTIFY_MORE > BPF_MAXINSNS) {
 		errno = E2BIG;
 		return -1;
 	}
-	deaf.len = (unsigned short)deaf_make(prog->filter, prog->len, code);
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &deaf);
+	nonotify.len = (unsigned short)filter_nonotify_make(prog->filter, prog->len, code);
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &nonotify);
 }
 
 /* A process has one listener for all its filters, which a container's manager may be, and an old

@@ -50,42 +50,42 @@ def child(function, *args):
         raise OSError(status, os.strerror(status))
 
 
-def attack_py_subprocess(lure):
+def attack_py_subprocess(bait):
     """start a program with subprocess"""
     import subprocess
     must(subprocess.run(["/usr/bin/env", "sh", "-c", "exit 42"]).returncode == 42)
 
 
-def attack_py_system(lure):
+def attack_py_system(bait):
     """start a shell with os.system"""
     must(os.waitstatus_to_exitcode(os.system("exit 42")) == 42)
 
 
-def attack_py_unshare(lure):
+def attack_py_unshare(bait):
     """new user namespace by ctypes"""
     child(libc_call, "unshare", 0x10000000)
 
 
-def attack_py_ptrace(lure):
+def attack_py_ptrace(bait):
     """trace the parent by ctypes"""
     child(libc_call, "ptrace", 0x4206, os.getppid(), 0, 0)
 
 
-def attack_py_setuid(lure):
+def attack_py_setuid(bait):
     """become root with os.setuid"""
-    if lure.get("control") and os.getuid() != 0:
+    if bait.get("control") and os.getuid() != 0:
         raise NotHere()
     child(os.setuid, 0)
 
 
-def attack_py_chroot(lure):
+def attack_py_chroot(bait):
     """os.chroot"""
-    if lure.get("control") and os.getuid() != 0:
+    if bait.get("control") and os.getuid() != 0:
         raise NotHere()
     child(os.chroot, "/tmp")
 
 
-def attack_py_machine_code(lure):
+def attack_py_machine_code(bait):
     """machine code of its own that makes a 32-bit system call"""
     if os.uname().machine != "x86_64":
         raise NotHere()
@@ -99,53 +99,53 @@ def attack_py_machine_code(lure):
     try:
         child(run)
     except Refused as refusal:
-        if lure.get("control") and "SIGSEGV" in str(refusal):
+        if bait.get("control") and "SIGSEGV" in str(refusal):
             raise NotHere() from None
         raise
 
 
-def attack_py_connect(lure):
+def attack_py_connect(bait):
     """connect to a TCP service of the host"""
     import socket
-    socket.create_connection(("127.0.0.1", int(lure["tcp"])), 2).close()
+    socket.create_connection(("127.0.0.1", int(bait["tcp"])), 2).close()
 
 
-def attack_py_http(lure):
+def attack_py_http(bait):
     """fetch a page from the host"""
     import http.client
-    connection = http.client.HTTPConnection("127.0.0.1", int(lure["tcp"]), timeout=1)
+    connection = http.client.HTTPConnection("127.0.0.1", int(bait["tcp"]), timeout=1)
     connection.connect()
 
 
-def attack_py_unix(lure):
+def attack_py_unix(bait):
     """connect to an abstract socket of the host"""
     import socket
     with socket.socket(socket.AF_UNIX) as s:
-        s.connect("\0" + lure["abstract"])
+        s.connect("\0" + bait["abstract"])
 
 
-def attack_py_unix_file(lure):
+def attack_py_unix_file(bait):
     """connect to a socket file of the host"""
     import socket
     with socket.socket(socket.AF_UNIX) as s:
-        s.connect(lure["path"])
+        s.connect(bait["path"])
 
 
-def attack_py_host_file(lure):
+def attack_py_host_file(bait):
     """open a file of the host"""
-    with open(lure["file"], encoding="utf-8") as f:
-        must(lure["secret"] in f.read())
+    with open(bait["file"], encoding="utf-8") as f:
+        must(bait["secret"] in f.read())
 
 
-def attack_py_walk(lure):
+def attack_py_walk(bait):
     """find a file of the host by walking from the root"""
-    name = os.path.dirname(lure["file"])
+    name = os.path.dirname(bait["file"])
     must(any(name in (os.path.join(top, d) for d in dirs) or top == name
              for start in ("/tmp", os.path.dirname(name), "/home", "/root", "/mnt", "/proc/1/root/tmp")
              for top, dirs, _ in ((t, d, f) for i, (t, d, f) in zip(range(200), os.walk(start)))))
 
 
-def attack_py_link_race(lure):
+def attack_py_link_race(bait):
     """open a name while a thread turns it from an own file into a link to the host's"""
     here = os.environ.get("TMPDIR", "/tmp")
     name, own, stop = f"{here}/cordon-race.{os.getpid()}", f"{here}/cordon-own.{os.getpid()}", []
@@ -156,7 +156,7 @@ def attack_py_link_race(lure):
         for turn in range(6000):
             if stop:
                 break
-            os.symlink(own if turn % 2 else lure["file"], name + ".new")
+            os.symlink(own if turn % 2 else bait["file"], name + ".new")
             os.replace(name + ".new", name)
     thread = threading.Thread(target=flip)
     thread.start()
@@ -166,7 +166,7 @@ def attack_py_link_race(lure):
         while thread.is_alive() and not seen:
             try:
                 with open(name, encoding="utf-8") as f:
-                    seen = lure["secret"] in f.read()
+                    seen = bait["secret"] in f.read()
             except FileNotFoundError:
                 pass
     finally:
@@ -177,49 +177,49 @@ def attack_py_link_race(lure):
     must(seen, "only the own file was ever there")
 
 
-def attack_py_environment(lure):
+def attack_py_environment(bait):
     """find a secret in the environment"""
     with open("/proc/self/environ", encoding="utf-8", errors="replace") as f:
-        must(lure["secret"] in f.read() + str(dict(os.environ)))
+        must(bait["secret"] in f.read() + str(dict(os.environ)))
 
 
-def attack_py_descriptors(lure):
+def attack_py_descriptors(bait):
     """read through a descriptor of the host"""
     for fd in range(4, 1024):
         try:
             target = os.readlink(f"/proc/self/fd/{fd}")
         except OSError:
             continue
-        if target == lure["file"]:
+        if target == bait["file"]:
             return
     raise Refused("no descriptor of the host")
 
 
-def attack_py_kill(lure):
+def attack_py_kill(bait):
     """signal a process of the host"""
-    os.kill(int(lure["pid"]), 0)
+    os.kill(int(bait["pid"]), 0)
 
 
-def attack_py_processes(lure):
+def attack_py_processes(bait):
     """list the processes of the host"""
-    must(any(int(p) == int(lure["pid"]) and p != str(os.getpid()) for p in os.listdir("/proc") if p.isdigit()))
+    must(any(int(p) == int(bait["pid"]) and p != str(os.getpid()) for p in os.listdir("/proc") if p.isdigit()))
 
 
-def attack_py_write_library(lure):
+def attack_py_write_library(bait):
     """change the library that everybody imports"""
-    if lure.get("control") and os.getuid() != 0:
+    if bait.get("control") and os.getuid() != 0:
         raise NotHere()
     with open(os.__file__, "ab"):
         pass
 
 
-def attack_py_terminal(lure):
+def attack_py_terminal(bait):
     """open a new terminal"""
     for fd in os.openpty():
         os.close(fd)
 
 
-def attack_py_memfd(lure):
+def attack_py_memfd(bait):
     """run a program from memory"""
     def run():
         fd = os.memfd_create("x", 0)
@@ -231,7 +231,7 @@ def attack_py_memfd(lure):
     child(run)
 
 
-def attack_py_planted(lure):
+def attack_py_planted(bait):
     """run a program from the workspace"""
     path = os.environ.get("TMPDIR", "/tmp") + f"/cordon-planted.{os.getpid()}"
 
@@ -246,11 +246,11 @@ def attack_py_planted(lure):
         os.unlink(path)
 
 
-def attack_py_forks(lure):
+def attack_py_forks(bait):
     """more processes than allowed"""
     pids = []
     try:
-        for _ in range(int(lure["processes"]) + 20):
+        for _ in range(int(bait["processes"]) + 20):
             pid = os.fork()
             if pid == 0:
                 signal.pause()
@@ -261,11 +261,11 @@ def attack_py_forks(lure):
             os.waitpid(pid, 0)
 
 
-def attack_py_threads(lure):
+def attack_py_threads(bait):
     """more threads than allowed"""
     event = threading.Event()
     try:
-        for _ in range(int(lure["processes"]) + 20):
+        for _ in range(int(bait["processes"]) + 20):
             _thread.start_new_thread(event.wait, ())  # Thread.start() waits for ever for one without memory
     except RuntimeError as error:
         raise Refused(str(error)) from None
@@ -273,11 +273,11 @@ def attack_py_threads(lure):
         event.set()
 
 
-def attack_py_memory(lure):
+def attack_py_memory(bait):
     """more memory than allowed"""
     def run():
         try:
-            block = bytearray(int(lure["memory_bytes"]) * 2)
+            block = bytearray(int(bait["memory_bytes"]) * 2)
             for i in range(0, len(block), 4096):
                 block[i] = 1
         except MemoryError:
@@ -285,7 +285,7 @@ def attack_py_memory(lure):
     child(run)
 
 
-def attack_py_survive(lure):
+def attack_py_survive(bait):
     """outlive the sandbox as a daemon"""
     if os.fork() == 0:
         os.setsid()
@@ -296,15 +296,15 @@ def attack_py_survive(lure):
                 except (OSError, ValueError):
                     pass
             # The marker must be in the command line, where the host looks.
-            os.execve(sys.executable, ["python3", "-I", "-S", "-c", "import time; time.sleep(20)", lure["marker"]], {})
+            os.execve(sys.executable, ["python3", "-I", "-S", "-c", "import time; time.sleep(20)", bait["marker"]], {})
         os._exit(0)
     time.sleep(0.3)
 
 
 def try_attack(name, words):
-    lure = dict(word.split("=", 1) for word in words)
+    bait = dict(word.split("=", 1) for word in words)
     try:
-        globals()["attack_" + name](lure)
+        globals()["attack_" + name](bait)
     except NotHere:
         return "not here"
     except OSError as error:

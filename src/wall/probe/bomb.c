@@ -44,7 +44,7 @@ int probe_forks(const struct bait *b)
 	close(hold[0]);
 	close(hold[1]);
 	for (long i = 0; i < made; i++)
-		(void)bait_wait(pids[i]);
+		(void)probe_wait(pids[i]);
 	return e;
 }
 
@@ -72,7 +72,7 @@ static int make_threads(const struct bait *b)
 
 int probe_threads(const struct bait *b)
 {
-	return bait_in_child(make_threads, b);
+	return probe_in_child(make_threads, b);
 }
 
 /* Touches that much of a mapping, page by page. */
@@ -104,7 +104,7 @@ static int touch_private(const struct bait *b)
 
 int probe_memory(const struct bait *b)
 {
-	return bait_in_child(touch_private, b);
+	return probe_in_child(touch_private, b);
 }
 
 static int touch_shared(const struct bait *b)
@@ -118,7 +118,7 @@ static int touch_shared(const struct bait *b)
 
 int probe_memory_shared(const struct bait *b)
 {
-	return bait_in_child(touch_shared, b);
+	return probe_in_child(touch_shared, b);
 }
 
 static int fill_memory_files(const struct bait *b)
@@ -143,7 +143,7 @@ static int fill_memory_files(const struct bait *b)
 
 int probe_memory_memfd(const struct bait *b)
 {
-	return bait_in_child(fill_memory_files, b);
+	return probe_in_child(fill_memory_files, b);
 }
 
 /* Four processes with a part each that one alone may have. */
@@ -164,10 +164,10 @@ int probe_memory_spread(const struct bait *b)
 	for (int i = 0; i < 4; i++) {
 		pids[i] = fork();
 		if (pids[i] == 0)
-			bait_exit(touch_part(b));
+			probe_exit(touch_part(b));
 	}
 	for (int i = 0; i < 4; i++) {
-		int r = pids[i] < 0 ? EAGAIN : bait_decode(bait_wait(pids[i]));
+		int r = pids[i] < 0 ? EAGAIN : probe_decode(probe_wait(pids[i]));
 		verdict = r ? r : verdict;
 	}
 	return verdict;
@@ -181,7 +181,7 @@ static int fill_folder(uint64_t files, uint64_t bytes_each)
 	uint64_t made = 0;
 	int e = 0;
 
-	bait_name(dir, sizeof(dir), "cordon-probe-fill");
+	probe_name(dir, sizeof(dir), "cordon-probe-fill");
 	if (mkdir(dir, 0700) != 0)
 		return errno;
 	for (; !e && made < files; made++) {
@@ -192,7 +192,7 @@ static int fill_folder(uint64_t files, uint64_t bytes_each)
 			break;
 		}
 		for (uint64_t done = 0; !e && done < bytes_each; done += CHUNK)
-			e = bait_verdict(write(fd, block, CHUNK));
+			e = probe_verdict(write(fd, block, CHUNK));
 		close(fd);
 	}
 	for (uint64_t i = 0; i <= made; i++) {
@@ -220,12 +220,12 @@ static int grow_file(const struct bait *b)
 	char path[192];
 
 	(void)signal(SIGXFSZ, SIG_IGN);
-	bait_name(path, sizeof(path), "cordon-probe-big");
+	probe_name(path, sizeof(path), "cordon-probe-big");
 	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return errno;
 	(void)unlink(path);
-	return bait_verdict(pwrite(fd, "x", 1, (off_t)b->file_bytes));
+	return probe_verdict(pwrite(fd, "x", 1, (off_t)b->file_bytes));
 }
 
 int probe_big_file(const struct bait *b)
@@ -237,17 +237,17 @@ static int stretch_file(const struct bait *b)
 {
 	char path[192];
 
-	bait_name(path, sizeof(path), "cordon-probe-sparse");
+	probe_name(path, sizeof(path), "cordon-probe-sparse");
 	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return errno;
 	(void)unlink(path);
-	return bait_verdict(ftruncate(fd, (off_t)b->file_bytes + 1));
+	return probe_verdict(ftruncate(fd, (off_t)b->file_bytes + 1));
 }
 
 int probe_sparse_file(const struct bait *b)
 {
-	return bait_in_child(stretch_file, b);
+	return probe_in_child(stretch_file, b);
 }
 
 enum { LOCK_FILES = 60, LOCKS_EACH = 1000 };
@@ -265,7 +265,7 @@ int probe_locks(const struct bait *b)
 	char path[192];
 
 	(void)b;
-	bait_name(path, sizeof(path), "cordon-probe-lock");
+	probe_name(path, sizeof(path), "cordon-probe-lock");
 	for (int i = 0; i < LOCK_FILES; i++) {
 		int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 
@@ -287,7 +287,7 @@ int probe_locks_shared(const struct bait *b)
 	(void)b;
 	if (pid == 0)
 		_exit(0);
-	return pid < 0 ? errno : bait_wait((int)pid);
+	return pid < 0 ? errno : probe_wait((int)pid);
 }
 
 /* Of what the kernel counts by user, and each sandbox has a few. */
@@ -354,5 +354,5 @@ static int spin(const struct bait *b)
 
 int probe_cpu(const struct bait *b)
 {
-	return bait_in_child(spin, b);
+	return probe_in_child(spin, b);
 }

@@ -38,7 +38,7 @@ static int read_far_apart(const struct bait *b)
 
 int probe_memory_tables(const struct bait *b)
 {
-	return bait_in_child(read_far_apart, b);
+	return probe_in_child(read_far_apart, b);
 }
 
 /* Writes until nobody takes more; how much that was. */
@@ -97,7 +97,7 @@ static int hold_all(int (*open_pair)(int ret[2]), size_t want)
 	}
 	close(until[1]);
 	for (int i = 0; i < started; i++)
-		(void)bait_wait(pids[i]);
+		(void)probe_wait(pids[i]);
 	return sum >= want ? 0 : ENOMEM;
 }
 
@@ -133,7 +133,7 @@ int probe_memory_pairs(const struct bait *b)
 {
 	if (!b->groups && !b->is_control)
 		return NOT_HERE;
-	return bait_in_child(hold_pairs, b);
+	return probe_in_child(hold_pairs, b);
 }
 
 static int hold_tcp(const struct bait *b)
@@ -150,5 +150,5 @@ int probe_memory_tcp(const struct bait *b)
 {
 	if (!b->groups && !b->is_control)
 		return NOT_HERE;
-	return bait_in_child(hold_tcp, b);
+	return probe_in_child(hold_tcp, b);
 }

@@ -33,7 +33,7 @@ static int copy(const char *from, int to)
 /* What a child that tried to exec ended with, as a verdict. */
 static int outcome(pid_t pid, int want)
 {
-	int status = bait_wait(pid);
+	int status = probe_wait(pid);
 
 	return status == want ? 0 : status < 127 && status > 0 ? status : ENOEXEC;
 }
@@ -84,7 +84,7 @@ int probe_memfd_sealed_exec(const struct bait *b)
 /* A copy of a program in the workspace. */
 static int plant(const char *from, char *ret, size_t size)
 {
-	bait_name(ret, size, "cordon-probe-exec");
+	probe_name(ret, size, "cordon-probe-exec");
 	int fd = open(ret, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0755);
 	if (fd < 0)
 		return errno;

@@ -45,7 +45,7 @@ static int can_open_any(const char *const *paths, int flags, const struct bait *
 
 int probe_host_file(const struct bait *b)
 {
-	return bait_find_secret(b->file, b->secret);
+	return probe_find_secret(b->file, b->secret);
 }
 
 int probe_host_dotdot(const struct bait *b)
@@ -55,17 +55,17 @@ int probe_host_dotdot(const struct bait *b)
 	for (size_t i = 0; i < 40; i++)
 		memcpy(path + 3 * i, "../", 4);
 	strncat(path, b->file + 1, sizeof(path) - strlen(path) - 1);
-	return chdir("/tmp") != 0 ? errno : bait_find_secret(path, b->secret);
+	return chdir("/tmp") != 0 ? errno : probe_find_secret(path, b->secret);
 }
 
 int probe_host_symlink(const struct bait *b)
 {
 	char link[192];
 
-	bait_name(link, sizeof(link), "cordon-probe-link");
+	probe_name(link, sizeof(link), "cordon-probe-link");
 	if (symlink(b->file, link) != 0)
 		return errno;
-	int r = bait_find_secret(link, b->secret);
+	int r = probe_find_secret(link, b->secret);
 	(void)unlink(link);
 	return r;
 }
@@ -75,7 +75,7 @@ static int through(const char *prefix, const struct bait *b)
 	char path[4200];
 
 	snprintf(path, sizeof(path), "%s/../../../..%s", prefix, b->file);
-	return bait_find_secret(path, b->secret);
+	return probe_find_secret(path, b->secret);
 }
 
 int probe_host_self_root(const struct bait *b)
@@ -101,14 +101,14 @@ int probe_mounted_lease(const struct bait *b)
 {
 	int fd = open_shared(b, "/locked", O_RDONLY);
 
-	return fd < 0 ? errno : bait_verdict(fcntl(fd, F_SETLEASE, F_RDLCK));
+	return fd < 0 ? errno : probe_verdict(fcntl(fd, F_SETLEASE, F_RDLCK));
 }
 
 int probe_mounted_flock(const struct bait *b)
 {
 	int fd = open_shared(b, "/locked", O_RDONLY);
 
-	return fd < 0 ? errno : bait_verdict(flock(fd, LOCK_EX | LOCK_NB));
+	return fd < 0 ? errno : probe_verdict(flock(fd, LOCK_EX | LOCK_NB));
 }
 
 int probe_mounted_notify(const struct bait *b)
@@ -116,7 +116,7 @@ int probe_mounted_notify(const struct bait *b)
 	int fd = open_shared(b, "", O_RDONLY | O_DIRECTORY);
 
 	(void)signal(SIGIO, SIG_IGN);
-	return fd < 0 ? errno : bait_verdict(fcntl(fd, F_NOTIFY, DN_CREATE));
+	return fd < 0 ? errno : probe_verdict(fcntl(fd, F_NOTIFY, DN_CREATE));
 }
 
 int probe_shadow(const struct bait *b)
@@ -164,17 +164,17 @@ int probe_write_self(const struct bait *b)
 /* To what they are already: Landlock does not know of modes and times. */
 int probe_host_chmod(const struct bait *b)
 {
-	return bait_verdict(chmod(b->file, 0644));
+	return probe_verdict(chmod(b->file, 0644));
 }
 
 int probe_host_times(const struct bait *b)
 {
-	return bait_verdict(utimensat(AT_FDCWD, b->file, NULL, 0));
+	return probe_verdict(utimensat(AT_FDCWD, b->file, NULL, 0));
 }
 
 int probe_host_truncate(const struct bait *b)
 {
-	return bait_verdict(truncate(b->file, (off_t)strlen(b->secret)));
+	return probe_verdict(truncate(b->file, (off_t)strlen(b->secret)));
 }
 
 int probe_hard_link(const struct bait *b)
@@ -189,12 +189,12 @@ int probe_hard_link(const struct bait *b)
 	char own[192], to[192];
 	int worst = ENOENT;
 
-	bait_name(own, sizeof(own), "cordon-probe-own");
-	bait_name(to, sizeof(to), "cordon-probe-hard");
+	probe_name(own, sizeof(own), "cordon-probe-own");
+	probe_name(to, sizeof(to), "cordon-probe-hard");
 	if (b->is_control) { /* a file of the own stands for that of the host */
 		worst = can_open(own, O_CREAT | O_WRONLY);
 		if (worst == 0)
-			worst = bait_verdict(link(own, to));
+			worst = probe_verdict(link(own, to));
 		(void)unlink(own);
 	}
 	for (const char *const *t = targets; !b->is_control && *t; t++) {
@@ -213,7 +213,7 @@ int probe_device_node(const struct bait *b)
 	char path[192];
 
 	(void)b;
-	bait_name(path, sizeof(path), "cordon-probe-dev");
+	probe_name(path, sizeof(path), "cordon-probe-dev");
 	if (mknod(path, S_IFCHR | 0600, makedev(1, 1)) != 0)
 		return errno;
 	(void)unlink(path);
@@ -226,10 +226,10 @@ int probe_file_capability(const struct bait *b)
 	char path[192];
 
 	(void)b;
-	bait_name(path, sizeof(path), "cordon-probe-cap");
+	probe_name(path, sizeof(path), "cordon-probe-cap");
 	int r = can_open(path, O_CREAT | O_WRONLY);
 	if (r == 0)
-		r = bait_verdict(setxattr(path, "security.capability", all, sizeof(all), 0));
+		r = probe_verdict(setxattr(path, "security.capability", all, sizeof(all), 0));
 	(void)unlink(path);
 	return r;
 }
@@ -302,7 +302,7 @@ int probe_proc_memory(const struct bait *b)
 		return errno;
 	snprintf(total, sizeof(total), " %llu kB\n",
 		 (unsigned long long)host.totalram * host.mem_unit / 1024);
-	return bait_find_secret("/proc/meminfo", total);
+	return probe_find_secret("/proc/meminfo", total);
 }
 
 int probe_sysfs(const struct bait *b)

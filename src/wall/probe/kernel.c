@@ -36,25 +36,25 @@ int probe_io_uring(const struct bait *b)
 	struct io_uring_params p = { 0 };
 
 	(void)b;
-	return bait_verdict(syscall(SYS_io_uring_setup, 1, &p));
+	return probe_verdict(syscall(SYS_io_uring_setup, 1, &p));
 }
 
 int probe_userfaultfd(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(syscall(SYS_userfaultfd, O_CLOEXEC | 1 /* UFFD_USER_MODE_ONLY */));
+	return probe_verdict(syscall(SYS_userfaultfd, O_CLOEXEC | 1 /* UFFD_USER_MODE_ONLY */));
 }
 
 int probe_keyctl(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(syscall(SYS_keyctl, 0 /* GET_KEYRING_ID */, -2 /* process */, 1));
+	return probe_verdict(syscall(SYS_keyctl, 0 /* GET_KEYRING_ID */, -2 /* process */, 1));
 }
 
 int probe_add_key(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(syscall(SYS_add_key, "user", "cordon-probe", "x", 1, -2));
+	return probe_verdict(syscall(SYS_add_key, "user", "cordon-probe", "x", 1, -2));
 }
 
 int probe_request_key(const struct bait *b)
@@ -71,7 +71,7 @@ int probe_bpf(const struct bait *b)
 	attr.map_type = BPF_MAP_TYPE_ARRAY;
 	attr.key_size = attr.value_size = 4;
 	attr.max_entries = 1;
-	return bait_verdict(syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof(attr)));
+	return probe_verdict(syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof(attr)));
 }
 
 int probe_perf(const struct bait *b)
@@ -83,13 +83,13 @@ int probe_perf(const struct bait *b)
 					.exclude_hv = 1 };
 
 	(void)b;
-	return bait_verdict(syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0));
+	return probe_verdict(syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0));
 }
 
 int probe_personality(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(personality(ADDR_NO_RANDOMIZE));
+	return probe_verdict(personality(ADDR_NO_RANDOMIZE));
 }
 
 int probe_modify_ldt(const struct bait *b)
@@ -98,7 +98,7 @@ int probe_modify_ldt(const struct bait *b)
 
 	(void)b;
 #ifdef SYS_modify_ldt
-	return bait_verdict(syscall(SYS_modify_ldt, 0, table, sizeof(table)));
+	return probe_verdict(syscall(SYS_modify_ldt, 0, table, sizeof(table)));
 #else
 	(void)table;
 	return NOT_HERE;
@@ -109,7 +109,7 @@ static int raise_iopl(const struct bait *b)
 {
 	(void)b;
 #ifdef SYS_iopl
-	return bait_verdict(syscall(SYS_iopl, 3));
+	return probe_verdict(syscall(SYS_iopl, 3));
 #else
 	return NOT_HERE;
 #endif
@@ -117,7 +117,7 @@ static int raise_iopl(const struct bait *b)
 
 int probe_iopl(const struct bait *b)
 {
-	int r = bait_in_child(raise_iopl, b);
+	int r = probe_in_child(raise_iopl, b);
 
 	return r == ENOSYS && b->is_control ? NOT_HERE : r;
 }
@@ -134,7 +134,7 @@ int probe_name_to_handle(const struct bait *b)
 	int mount_id;
 
 	(void)b;
-	return bait_verdict(syscall(SYS_name_to_handle_at, AT_FDCWD, "/usr", &h, &mount_id, 0));
+	return probe_verdict(syscall(SYS_name_to_handle_at, AT_FDCWD, "/usr", &h, &mount_id, 0));
 }
 
 /* The root of an ext4 or xfs file system has a handle that can be guessed: inode 2, or its own. */
@@ -148,7 +148,7 @@ int probe_open_by_handle(const struct bait *b)
 		h = (struct handle){ .bytes = 8, .type = 1, .data = { 2 } };
 	}
 	int at = open("/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return bait_verdict(syscall(SYS_open_by_handle_at, at, &h, O_RDONLY | O_CLOEXEC));
+	return probe_verdict(syscall(SYS_open_by_handle_at, at, &h, O_RDONLY | O_CLOEXEC));
 }
 
 int probe_seccomp_notify(const struct bait *b)
@@ -158,8 +158,8 @@ int probe_seccomp_notify(const struct bait *b)
 
 	(void)b;
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	return bait_verdict(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-				    SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog));
+	return probe_verdict(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+				     SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog));
 }
 
 int probe_prctl_mm(const struct bait *b)
@@ -167,13 +167,13 @@ int probe_prctl_mm(const struct bait *b)
 	unsigned size = 0;
 
 	(void)b;
-	return bait_verdict(prctl(35 /* PR_SET_MM */, 15 /* MAP_SIZE */, &size, 0, 0));
+	return probe_verdict(prctl(35 /* PR_SET_MM */, 15 /* MAP_SIZE */, &size, 0, 0));
 }
 
 int probe_fanotify(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(syscall(SYS_fanotify_init, 0x200 /* REPORT_FID */, O_RDONLY));
+	return probe_verdict(syscall(SYS_fanotify_init, 0x200 /* REPORT_FID */, O_RDONLY));
 }
 
 int probe_listmount(const struct bait *b)
@@ -185,7 +185,7 @@ int probe_listmount(const struct bait *b)
 	uint64_t ids[4];
 	long r = syscall(458 /* listmount */, &req, ids, 4, 0);
 
-	return r < 0 && errno == ENOSYS && b->is_control ? NOT_HERE : bait_verdict(r);
+	return r < 0 && errno == ENOSYS && b->is_control ? NOT_HERE : probe_verdict(r);
 }
 
 int probe_syslog(const struct bait *b)
@@ -193,7 +193,7 @@ int probe_syslog(const struct bait *b)
 	char line[256];
 
 	(void)b;
-	return bait_verdict(syscall(SYS_syslog, 3 /* READ_ALL */, line, sizeof(line)));
+	return probe_verdict(syscall(SYS_syslog, 3 /* READ_ALL */, line, sizeof(line)));
 }
 
 /* Sets the clock forward by nothing. */
@@ -202,7 +202,7 @@ int probe_adjtime(const struct bait *b)
 	struct timex t = { .modes = ADJ_SETOFFSET };
 
 	(void)b;
-	return bait_verdict(syscall(SYS_adjtimex, &t));
+	return probe_verdict(syscall(SYS_adjtimex, &t));
 }
 
 /* Wrong magic numbers: past the gate the kernel says EINVAL. */
@@ -232,7 +232,7 @@ int probe_realtime(const struct bait *b)
 	struct sched_param p = { .sched_priority = 1 };
 
 	(void)b;
-	return bait_verdict(syscall(SYS_sched_setscheduler, 0, SCHED_FIFO, &p));
+	return probe_verdict(syscall(SYS_sched_setscheduler, 0, SCHED_FIFO, &p));
 }
 
 int probe_nice_up(const struct bait *b)
@@ -240,7 +240,7 @@ int probe_nice_up(const struct bait *b)
 	(void)b;
 	int now = getpriority(PRIO_PROCESS, 0);
 
-	return bait_verdict(setpriority(PRIO_PROCESS, 0, now - 1));
+	return probe_verdict(setpriority(PRIO_PROCESS, 0, now - 1));
 }
 
 int probe_affinity(const struct bait *b)
@@ -249,7 +249,7 @@ int probe_affinity(const struct bait *b)
 
 	(void)b;
 	memset(all, 0xff, sizeof(all));
-	return bait_verdict(syscall(SYS_sched_setaffinity, 0, sizeof(all), all));
+	return probe_verdict(syscall(SYS_sched_setaffinity, 0, sizeof(all), all));
 }
 
 static int call_int80(const struct bait *b)
@@ -266,7 +266,7 @@ static int call_int80(const struct bait *b)
 
 int probe_int80(const struct bait *b)
 {
-	int r = bait_in_child(call_int80, b);
+	int r = probe_in_child(call_int80, b);
 
 	/* A kernel without 32-bit emulation raises a fault. */
 	return r == EFAULT && b->is_control ? NOT_HERE : r;
@@ -276,7 +276,7 @@ static int call_x32(const struct bait *b)
 {
 	(void)b;
 #ifdef __x86_64__
-	return bait_verdict(syscall(0x40000000 | SYS_getpid));
+	return probe_verdict(syscall(0x40000000 | SYS_getpid));
 #else
 	return NOT_HERE;
 #endif
@@ -284,7 +284,7 @@ static int call_x32(const struct bait *b)
 
 int probe_x32(const struct bait *b)
 {
-	int r = bait_in_child(call_x32, b);
+	int r = probe_in_child(call_x32, b);
 
 	return r == ENOSYS && b->is_control ? NOT_HERE : r;
 }
@@ -301,13 +301,13 @@ int probe_aio(const struct bait *b)
 	unsigned long context = 0;
 
 	(void)b;
-	return bait_verdict(syscall(SYS_io_setup, 1, &context));
+	return probe_verdict(syscall(SYS_io_setup, 1, &context));
 }
 
 int probe_sysv_queue(const struct bait *b)
 {
 	long id = syscall(SYS_msgget, 0 /* IPC_PRIVATE */, 0600 | 01000 /* IPC_CREAT */);
-	int r = bait_verdict(id);
+	int r = probe_verdict(id);
 
 	(void)b;
 	if (id >= 0)
@@ -318,7 +318,7 @@ int probe_sysv_queue(const struct bait *b)
 int probe_sysv_semaphore(const struct bait *b)
 {
 	long id = syscall(SYS_semget, 0, 1, 0600 | 01000);
-	int r = bait_verdict(id);
+	int r = probe_verdict(id);
 
 	(void)b;
 	if (id >= 0)
@@ -347,14 +347,14 @@ int probe_terminal_input(const struct bait *b)
 		return NOT_HERE;
 	int r = ioctl(0, 0x5412 /* TIOCSTI */, "x");
 
-	return r < 0 && errno == EIO && b->is_control ? NOT_HERE : bait_verdict(r);
+	return r < 0 && errno == EIO && b->is_control ? NOT_HERE : probe_verdict(r);
 }
 
 int probe_terminal_take(const struct bait *b)
 {
 	(void)b;
 	(void)setsid();
-	return bait_verdict(ioctl(0, 0x540e /* TIOCSCTTY */, 0));
+	return probe_verdict(ioctl(0, 0x540e /* TIOCSCTTY */, 0));
 }
 
 /* Only a virtual console knows the call; anything else has none to answer. */
@@ -364,7 +364,7 @@ int probe_terminal_linux(const struct bait *b)
 	int r = ioctl(0, 0x541c /* TIOCLINUX */, what);
 
 	return r < 0 && errno != EPERM && errno != EACCES && b->is_control ? NOT_HERE
-									   : bait_verdict(r);
+									   : probe_verdict(r);
 }
 
 int probe_core_limit(const struct bait *b)
@@ -372,5 +372,5 @@ int probe_core_limit(const struct bait *b)
 	struct rlimit r = { 1 << 20, 1 << 20 };
 
 	(void)b;
-	return bait_verdict(setrlimit(RLIMIT_CORE, &r));
+	return probe_verdict(setrlimit(RLIMIT_CORE, &r));
 }

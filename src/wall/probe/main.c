@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "wall/probe/attacks.h"
-#include "wall/probe/bait.h"
 #include "wall/probe/list.h"
+#include "wall/probe/probe.h"
 #include "wall/probe/space.h"
 
 static const struct {
@@ -27,12 +27,12 @@ static const struct {
 #undef X
 };
 
-int bait_verdict(long r)
+int probe_verdict(long r)
 {
 	return r < 0 ? errno : 0;
 }
 
-int bait_wait(int pid)
+int probe_wait(int pid)
 {
 	int status = 0;
 
@@ -42,12 +42,12 @@ int bait_wait(int pid)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-_Noreturn void bait_exit(int verdict)
+_Noreturn void probe_exit(int verdict)
 {
 	_exit(verdict < 0 ? PROBE_NOT_HERE : verdict > 126 ? 126 : verdict == 77 ? 78 : verdict);
 }
 
-int bait_decode(int status)
+int probe_decode(int status)
 {
 	if (status == PROBE_NOT_HERE)
 		return NOT_HERE;
@@ -62,25 +62,25 @@ int bait_decode(int status)
 	return status >= 128 ? EFAULT : status;
 }
 
-int bait_in_child(probe_fn fn, const struct bait *b)
+int probe_in_child(probe_fn fn, const struct bait *b)
 {
 	pid_t pid = fork();
 
 	if (pid < 0)
 		return errno;
 	if (pid == 0)
-		bait_exit(fn(b));
-	return bait_decode(bait_wait(pid));
+		probe_exit(fn(b));
+	return probe_decode(probe_wait(pid));
 }
 
-void bait_name(char *ret, size_t size, const char *word)
+void probe_name(char *ret, size_t size, const char *word)
 {
 	const char *dir = getenv("TMPDIR");
 
 	snprintf(ret, size, "%s/%s.%d", dir ? dir : "/tmp", word, getpid());
 }
 
-int bait_find_secret(const char *path, const char *secret)
+int probe_find_secret(const char *path, const char *secret)
 {
 	char text[4096] = "";
 	FILE *f = fopen(path, "r");

@@ -51,7 +51,7 @@ static struct victim victim(void)
 static int done_with(struct victim v, int verdict)
 {
 	close(v.hold);
-	(void)bait_wait(v.pid);
+	(void)probe_wait(v.pid);
 	return verdict;
 }
 
@@ -60,7 +60,7 @@ int probe_ptrace_child(const struct bait *b)
 	struct victim v = victim();
 
 	(void)b;
-	return done_with(v, bait_verdict(ptrace(PTRACE_SEIZE, v.pid, NULL, NULL)));
+	return done_with(v, probe_verdict(ptrace(PTRACE_SEIZE, v.pid, NULL, NULL)));
 }
 
 int probe_ptrace_parent(const struct bait *b)
@@ -70,7 +70,7 @@ int probe_ptrace_parent(const struct bait *b)
 
 	if (r == 0)
 		(void)ptrace(PTRACE_DETACH, getppid(), NULL, NULL);
-	return bait_verdict(r);
+	return probe_verdict(r);
 }
 
 /* Any mapped address will do: the first word of the parent's own stack is not known, so its vdso
@@ -84,7 +84,7 @@ int probe_vm_read_parent(const struct bait *b)
 	(void)b;
 	ssize_t n = process_vm_readv(getppid(), &here, 1, &there, 1, 0);
 	/* EFAULT: allowed, only nothing is mapped there. */
-	return n < 0 && errno == EFAULT ? 0 : bait_verdict(n);
+	return n < 0 && errno == EFAULT ? 0 : probe_verdict(n);
 }
 
 int probe_vm_write_child(const struct bait *b)
@@ -94,7 +94,7 @@ int probe_vm_write_child(const struct bait *b)
 	struct iovec here = { bytes, sizeof(bytes) }, there = { target, sizeof(bytes) };
 
 	(void)b;
-	return done_with(v, bait_verdict(process_vm_writev(v.pid, &here, 1, &there, 1, 0)));
+	return done_with(v, probe_verdict(process_vm_writev(v.pid, &here, 1, &there, 1, 0)));
 }
 
 static int open_parent(const char *what, int flags)
@@ -108,7 +108,7 @@ static int open_parent(const char *what, int flags)
 int probe_mem_parent(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(open_parent("mem", O_RDWR));
+	return probe_verdict(open_parent("mem", O_RDWR));
 }
 
 int probe_environ_parent(const struct bait *b)
@@ -128,7 +128,7 @@ int probe_root_parent(const struct bait *b)
 	char path[4200];
 
 	snprintf(path, sizeof(path), "/proc/%d/root%s", getppid(), b->file);
-	return bait_find_secret(path, b->secret);
+	return probe_find_secret(path, b->secret);
 }
 
 int probe_fds_parent(const struct bait *b)
@@ -153,13 +153,13 @@ int probe_pidfd_getfd(const struct bait *b)
 	if (pidfd < 0)
 		return errno;
 	long r = syscall(438 /* pidfd_getfd */, pidfd, 0, 0);
-	return r < 0 && errno == EBADF ? 0 : bait_verdict(r);
+	return r < 0 && errno == EBADF ? 0 : probe_verdict(r);
 }
 
 int probe_kcmp(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(syscall(SYS_kcmp, getpid(), getppid(), 1 /* VM */, 0, 0));
+	return probe_verdict(syscall(SYS_kcmp, getpid(), getppid(), 1 /* VM */, 0, 0));
 }
 
 int probe_prlimit_parent(const struct bait *b)
@@ -169,7 +169,7 @@ int probe_prlimit_parent(const struct bait *b)
 	(void)b;
 	if (prlimit(getppid(), RLIMIT_NOFILE, NULL, &old) != 0)
 		return errno;
-	return bait_verdict(prlimit(getppid(), RLIMIT_NOFILE, &old, NULL));
+	return probe_verdict(prlimit(getppid(), RLIMIT_NOFILE, &old, NULL));
 }
 
 /* To what it is already. */
@@ -180,29 +180,29 @@ int probe_renice_host(const struct bait *b)
 
 	if (errno)
 		return errno;
-	return bait_verdict(setpriority(PRIO_PROCESS, (id_t)b->pid, nice_now));
+	return probe_verdict(setpriority(PRIO_PROCESS, (id_t)b->pid, nice_now));
 }
 
 int probe_signal_parent(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(kill(getppid(), 0));
+	return probe_verdict(kill(getppid(), 0));
 }
 
 int probe_signal_host(const struct bait *b)
 {
-	return bait_verdict(kill((pid_t)b->pid, 0));
+	return probe_verdict(kill((pid_t)b->pid, 0));
 }
 
 int probe_signal_all(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(kill(-1, 0));
+	return probe_verdict(kill(-1, 0));
 }
 
 int probe_pidfd_host(const struct bait *b)
 {
-	return bait_verdict(syscall(SYS_pidfd_open, b->pid, 0));
+	return probe_verdict(syscall(SYS_pidfd_open, b->pid, 0));
 }
 
 /* Everybody but the sandbox's pid 1 and ourselves is the host's. */
@@ -271,7 +271,7 @@ int probe_pass_descriptor(const struct bait *b)
 	u.head.cmsg_type = SCM_RIGHTS;
 	u.head.cmsg_len = CMSG_LEN(sizeof(fds));
 	memcpy(CMSG_DATA(&u.head), fds, sizeof(fds));
-	return bait_verdict(sendmsg(3, &msg, MSG_NOSIGNAL));
+	return probe_verdict(sendmsg(3, &msg, MSG_NOSIGNAL));
 }
 
 /* A process that carries the marker in its command line. */
@@ -297,7 +297,7 @@ int probe_survive_setsid(const struct bait *b)
 		}
 		_exit(0);
 	}
-	(void)bait_wait(pid);
+	(void)probe_wait(pid);
 	usleep(20000);
 	return 0;
 }

@@ -23,7 +23,7 @@
 
 static int open_family(int family, int type, int protocol)
 {
-	return bait_verdict(socket(family, type | SOCK_CLOEXEC, protocol));
+	return probe_verdict(socket(family, type | SOCK_CLOEXEC, protocol));
 }
 
 /* Where the policy opens the network, these two are what it opens. */
@@ -112,7 +112,7 @@ static int reach_inet(int type, long port)
 	if (send(fd, "x", 1, MSG_NOSIGNAL) < 0)
 		return errno;
 	usleep(2000);
-	return bait_verdict(send(fd, "x", 1, MSG_NOSIGNAL));
+	return probe_verdict(send(fd, "x", 1, MSG_NOSIGNAL));
 }
 
 int probe_tcp_host(const struct bait *b)
@@ -143,7 +143,7 @@ static int reach_unix(const char *name, int is_abstract)
 
 	if (fd < 0)
 		return errno;
-	return bait_verdict(connect(fd, (struct sockaddr *)&to, len));
+	return probe_verdict(connect(fd, (struct sockaddr *)&to, len));
 }
 
 int probe_abstract_host(const struct bait *b)
@@ -169,7 +169,7 @@ static int mail(const char *name, int is_abstract)
 
 	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) != 0)
 		return errno;
-	return bait_verdict(sendmsg(pair[0], &msg, MSG_NOSIGNAL));
+	return probe_verdict(sendmsg(pair[0], &msg, MSG_NOSIGNAL));
 }
 
 int probe_sendmsg_abstract(const struct bait *b)
@@ -210,7 +210,7 @@ static int mail_with_descriptor(const struct bait *b, int type, bool is_many)
 	long n = is_many ? sendmmsg(pair[0], &msg, 1, MSG_NOSIGNAL | MSG_DONTWAIT)
 			 : sendmsg(pair[0], &msg.msg_hdr, MSG_NOSIGNAL | MSG_DONTWAIT);
 	/* Nobody reads it: the queue that is full is the daemon's. */
-	return n < 0 && errno == EAGAIN ? 0 : bait_verdict(n);
+	return n < 0 && errno == EAGAIN ? 0 : probe_verdict(n);
 }
 
 int probe_mail_mounted(const struct bait *b)
@@ -237,7 +237,7 @@ static int set_filter(int option)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		return errno;
-	return bait_verdict(setsockopt(pair[0], SOL_SOCKET, option, &prog, sizeof(prog)));
+	return probe_verdict(setsockopt(pair[0], SOL_SOCKET, option, &prog, sizeof(prog)));
 }
 
 int probe_socket_filter(const struct bait *b)
@@ -255,7 +255,7 @@ int probe_socket_filter_group(const struct bait *b)
 	(void)b;
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof(yes)) != 0)
 		return errno;
-	return bait_verdict(
+	return probe_verdict(
 		setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog)));
 }
 
@@ -266,7 +266,7 @@ int probe_socket_filter_lock(const struct bait *b)
 	(void)b;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		return errno;
-	return bait_verdict(setsockopt(pair[0], SOL_SOCKET, SO_LOCK_FILTER, &yes, sizeof(yes)));
+	return probe_verdict(setsockopt(pair[0], SOL_SOCKET, SO_LOCK_FILTER, &yes, sizeof(yes)));
 }
 
 /* The gateway's proxy is asked for the host's loopback, in the words of both its protocols. */
@@ -319,5 +319,5 @@ int probe_net_tables(const struct bait *b)
 	char port[16];
 
 	snprintf(port, sizeof(port), ":%04lX ", b->tcp);
-	return bait_find_secret("/proc/self/net/tcp", port);
+	return probe_find_secret("/proc/self/net/tcp", port);
 }

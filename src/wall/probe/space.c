@@ -59,14 +59,14 @@ int space_run(probe_fn fn, const struct bait *b)
 	if (pid < 0)
 		return errno;
 	if (pid == 0) /* the first child of this one lives in the new pid namespace */
-		bait_exit(enter_space() ? NOT_HERE : bait_in_child(fn, b));
-	return bait_decode(bait_wait(pid));
+		probe_exit(enter_space() ? NOT_HERE : probe_in_child(fn, b));
+	return probe_decode(probe_wait(pid));
 }
 
 int probe_userns_unshare(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(unshare(CLONE_NEWUSER));
+	return probe_verdict(unshare(CLONE_NEWUSER));
 }
 
 int probe_userns_clone(const struct bait *b)
@@ -76,7 +76,7 @@ int probe_userns_clone(const struct bait *b)
 
 	if (pid == 0)
 		_exit(0);
-	return bait_verdict(pid);
+	return probe_verdict(pid);
 }
 
 int probe_userns_clone3(const struct bait *b)
@@ -87,22 +87,22 @@ int probe_userns_clone3(const struct bait *b)
 	(void)b;
 	if (pid == 0)
 		_exit(0);
-	return bait_verdict(pid);
+	return probe_verdict(pid);
 }
 
 int probe_netns_unshare(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(unshare(CLONE_NEWNET));
+	return probe_verdict(unshare(CLONE_NEWNET));
 }
 
 int probe_timens_unshare(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(unshare(0x80 /* CLONE_NEWTIME */));
+	return probe_verdict(unshare(0x80 /* CLONE_NEWTIME */));
 }
 
-/* The keeper's pid namespace, mounts and network are those of the host. */
+/* The supervisor's pid namespace, mounts and network are those of the host. */
 int probe_setns_parent(const struct bait *b)
 {
 	char path[64];
@@ -110,21 +110,21 @@ int probe_setns_parent(const struct bait *b)
 	snprintf(path, sizeof(path), "/proc/%d/ns/uts", b->is_control ? getpid() : getppid());
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)
-		return bait_verdict(setns(fd, 0));
+		return probe_verdict(setns(fd, 0));
 	int pidfd = (int)syscall(SYS_pidfd_open, b->is_control ? getpid() : getppid(), 0);
-	return pidfd < 0 ? errno : bait_verdict(setns(pidfd, CLONE_NEWUTS));
+	return pidfd < 0 ? errno : probe_verdict(setns(pidfd, CLONE_NEWUTS));
 }
 
 int probe_mount_tmpfs(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(mount("probe", "/tmp", "tmpfs", 0, NULL));
+	return probe_verdict(mount("probe", "/tmp", "tmpfs", 0, NULL));
 }
 
 int probe_mount_bind(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(mount("/proc/self", "/tmp", NULL, MS_BIND, NULL));
+	return probe_verdict(mount("/proc/self", "/tmp", NULL, MS_BIND, NULL));
 }
 
 int probe_mount_remount(const struct bait *b)
@@ -135,24 +135,24 @@ int probe_mount_remount(const struct bait *b)
 	(void)b;
 	if (statvfs("/", &s) == 0)
 		keep = s.f_flag & (ST_NOSUID | ST_NODEV | ST_NOEXEC | ST_NOATIME | ST_RELATIME);
-	return bait_verdict(mount(NULL, "/", NULL,
-				  MS_REMOUNT | MS_BIND | (keep & ST_NOSUID ? MS_NOSUID : 0) |
-					  (keep & ST_NODEV ? MS_NODEV : 0) |
-					  (keep & ST_NOEXEC ? MS_NOEXEC : 0) |
-					  (keep & ST_RELATIME ? MS_RELATIME : 0),
-				  NULL));
+	return probe_verdict(mount(NULL, "/", NULL,
+				   MS_REMOUNT | MS_BIND | (keep & ST_NOSUID ? MS_NOSUID : 0) |
+					   (keep & ST_NODEV ? MS_NODEV : 0) |
+					   (keep & ST_NOEXEC ? MS_NOEXEC : 0) |
+					   (keep & ST_RELATIME ? MS_RELATIME : 0),
+				   NULL));
 }
 
 int probe_mount_proc(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(mount("proc", "/tmp", "proc", 0, NULL));
+	return probe_verdict(mount("proc", "/tmp", "proc", 0, NULL));
 }
 
 int probe_mount_cgroup(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(mount("none", "/tmp", "cgroup2", 0, NULL));
+	return probe_verdict(mount("none", "/tmp", "cgroup2", 0, NULL));
 }
 
 int probe_mount_setattr(const struct bait *b)
@@ -160,26 +160,26 @@ int probe_mount_setattr(const struct bait *b)
 	struct mount_attr_args attr = { .attr_clr = ATTR_NOEXEC };
 
 	(void)b;
-	return bait_verdict(syscall(SYS_mount_setattr, AT_FDCWD, "/tmp", 0, &attr, sizeof(attr)));
+	return probe_verdict(syscall(SYS_mount_setattr, AT_FDCWD, "/tmp", 0, &attr, sizeof(attr)));
 }
 
 int probe_umount(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(umount2("/tmp", MNT_DETACH));
+	return probe_verdict(umount2("/tmp", MNT_DETACH));
 }
 
 int probe_fsopen(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(syscall(430 /* fsopen */, "tmpfs", 0));
+	return probe_verdict(syscall(430 /* fsopen */, "tmpfs", 0));
 }
 
 int probe_open_tree(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(syscall(428 /* open_tree */, AT_FDCWD, "/tmp",
-				    1 /* OPEN_TREE_CLONE */ | O_CLOEXEC));
+	return probe_verdict(syscall(428 /* open_tree */, AT_FDCWD, "/tmp",
+				     1 /* OPEN_TREE_CLONE */ | O_CLOEXEC));
 }
 
 int probe_pivot_root(const struct bait *b)
@@ -187,25 +187,25 @@ int probe_pivot_root(const struct bait *b)
 	(void)b;
 	if (chdir("/tmp") != 0)
 		return errno;
-	return bait_verdict(syscall(SYS_pivot_root, ".", "."));
+	return probe_verdict(syscall(SYS_pivot_root, ".", "."));
 }
 
 int probe_chroot(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(chroot("/tmp"));
+	return probe_verdict(chroot("/tmp"));
 }
 
 int probe_hostname(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(sethostname("probe", 5));
+	return probe_verdict(sethostname("probe", 5));
 }
 
 int probe_become_root(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(syscall(SYS_setresuid, 0, 0, 0));
+	return probe_verdict(syscall(SYS_setresuid, 0, 0, 0));
 }
 
 /* Held now, or to be had from a program with file capabilities. */
@@ -228,5 +228,5 @@ int probe_capabilities(const struct bait *b)
 int probe_uid_map(const struct bait *b)
 {
 	(void)b;
-	return bait_verdict(open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC));
+	return probe_verdict(open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC));
 }

@@ -2,7 +2,7 @@
  * carried out as a control without touching the machine. */
 #pragma once
 
-#include "wall/probe/bait.h"
+#include "wall/probe/probe.h"
 
 /* Runs fn as root of new namespaces, with private mounts and a tmpfs on /tmp. */
 int space_run(probe_fn fn, const struct bait *b);

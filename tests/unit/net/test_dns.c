@@ -2,7 +2,7 @@
 #include "net/dns.h"
 
 #include "harness/test.h"
-#include "net/synth.h"
+#include "net/fake_address.h"
 
 static char asked[HOST_TEXT_SIZE];
 
@@ -13,7 +13,7 @@ static enum dns_verdict lookup(const struct host *name, struct dns_addresses *re
 		return DNS_FAILURE;
 	if (strcmp(name->name, "a.test") != 0)
 		return DNS_NO_SUCH_NAME;
-	return synth_add(arg, name, &ret->v4, &ret->v6) == 0 ? DNS_HAS_ADDRESS : DNS_FAILURE;
+	return fake_address_add(arg, name, &ret->v4, &ret->v6) == 0 ? DNS_HAS_ADDRESS : DNS_FAILURE;
 }
 
 static uint8_t out[DNS_MAX];
@@ -23,9 +23,9 @@ static size_t ask(const char *labels, unsigned type, unsigned class)
 {
 	uint8_t q[300] = { 0x12, 0x34, 1, 0, 0, 1 };
 	size_t n = strlen(labels) + 1;
-	cleanup_synth struct synth *s = NULL;
+	cleanup_fake_address struct fake_address *s = NULL;
 
-	if (synth_new(&s, NULL) < 0)
+	if (fake_address_new(&s, NULL) < 0)
 		return 0;
 	memcpy(q + 12, labels, n);
 	q[12 + n + 1] = (uint8_t)type;
@@ -100,25 +100,25 @@ TEST(headers)
 
 TEST(synthetic_addresses_are_bounded_and_tell_the_name)
 {
-	cleanup_synth struct synth *s = NULL;
+	cleanup_fake_address struct fake_address *s = NULL;
 	struct host h = { 0 };
 	struct address v4, v6, again4, again6;
 
-	ASSERT_EQ(synth_new(&s, NULL), 0);
-	for (int i = 0; i < SYNTH_MAX; i++) {
+	ASSERT_EQ(fake_address_new(&s, NULL), 0);
+	for (int i = 0; i < FAKE_ADDRESS_MAX; i++) {
 		snprintf(h.name, sizeof(h.name), "h%d.test", i);
-		ASSERT_EQ(synth_add(s, &h, &v4, &v6), 0);
-		ASSERT_EQ(synth_add(s, &h, &again4, &again6), 0);
+		ASSERT_EQ(fake_address_add(s, &h, &v4, &v6), 0);
+		ASSERT_EQ(fake_address_add(s, &h, &again4, &again6), 0);
 		ASSERT(address_equal(&v4, &again4) && address_equal(&v6, &again6));
-		ASSERT_STREQ(synth_find(s, &v4)->name, h.name);
-		ASSERT_STREQ(synth_find(s, &v6)->name, h.name);
+		ASSERT_STREQ(fake_address_find(s, &v4)->name, h.name);
+		ASSERT_STREQ(fake_address_find(s, &v6)->name, h.name);
 	}
 	strcpy(h.name, "more.test");
-	ASSERT_EQ(synth_add(s, &h, &v4, &v6), -CORDON_LIMIT);
+	ASSERT_EQ(fake_address_add(s, &h, &v4, &v6), -CORDON_LIMIT);
 	v6.bytes[9] = 1;
-	ASSERT(!synth_find(s, &v6));
+	ASSERT(!fake_address_find(s, &v6));
 	v4.bytes[1] = 19;
-	ASSERT(!synth_find(s, &v4));
+	ASSERT(!fake_address_find(s, &v4));
 	v4.bytes[0] = 10;
-	ASSERT(!synth_find(s, &v4));
+	ASSERT(!fake_address_find(s, &v4));
 }

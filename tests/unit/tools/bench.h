@@ -9,12 +9,12 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "harness/test.h"
-#include "tools/desk.h"
+#include "tools/tool_calls.h"
 
 struct bench {
 	struct policy policy;
 	struct cordon_tools *tools;
-	struct desk *desk;
+	struct tool_calls *desk;
 };
 
 /* What handlers saw and whom they have to answer. */
@@ -73,19 +73,19 @@ static inline void bench_init(struct bench *b, struct cordon_tools *tools, const
 static inline void bench_open(struct bench *b, struct audit *audit, cordon_approval_fn approval,
 			      void *arg)
 {
-	struct desk_options opts = { .tools = b->tools,
-				     .policy = &b->policy,
-				     .session = "sess_1",
-				     .audit = audit,
-				     .approval = approval,
-				     .approval_arg = arg };
-	ASSERT_EQ(desk_new(&opts, &b->desk, NULL), 0);
-	desk_begin(b->desk, UINT64_MAX);
+	struct tool_calls_options opts = { .tools = b->tools,
+					   .policy = &b->policy,
+					   .session = "sess_1",
+					   .audit = audit,
+					   .approval = approval,
+					   .approval_arg = arg };
+	ASSERT_EQ(tool_calls_new(&opts, &b->desk, NULL), 0);
+	tool_calls_begin(b->desk, UINT64_MAX);
 }
 
 static inline void bench_done(struct bench *b)
 {
-	desk_free(b->desk);
+	tool_calls_free(b->desk);
 	cordon_tools_unref(b->tools);
 	policy_done(&b->policy);
 }
@@ -105,34 +105,34 @@ static inline void tools_put(struct cordon_tools *t, struct cordon_tool tool)
 }
 
 static inline int call(struct bench *b, uint64_t number, const char *tool, const char *args,
-		       struct desk_answer *ret)
+		       struct tool_calls_answer *ret)
 {
 	cleanup_error struct cordon_error *e = NULL;
-	int r = desk_dispatch(b->desk, number, tool, args, strlen(args), ret, &e);
+	int r = tool_calls_dispatch(b->desk, number, tool, args, strlen(args), ret, &e);
 	if (r < 0)
 		test_fail(__FILE__, __LINE__, "dispatch: %s", cordon_error_message(e));
 	return r;
 }
 
 /* Waits for the desk as a session would. */
-static inline int wait_next(struct bench *b, int ms, struct desk_answer *ret)
+static inline int wait_next(struct bench *b, int ms, struct tool_calls_answer *ret)
 {
 	deadline_ns end = deadline_after_ms((uint64_t)ms);
 	int r;
 
-	while ((r = desk_next(b->desk, ret, NULL)) == 0 && !deadline_is_over(end)) {
-		struct pollfd p = { .fd = desk_fd(b->desk), .events = POLLIN };
+	while ((r = tool_calls_next(b->desk, ret, NULL)) == 0 && !deadline_is_over(end)) {
+		struct pollfd p = { .fd = tool_calls_fd(b->desk), .events = POLLIN };
 		(void)poll(&p, 1, deadline_poll_ms(end));
 	}
 	return r;
 }
 
-static inline void expect(const struct desk_answer *a, uint64_t number, enum desk_cause cause,
-			  const char *text)
+static inline void expect(const struct tool_calls_answer *a, uint64_t number,
+			  enum tool_calls_cause cause, const char *text)
 {
 	ASSERT_STREQ(a->text, text);
 	ASSERT_EQ(a->call, number);
 	ASSERT_EQ(a->cause, cause);
-	ASSERT_EQ(a->is_error, cause != DESK_VALUE);
+	ASSERT_EQ(a->is_error, cause != TOOL_CALLS_VALUE);
 	ASSERT_EQ(a->len, strlen(text));
 }

@@ -29,77 +29,78 @@ static void setup(const char *policy, cordon_approval_fn fn)
 
 TEST(allow)
 {
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	setup(NULL, remember);
 	ASSERT_EQ(call(&b, 1, "pay", "{\"a\":40,\"b\":2}", &a), 0);
 	ASSERT_EQ(seen.approvals, 1);
 	ASSERT_EQ(seen.calls, 0);
 	ASSERT_EQ(strlen(seen.approval_id), 32);
 	ASSERT_STREQ(seen.args, "{\"a\":40,\"b\":2}");
-	ASSERT(desk_is_waiting(b.desk));
+	ASSERT(tool_calls_is_waiting(b.desk));
 	usleep(30000);
-	ASSERT_EQ(desk_next(b.desk, &a, NULL), 0);
-	ASSERT_EQ(desk_resolve(b.desk, seen.approval_id, true, NULL, NULL, NULL), 0);
+	ASSERT_EQ(tool_calls_next(b.desk, &a, NULL), 0);
+	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, true, NULL, NULL, NULL), 0);
 	ASSERT_EQ(wait_next(&b, 1000, &a), 1);
-	expect(&a, 1, DESK_VALUE, "42");
+	expect(&a, 1, TOOL_CALLS_VALUE, "42");
 	ASSERT_EQ(seen.calls, 1);
-	ASSERT(!desk_is_waiting(b.desk));
-	ASSERT(desk_waited_ns(b.desk) >= 25000000);
-	uint64_t waited = desk_waited_ns(b.desk);
+	ASSERT(!tool_calls_is_waiting(b.desk));
+	ASSERT(tool_calls_waited_ns(b.desk) >= 25000000);
+	uint64_t waited = tool_calls_waited_ns(b.desk);
 	usleep(5000);
-	ASSERT(desk_waited_ns(b.desk) == waited);
+	ASSERT(tool_calls_waited_ns(b.desk) == waited);
 	bench_done(&b);
 }
 
 TEST(deny)
 {
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	setup(NULL, remember);
 	ASSERT_EQ(call(&b, 1, "pay", "{\"a\":1,\"b\":2}", &a), 0);
-	ASSERT_EQ(desk_resolve(b.desk, seen.approval_id, false, NULL, "too much", NULL), 0);
+	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, false, NULL, "too much", NULL), 0);
 	ASSERT_EQ(wait_next(&b, 1000, &a), 1);
-	expect(&a, 1, DESK_DENIED, "Tool 'pay' was denied: too much");
+	expect(&a, 1, TOOL_CALLS_DENIED, "Tool 'pay' was denied: too much");
 	ASSERT_EQ(call(&b, 2, "pay", "{\"a\":1,\"b\":2}", &a), 0);
-	ASSERT_EQ(desk_resolve(b.desk, seen.approval_id, false, "\"ignored\"", NULL, NULL), 0);
+	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, false, "\"ignored\"", NULL, NULL),
+		  0);
 	ASSERT_EQ(wait_next(&b, 1000, &a), 1);
-	expect(&a, 2, DESK_DENIED, "Tool 'pay' was denied");
+	expect(&a, 2, TOOL_CALLS_DENIED, "Tool 'pay' was denied");
 	ASSERT_EQ(seen.calls, 0);
 	bench_done(&b);
 }
 
 TEST(replace)
 {
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	setup(NULL, remember);
 	ASSERT_EQ(call(&b, 1, "pay", "{\"a\":1,\"b\":2}", &a), 0);
-	ASSERT_EQ(desk_resolve(b.desk, seen.approval_id, true, "{bad", NULL, NULL),
+	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, true, "{bad", NULL, NULL),
 		  -CORDON_INVALID);
-	ASSERT_EQ(desk_resolve(b.desk, seen.approval_id, true, "{\"x\":1}", NULL, NULL), 0);
+	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, true, "{\"x\":1}", NULL, NULL), 0);
 	ASSERT_EQ(wait_next(&b, 1000, &a), 1);
-	expect(&a, 1, DESK_VALUE, "{\"x\":1}");
+	expect(&a, 1, TOOL_CALLS_VALUE, "{\"x\":1}");
 	ASSERT_EQ(seen.calls, 0);
 	bench_done(&b);
 }
 
 TEST(ids_are_good_once)
 {
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	setup(NULL, remember);
-	ASSERT_EQ(desk_resolve(b.desk, "", true, NULL, NULL, NULL), -CORDON_NOT_FOUND);
+	ASSERT_EQ(tool_calls_resolve(b.desk, "", true, NULL, NULL, NULL), -CORDON_NOT_FOUND);
 	ASSERT_EQ(call(&b, 1, "pay", "{\"a\":1,\"b\":2}", &a), 0);
-	ASSERT_EQ(desk_resolve(b.desk, "0", true, NULL, NULL, NULL), -CORDON_NOT_FOUND);
-	ASSERT_EQ(desk_resolve(b.desk, "", true, NULL, NULL, NULL), -CORDON_NOT_FOUND);
-	ASSERT_EQ(desk_resolve(b.desk, seen.approval_id, false, NULL, NULL, NULL), 0);
-	ASSERT_EQ(desk_resolve(b.desk, seen.approval_id, true, NULL, NULL, NULL),
+	ASSERT_EQ(tool_calls_resolve(b.desk, "0", true, NULL, NULL, NULL), -CORDON_NOT_FOUND);
+	ASSERT_EQ(tool_calls_resolve(b.desk, "", true, NULL, NULL, NULL), -CORDON_NOT_FOUND);
+	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, false, NULL, NULL, NULL), 0);
+	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, true, NULL, NULL, NULL),
 		  -CORDON_NOT_FOUND);
 	ASSERT_EQ(wait_next(&b, 1000, &a), 1);
-	ASSERT_EQ(a.cause, DESK_DENIED);
-	ASSERT_EQ(desk_resolve(b.desk, seen.approval_id, true, NULL, NULL, NULL),
+	ASSERT_EQ(a.cause, TOOL_CALLS_DENIED);
+	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, true, NULL, NULL, NULL),
 		  -CORDON_NOT_FOUND);
 	ASSERT_EQ(call(&b, 2, "pay", "{\"a\":1,\"b\":2}", &a), 0);
-	desk_end(b.desk);
-	ASSERT(!desk_is_waiting(b.desk));
-	ASSERT_EQ(desk_resolve(b.desk, seen.approval_id, true, NULL, NULL, NULL),
+	tool_calls_end(b.desk);
+	ASSERT(!tool_calls_is_waiting(b.desk));
+	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, true, NULL, NULL, NULL),
 		  -CORDON_NOT_FOUND);
 	ASSERT_EQ(seen.calls, 0);
 	bench_done(&b);
@@ -107,31 +108,32 @@ TEST(ids_are_good_once)
 
 TEST(nobody_to_ask_is_a_denial)
 {
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	setup(NULL, NULL);
 	ASSERT_EQ(call(&b, 1, "pay", "{\"a\":1,\"b\":2}", &a), 1);
-	expect(&a, 1, DESK_DENIED, "Tool 'pay' needs approval, and nobody is there to give it");
+	expect(&a, 1, TOOL_CALLS_DENIED,
+	       "Tool 'pay' needs approval, and nobody is there to give it");
 	bench_done(&b);
 }
 
 TEST(bad_arguments_are_not_asked_about)
 {
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	setup(NULL, remember);
 	ASSERT_EQ(call(&b, 1, "pay", "{\"a\":1}", &a), 1);
-	ASSERT_EQ(a.cause, DESK_BAD_ARGS);
+	ASSERT_EQ(a.cause, TOOL_CALLS_BAD_ARGS);
 	ASSERT_EQ(seen.approvals, 0);
 	bench_done(&b);
 }
 
 TEST(waiting_has_an_end)
 {
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	setup("{\"approval_timeout_ms\":20}", remember);
 	ASSERT_EQ(call(&b, 1, "pay", "{\"a\":1,\"b\":2}", &a), 0);
 	ASSERT_EQ(wait_next(&b, 5000, &a), 1);
-	expect(&a, 1, DESK_TIMEOUT, "Approval of tool 'pay' timed out");
-	ASSERT_EQ(desk_resolve(b.desk, seen.approval_id, true, NULL, NULL, NULL),
+	expect(&a, 1, TOOL_CALLS_TIMEOUT, "Approval of tool 'pay' timed out");
+	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, true, NULL, NULL, NULL),
 		  -CORDON_NOT_FOUND);
 	ASSERT_EQ(seen.calls, 0);
 	bench_done(&b);
@@ -140,35 +142,35 @@ TEST(waiting_has_an_end)
 static void allow_at_once(const struct cordon_approval *a, void *arg)
 {
 	(void)arg;
-	ASSERT_EQ(desk_resolve(b.desk, a->id, true, NULL, NULL, NULL), 0);
+	ASSERT_EQ(tool_calls_resolve(b.desk, a->id, true, NULL, NULL, NULL), 0);
 }
 
 TEST(deciding_on_the_spot)
 {
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	setup(NULL, allow_at_once);
 	ASSERT_EQ(call(&b, 1, "pay", "{\"a\":1,\"b\":2}", &a), 1);
-	expect(&a, 1, DESK_VALUE, "3");
-	ASSERT(!desk_is_waiting(b.desk));
+	expect(&a, 1, TOOL_CALLS_VALUE, "3");
+	ASSERT(!tool_calls_is_waiting(b.desk));
 	bench_done(&b);
 }
 
 static void *allow_later(void *arg)
 {
 	usleep(10000);
-	ASSERT_EQ(desk_resolve(b.desk, arg, true, NULL, NULL, NULL), 0);
+	ASSERT_EQ(tool_calls_resolve(b.desk, arg, true, NULL, NULL, NULL), 0);
 	return NULL;
 }
 
 TEST(from_another_thread)
 {
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	pthread_t thread;
 	setup(NULL, remember);
 	ASSERT_EQ(call(&b, 1, "pay", "{\"a\":1,\"b\":2}", &a), 0);
 	ASSERT_EQ(pthread_create(&thread, NULL, allow_later, seen.approval_id), 0);
 	ASSERT_EQ(wait_next(&b, 5000, &a), 1);
-	expect(&a, 1, DESK_VALUE, "3");
+	expect(&a, 1, TOOL_CALLS_VALUE, "3");
 	pthread_join(thread, NULL);
 	bench_done(&b);
 }

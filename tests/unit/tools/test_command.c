@@ -15,9 +15,9 @@ static void setup(const char *tools_json)
 	bench_open(&b, NULL, NULL, NULL);
 }
 
-static void run(const char *tool, const char *args, enum desk_cause cause, const char *want)
+static void run(const char *tool, const char *args, enum tool_calls_cause cause, const char *want)
 {
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	static uint64_t number;
 	int r = call(&b, ++number, tool, args, &a);
 	if (r == 0)
@@ -38,14 +38,14 @@ TEST(json_in_json_out)
 				     "echo oops >&2; exit 3") "," SH("quiet",
 								     "exit 4") "," SH("killed",
 										      "kill -9 $$") "]");
-	run("echo", "{\"a\":[1,\"x\"]}", DESK_VALUE, "{\"a\":[1,\"x\"]}");
-	run("none", "{\"a\":1}", DESK_VALUE, "null");
-	run("two", "{\"a\":1}", DESK_VALUE, " 2");
-	run("broken", "{\"a\":1}", DESK_FAILED, "the command's output is not JSON");
-	run("fail", "{\"a\":1}", DESK_FAILED, "oops");
-	run("quiet", "{\"a\":1}", DESK_FAILED, "the command failed with status 4");
-	run("killed", "{\"a\":1}", DESK_FAILED, "the command was ended by signal 9");
-	run("echo", "{}", DESK_BAD_ARGS, "Missing arguments for tool 'echo': 'a'");
+	run("echo", "{\"a\":[1,\"x\"]}", TOOL_CALLS_VALUE, "{\"a\":[1,\"x\"]}");
+	run("none", "{\"a\":1}", TOOL_CALLS_VALUE, "null");
+	run("two", "{\"a\":1}", TOOL_CALLS_VALUE, " 2");
+	run("broken", "{\"a\":1}", TOOL_CALLS_FAILED, "the command's output is not JSON");
+	run("fail", "{\"a\":1}", TOOL_CALLS_FAILED, "oops");
+	run("quiet", "{\"a\":1}", TOOL_CALLS_FAILED, "the command failed with status 4");
+	run("killed", "{\"a\":1}", TOOL_CALLS_FAILED, "the command was ended by signal 9");
+	run("echo", "{}", TOOL_CALLS_BAD_ARGS, "Missing arguments for tool 'echo': 'a'");
 	bench_done(&b);
 }
 
@@ -53,10 +53,11 @@ TEST(plain_commands)
 {
 	setup("{\"tools\":[{\"name\":\"up\",\"argv\":true,\"command\":[\"/bin/sh\",\"-c\","
 	      "\"echo $# $1; tr a-z A-Z; echo bad >&2; exit 5\",\"x\"]}]}");
-	run("up", "{\"args\":[\"one two\",3],\"stdin\":\"hello\\n\"}", DESK_VALUE,
+	run("up", "{\"args\":[\"one two\",3],\"stdin\":\"hello\\n\"}", TOOL_CALLS_VALUE,
 	    "{\"stdout\":\"2 one two\\nHELLO\\n\",\"stderr\":\"bad\\n\",\"exit_code\":5}");
-	run("up", "{}", DESK_VALUE, "{\"stdout\":\"0\\n\",\"stderr\":\"bad\\n\",\"exit_code\":5}");
-	run("up", "{\"args\":[\"a\\u0000b\"]}", DESK_FAILED,
+	run("up", "{}", TOOL_CALLS_VALUE,
+	    "{\"stdout\":\"0\\n\",\"stderr\":\"bad\\n\",\"exit_code\":5}");
+	run("up", "{\"args\":[\"a\\u0000b\"]}", TOOL_CALLS_FAILED,
 	    "Tool 'up': an argument has a NUL character");
 	bench_done(&b);
 }
@@ -66,15 +67,15 @@ TEST(bytes_pass_as_they_are)
 	setup("[{\"name\":\"cat\",\"argv\":true,\"command\":[\"cat\"]},"
 	      "{\"name\":\"twice\",\"argv\":true,\"command\":[\"sh\",\"-c\",\"cat; printf "
 	      "'\\\\377'\"]}]");
-	run("cat", "{\"stdin\":{\"$\":\"bytes\",\"v\":\"/wD+\"}}", DESK_VALUE,
+	run("cat", "{\"stdin\":{\"$\":\"bytes\",\"v\":\"/wD+\"}}", TOOL_CALLS_VALUE,
 	    "{\"stdout\":{\"$\":\"bytes\",\"v\":\"/wD+\"},\"stderr\":\"\",\"exit_code\":0}");
-	run("cat", "{\"stdin\":{\"$\":\"bytes\",\"v\":\"aGk=\"}}", DESK_VALUE,
+	run("cat", "{\"stdin\":{\"$\":\"bytes\",\"v\":\"aGk=\"}}", TOOL_CALLS_VALUE,
 	    "{\"stdout\":\"hi\",\"stderr\":\"\",\"exit_code\":0}");
-	run("twice", "{\"stdin\":\"a\"}", DESK_VALUE,
+	run("twice", "{\"stdin\":\"a\"}", TOOL_CALLS_VALUE,
 	    "{\"stdout\":{\"$\":\"bytes\",\"v\":\"Yf8=\"},\"stderr\":\"\",\"exit_code\":0}");
-	run("cat", "{\"stdin\":{\"$\":\"bytes\",\"v\":\"a\"}}", DESK_BAD_ARGS,
+	run("cat", "{\"stdin\":{\"$\":\"bytes\",\"v\":\"a\"}}", TOOL_CALLS_BAD_ARGS,
 	    "Tool 'cat': argument 'stdin' must be string or bytes, got another kind of value");
-	run("cat", "{\"stdin\":{\"v\":\"aGk=\"}}", DESK_BAD_ARGS,
+	run("cat", "{\"stdin\":{\"v\":\"aGk=\"}}", TOOL_CALLS_BAD_ARGS,
 	    "Tool 'cat': argument 'stdin' must be string or bytes, got object");
 	bench_done(&b);
 }
@@ -93,7 +94,7 @@ static char *long_args(const char *name, size_t len)
 TEST(every_tool_has_its_own_sizes)
 {
 	const size_t MIB = 1 << 20;
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	setup("[{\"name\":\"f\",\"args\":{\"a\":\"string\"},\"command\":[\"cat\"]},"
 	      "{\"name\":\"tiny\",\"args\":{\"a\":\"string\"},\"argument_bytes\":16,\"command\":["
 	      "\"cat\"]},"
@@ -101,31 +102,32 @@ TEST(every_tool_has_its_own_sizes)
 	      "\"result_bytes\":3000000,\"command\":[\"cat\"]},"
 	      "{\"name\":\"count\",\"argv\":true,\"command\":[\"wc\",\"-c\"]},"
 	      "{\"name\":\"wait\",\"argv\":true,\"command\":[\"sleep\",\"100\"]}]");
-	ASSERT_EQ(desk_argument_max(b.desk), 16 * MIB);
+	ASSERT_EQ(tool_calls_argument_max(b.desk), 16 * MIB);
 	cleanup_free char *two = long_args("a", 2 * MIB), *five = long_args("stdin", 5 * MIB),
 			  *much = long_args("stdin", 16 * MIB);
-	run("f", two, DESK_BAD_ARGS, "Tool 'f': arguments too large (2097160 bytes, max 1048576)");
-	run("tiny", "{\"a\":\"0123456789\"}", DESK_BAD_ARGS,
+	run("f", two, TOOL_CALLS_BAD_ARGS,
+	    "Tool 'f': arguments too large (2097160 bytes, max 1048576)");
+	run("tiny", "{\"a\":\"0123456789\"}", TOOL_CALLS_BAD_ARGS,
 	    "Tool 'tiny': arguments too large (18 bytes, max 16)");
-	run("wide", two, DESK_VALUE, two);
-	run("count", five, DESK_VALUE,
+	run("wide", two, TOOL_CALLS_VALUE, two);
+	run("count", five, TOOL_CALLS_VALUE,
 	    "{\"stdout\":\"5242880\\n\",\"stderr\":\"\",\"exit_code\":0}");
-	run("count", much, DESK_BAD_ARGS,
+	run("count", much, TOOL_CALLS_BAD_ARGS,
 	    "Tool 'count': arguments too large (16777228 bytes, max 16777216)");
 	/* Calls that wait keep their arguments in the host, so those have a limit in all. */
 	for (int i = 0; i < 12; i++)
 		ASSERT_EQ(call(&b, 100 + (uint64_t)i, "wait", five, &a), 0);
 	ASSERT_EQ(call(&b, 200, "wait", five, &a), 1);
-	expect(&a, 200, DESK_BUDGET, "too many bytes in tool calls at once (max 67108864)");
-	desk_end(b.desk);
-	desk_begin(b.desk, UINT64_MAX);
+	expect(&a, 200, TOOL_CALLS_BUDGET, "too many bytes in tool calls at once (max 67108864)");
+	tool_calls_end(b.desk);
+	tool_calls_begin(b.desk, UINT64_MAX);
 	ASSERT_EQ(call(&b, 1, "wait", five, &a), 0);
 	bench_done(&b);
 }
 
 TEST(output_that_waits_is_bounded_in_all)
 {
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	int failed = 0;
 	/* Each keeps 15 MiB and goes on running: five of them are too much. */
 	setup("[{\"name\":\"hold\",\"argv\":true,\"command\":[\"sh\",\"-c\","
@@ -153,9 +155,10 @@ TEST(a_slow_command_dies_with_its_group)
 	setup(json);
 	for (int i = 0; i < 2; i++) {
 		if (i == 0)
-			run("slow", "{}", DESK_TIMEOUT, "Tool 'slow' timed out after 0.2 seconds");
+			run("slow", "{}", TOOL_CALLS_TIMEOUT,
+			    "Tool 'slow' timed out after 0.2 seconds");
 		else
-			run("leaver", "{}", DESK_VALUE, "1");
+			run("leaver", "{}", TOOL_CALLS_VALUE, "1");
 		cleanup_buf struct buf text = { 0 };
 		ASSERT_EQ(file_load(path, 100, &text, NULL), 0);
 		int pid = atoi(text.data);
@@ -175,8 +178,8 @@ TEST(output_is_bounded)
 	setup("[{\"name\":\"yes\",\"result_bytes\":1000,\"command\":[\"yes\"]},"
 	      "{\"name\":\"noise\",\"command\":[\"/bin/sh\",\"-c\","
 	      "\"head -c 10000000 /dev/zero >&2; echo 1\"]}]");
-	run("yes", "{}", DESK_FAILED, "result too large (more than 1000 bytes)");
-	run("noise", "{}", DESK_VALUE, "1");
+	run("yes", "{}", TOOL_CALLS_FAILED, "result too large (more than 1000 bytes)");
+	run("noise", "{}", TOOL_CALLS_VALUE, "1");
 	bench_done(&b);
 }
 
@@ -187,31 +190,31 @@ TEST(the_environment_is_small)
 	      "\"env_pass\":[\"PASSED\",\"ABSENT\"]},"
 	      "{\"name\":\"fds\",\"argv\":true,\"command\":[\"/bin/sh\",\"-c\",\"ls "
 	      "/proc/$$/fd\"]}]");
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	ASSERT_EQ(call(&b, 1, "env", "{}", &a), 0);
 	ASSERT_EQ(wait_next(&b, 5000, &a), 1);
 	ASSERT(strstr(a.text, "EXTRA=1\\n") && strstr(a.text, "PASSED=yes\\n"));
 	ASSERT(strstr(a.text, "CORDON_TOOL=env\\n") && strstr(a.text, "CORDON_SESSION=sess_1\\n"));
 	ASSERT(!strstr(a.text, "SECRET") && !strstr(a.text, "ABSENT"));
-	run("fds", "{}", DESK_VALUE,
+	run("fds", "{}", TOOL_CALLS_VALUE,
 	    "{\"stdout\":\"0\\n1\\n2\\n\",\"stderr\":\"\",\"exit_code\":0}");
 	bench_done(&b);
 }
 
 TEST(ending_the_execution_ends_the_command)
 {
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	setup("[" SH("slow", "sleep 100; echo 1") "]");
 	ASSERT_EQ(call(&b, 1, "slow", "{\"a\":1}", &a), 0);
-	desk_end(b.desk);
-	ASSERT_EQ(desk_next(b.desk, &a, NULL), 0);
+	tool_calls_end(b.desk);
+	ASSERT_EQ(tool_calls_next(b.desk, &a, NULL), 0);
 	ASSERT_EQ(call(&b, 2, "slow", "{\"a\":1}", &a), 0);
 	bench_done(&b); /* also without a word */
 }
 
 TEST(many_commands_at_once)
 {
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	uint64_t sum = 0;
 	setup("[" SH("echo", "cat") "]");
 	for (uint64_t i = 1; i <= 20; i++) {
@@ -233,7 +236,7 @@ TEST(many_commands_at_once)
 TEST(what_cannot_start_is_told)
 {
 	setup("[{\"name\":\"gone\",\"command\":[\"/nonexistent/program\"]}]");
-	run("gone", "{}", DESK_FAILED,
+	run("gone", "{}", TOOL_CALLS_FAILED,
 	    "start the command of tool 'gone': No such file or directory");
 	bench_done(&b);
 }
@@ -254,7 +257,7 @@ TEST(files_and_their_directory)
 	bench_open(&b, NULL, NULL, NULL);
 	char want[80];
 	snprintf(want, sizeof(want), "\"%s\"", dir);
-	run("add", "{\"a\":1}", DESK_VALUE, want);
+	run("add", "{\"a\":1}", TOOL_CALLS_VALUE, want);
 	ASSERT_EQ(unlink(path) + unlink(script) + rmdir(dir), 0);
 	bench_done(&b);
 }

@@ -5,7 +5,7 @@ static struct bench b;
 
 static void check(const char *args, int code, const char *out, const char *err)
 {
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	char call_args[200];
 	cleanup_json json_t *j = NULL;
 

@@ -37,7 +37,7 @@ static long peak_kb(void)
 	return u.ru_maxrss;
 }
 
-static void answer(struct host *h, const struct desk_answer *a)
+static void answer(struct host *h, const struct tool_calls_answer *a)
 {
 	*(a->is_error ? &h->errors : &h->values) += 1;
 	int r = a->is_error ? wire_send_tool_error(h->w, 1, a->call, a->text, NULL)
@@ -47,15 +47,15 @@ static void answer(struct host *h, const struct desk_answer *a)
 
 static void take(struct host *h, const struct wire_message *m)
 {
-	struct desk_answer a;
+	struct tool_calls_answer a;
 
 	if (m->type == WIRE_RESULT)
 		h->outcome = ENDED;
 	h->unknown += m->type == WIRE_UNKNOWN;
 	if (m->type != WIRE_TOOL_CALL)
 		return;
-	int r = desk_dispatch(h->b.desk, m->call, m->tool.data, m->args.data, m->args.len, &a,
-			      NULL);
+	int r = tool_calls_dispatch(h->b.desk, m->call, m->tool.data, m->args.data, m->args.len, &a,
+				    NULL);
 	ASSERT(r >= 0);
 	if (r > 0)
 		answer(h, &a);
@@ -65,7 +65,7 @@ static void step(struct host *h, short wire_revents)
 {
 	cleanup_error struct cordon_error *e = NULL;
 	struct wire_message m;
-	struct desk_answer a;
+	struct tool_calls_answer a;
 	int r = 0;
 
 	if (wire_revents & (POLLIN | POLLHUP))
@@ -80,7 +80,7 @@ static void step(struct host *h, short wire_revents)
 	} else if (!h->outcome && wire_is_closed(h->w)) {
 		h->outcome = CLOSED;
 	}
-	while (desk_next(h->b.desk, &a, NULL) > 0)
+	while (tool_calls_next(h->b.desk, &a, NULL) > 0)
 		answer(h, &a);
 }
 
@@ -90,11 +90,11 @@ static void serve(struct host *h, uint64_t tool_calls)
 	long before = peak_kb();
 
 	wire_begin(h->w, 1, tool_calls);
-	desk_begin(h->b.desk, tool_calls);
+	tool_calls_begin(h->b.desk, tool_calls);
 	step(h, 0); /* what came along with the hello */
 	while (!h->outcome) {
 		struct pollfd p[] = { { .fd = wire_fd(h->w), .events = wire_events(h->w) },
-				      { .fd = desk_fd(h->b.desk), .events = POLLIN } };
+				      { .fd = tool_calls_fd(h->b.desk), .events = POLLIN } };
 		ASSERT(poll(p, 2, 15000) > 0);
 		step(h, p[0].revents);
 	}

@@ -1,0 +1,244 @@
+/* session/bait.c - see bait.h. */
+#include "session/bait.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/random.h"
+
+enum { FD_TCP, FD_UDP, FD_ABSTRACT, FD_ABSTRACT_MAIL, FD_PATH, FD_PATH_MAIL, FD_SHARED };
+/* Where the descriptor lies that a careless host would pass on. */
+enum { STRAY_FD = 200 };
+
+static const struct bait none = { .fds = { -1, -1, -1, -1, -1, -1, -1 }, .shm = -1 };
+
+static int say(struct bait *l, const char *key, const char *value)
+{
+	cleanup_free char *text = str_printf("%s=%s", key, value);
+
+	return text ? strlist_add(&l->args, text) : -CORDON_NOMEM;
+}
+
+static int say_number(struct bait *l, const char *key, uint64_t value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	return say(l, key, text);
+}
+
+static int lay_inet(struct bait *l, int slot, int type, const char *key)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t len = sizeof(at);
+	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+
+	l->fds[slot] = fd;
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0 ||
+	    (type == SOCK_STREAM && listen(fd, 64) != 0) ||
+	    getsockname(fd, (struct sockaddr *)&at, &len) != 0)
+		return -errno;
+	return say_number(l, key, ntohs(at.sin_port)) < 0 ? -ENOMEM : 0;
+}
+
+static int lay_unix(struct bait *l, int slot, int type, const char *key)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	bool is_abstract = str_starts(key, "abstract");
+	char name[96];
+
+	if (is_abstract)
+		snprintf(name, sizeof(name), "cordon-bait-%s-%d", l->secret, slot);
+	else if (slot == FD_SHARED)
+		snprintf(name, sizeof(name), "%s/%s", l->shared, key);
+	else
+		snprintf(name, sizeof(name), "%s/%s", l->dir, key);
+	memcpy(at.sun_path + is_abstract, name, strlen(name));
+	socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name) + 1);
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	l->fds[slot] = fd;
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) != 0 ||
+	    (type == SOCK_STREAM && listen(fd, 64) != 0))
+		return -errno;
+	/* Any user of the machine could reach it: only the wall may keep the guest away. */
+	if (!is_abstract && chmod(name, 0777) != 0)
+		return -errno;
+	return say(l, key, name) < 0 ? -ENOMEM : 0;
+}
+
+static int lay_file(struct bait *l)
+{
+	const char *parent = getenv("TMPDIR");
+	char path[96];
+
+	snprintf(l->dir, sizeof(l->dir), "%s/cordon-bait-XXXXXX",
+		 parent && strlen(parent) < 32 ? parent : "/tmp");
+	if (!mkdtemp(l->dir)) {
+		l->dir[0] = '\0';
+		return -errno;
+	}
+	snprintf(path, sizeof(path), "%s/file", l->dir);
+	cleanup_close int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+	if (chmod(l->dir, 0755) != 0 || fd < 0)
+		return -errno;
+	int r = file_write_all(fd, l->secret, strlen(l->secret));
+	if (r < 0)
+		return r;
+	/* Open in the host, without close-on-exec, as a careless program would have it. */
+	int stray = fcntl(fd, F_DUPFD, STRAY_FD);
+	if (stray < 0)
+		return -errno;
+	if (say_number(l, "descriptor", (uint64_t)stray) < 0 || say(l, "file", path) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+/* What a policy may show to the code: a folder with a daemon's socket and a file in it. */
+static int lay_shared(struct bait *l, bool is_mounted)
+{
+	char path[96];
+
+	snprintf(l->shared, sizeof(l->shared), "%s/shared", l->dir);
+	if (mkdir(l->shared, 0755) != 0 || chmod(l->shared, 0755) != 0)
+		return -errno;
+	snprintf(path, sizeof(path), "%s/locked", l->shared);
+	cleanup_close int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+	if (fd < 0 || fchmod(fd, 0644) != 0)
+		return -errno;
+	int r = lay_unix(l, FD_SHARED, SOCK_DGRAM, "mail");
+	if (r == 0 && (say(l, "shared", is_mounted ? BAIT_SHARED : l->shared) < 0 ||
+		       say(l, "shared_host", l->shared) < 0))
+		r = -ENOMEM;
+	return r;
+}
+
+int bait_mount(const struct bait *l, struct policy *policy, struct cordon_error **reterr)
+{
+	struct policy_mount *m =
+		mem_grow(policy->mounts, policy->mount_count + 1, sizeof(*policy->mounts));
+	cleanup_free char *text = str_printf("%s:" BAIT_SHARED ":ro", l->shared);
+
+	if (m)
+		policy->mounts = m;
+	if (!m || !text)
+		return err_errno(reterr, ENOMEM, "the policy of an attack");
+	int r = policy_parse_mount(text, &m[policy->mount_count], reterr);
+	if (r == 0)
+		policy->mount_count++;
+	return r;
+}
+
+static int lay_numbers(struct bait *l, const struct policy *p)
+{
+	const struct {
+		const char *key;
+		uint64_t value;
+	} numbers[] = {
+		{ "pid", (uint64_t)getpid() },
+		{ "processes", p->processes },
+		{ "open_files", p->open_files },
+		{ "cpu_seconds", p->cpu_seconds },
+		{ "memory_bytes", p->memory_bytes },
+		{ "fs_bytes", p->fs_bytes },
+		{ "file_count", p->file_count },
+		{ "file_bytes", p->file_bytes },
+		{ "network", p->network.allow_count > 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (say_number(l, numbers[i].key, numbers[i].value) < 0)
+			return -ENOMEM;
+	if (say(l, "secret", l->secret) < 0 || say(l, "marker", l->marker) < 0)
+		return -ENOMEM;
+	l->shm = shmget(IPC_PRIVATE, 4096, 0666 | IPC_CREAT);
+	return l->shm >= 0 && say_number(l, "shm", (uint64_t)l->shm) < 0 ? -ENOMEM : 0;
+}
+
+int bait_lay(struct bait *l, const struct policy *policy, bool is_mounted, bool has_groups,
+	     struct cordon_error **reterr)
+{
+	/* The caller may have put its secret into the environment before. */
+	const char *given = getenv("CORDON_LURE");
+
+	*l = none;
+	if (!given || !str_copy(l->secret, sizeof(l->secret), given) || strlen(given) < 8)
+		random_hex(l->secret, 32);
+	snprintf(l->marker, sizeof(l->marker), "marker-%s", l->secret);
+	int r = lay_file(l);
+	if (r == 0)
+		r = lay_inet(l, FD_TCP, SOCK_STREAM, "tcp");
+	if (r == 0)
+		r = lay_inet(l, FD_UDP, SOCK_DGRAM, "udp");
+	if (r == 0)
+		r = lay_unix(l, FD_ABSTRACT, SOCK_STREAM, "abstract");
+	if (r == 0)
+		r = lay_unix(l, FD_ABSTRACT_MAIL, SOCK_DGRAM, "abstract_mail");
+	if (r == 0)
+		r = lay_unix(l, FD_PATH, SOCK_STREAM, "path");
+	if (r == 0)
+		r = lay_unix(l, FD_PATH_MAIL, SOCK_DGRAM, "path_mail");
+	if (r == 0)
+		r = lay_shared(l, is_mounted);
+	if (r == 0 && say_number(l, "groups", has_groups) < 0)
+		r = -ENOMEM;
+	if (r == 0)
+		r = lay_numbers(l, policy);
+	if (r < 0) {
+		bait_clear(l);
+		return err_errno(reterr, -r, "lay out what the attacks are aimed at");
+	}
+	return 0;
+}
+
+int bait_plant(struct bait *l, const void *bytes, size_t len, struct cordon_error **reterr)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "%s/probe", l->dir);
+	cleanup_close int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0755);
+	int r = fd < 0 ? -errno : file_write_all(fd, bytes, len);
+	if (r < 0)
+		return err_errno(reterr, -r, "write '%s'", path);
+	(void)str_copy(l->program, sizeof(l->program), path);
+	return 0;
+}
+
+void bait_clear(struct bait *l)
+{
+	static const char *const names[] = { "file",  "path",        "path_mail",
+					     "probe", "shared/mail", "shared/locked" };
+
+	for (size_t i = 0; i < l->args.count; i++)
+		if (str_starts(l->args.items[i], "descriptor="))
+			(void)close((int)strtol(l->args.items[i] + 11, NULL, 10));
+	for (size_t i = 0; i < BAIT_FDS; i++)
+		close_fdp(&l->fds[i]);
+	for (size_t i = 0; l->dir[0] && i < sizeof(names) / sizeof(*names); i++) {
+		char path[96];
+
+		snprintf(path, sizeof(path), "%s/%s", l->dir, names[i]);
+		(void)unlink(path);
+	}
+	if (l->shared[0])
+		(void)rmdir(l->shared);
+	if (l->dir[0])
+		(void)rmdir(l->dir);
+	if (l->shm >= 0)
+		(void)shmctl(l->shm, IPC_RMID, NULL);
+	strlist_done(&l->args);
+	*l = none;
+}

@@ -1,0 +1,32 @@
+/* session/bait.h - things of the host laid out for attacks to be aimed at: a file, sockets, a
+ * descriptor, shared memory. Made for a proof and gone after it. */
+#pragma once
+
+#include "base/error.h"
+#include "base/str.h"
+#include "policy/policy.h"
+
+enum { BAIT_FDS = 7 };
+/* Where the folder is in the sandbox. */
+#define BAIT_SHARED "/mnt/bait"
+
+struct bait {
+	char dir[64];    /* of the files; "" when there is none */
+	char shared[72]; /* folder below it that the policy mounts for the code to read */
+	char secret[33], marker[48];
+	int fds[BAIT_FDS]; /* sockets, and the descriptor that must not be inherited */
+	int shm;
+	char program[80];    /* "" before bait_plant */
+	struct strlist args; /* KEY=VALUE for the attack (wall/probe/probe.h) */
+};
+
+/* A program (the bytes of the attacks) beside the file, to be started outside the wall. */
+int bait_plant(struct bait *l, const void *bytes, size_t len, struct cordon_error **reterr);
+/* policy: whose limits the attacks try to pass. is_mounted: a policy will mount the shared folder,
+ * else the code sees it where the host has it. has_groups: control groups count. */
+int bait_lay(struct bait *l, const struct policy *policy, bool is_mounted, bool has_groups,
+	     struct cordon_error **reterr);
+/* Adds the mount. */
+int bait_mount(const struct bait *l, struct policy *policy, struct cordon_error **reterr);
+void bait_clear(struct bait *l);
+#define cleanup_bait CLEANUP(bait_clear)

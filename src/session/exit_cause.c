@@ -1,0 +1,459 @@
+/* session/exit_cause.c - see exit_cause.h. What the guest says about itself only names an
+ * exception; what killed it, what it was refused and what ran out is read from the kernel. */
+#include "session/exit_cause.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+
+#include "base/str.h"
+#include "net/gateway.h"
+#include "session/cputime.h"
+#include "session/guest_denial.h"
+
+enum { MAX_TOLD = 64 };
+
+void evidence_begin(struct evidence *v, struct engine *e)
+{
+	*v = (struct evidence){ 0 };
+	v->before = e->counted;
+	box_count_denials(e->box, v->denials_before);
+}
+
+void evidence_done(struct evidence *v)
+{
+	free(v->protocol);
+	free(v->internal);
+	free(v->kind);
+	free(v->name);
+	free(v->message);
+	free(v->told);
+	*v = (struct evidence){ 0 };
+}
+
+static bool is_full(struct engine *e)
+{
+	struct statvfs s;
+
+	return box_workspace_fd(e->box) >= 0 && fstatvfs(box_workspace_fd(e->box), &s) == 0 &&
+	       (s.f_bavail * s.f_bsize < 65536 || s.f_ffree == 0);
+}
+
+/* Both the control group and RLIMIT_NPROC refuse with EAGAIN; only the group counts refusals, and
+ * the other comes first. Without a group there is only what the guest says. */
+static bool is_crowded(const struct evidence *v, struct engine *e, const struct policy *p)
+{
+	const struct cgroup *c = box_cgroup(e->box);
+
+	return c->count == 0 || e->counted.pids_refused > v->before.pids_refused ||
+	       cgroup_pids_peak(c) >= p->processes;
+}
+
+/* What the host's own figures bear out: somebody was killed for it, or nearly all was in use. */
+static bool is_out_of_memory(const struct evidence *v, const struct engine *e,
+			     const struct policy *p)
+{
+	uint64_t watched = box_status(e->box)->memory_peak_kib * 1024;
+	uint64_t counted = e->counted.memory_peak_bytes;
+
+	return e->counted.oom_kills > v->before.oom_kills ||
+	       (watched > counted ? watched : counted) >= p->memory_bytes - p->memory_bytes / 8;
+}
+
+/* Whether the host cannot tell by itself that it is so. An exception is the guest's in any case,
+ * and so is whose fault it was. */
+static bool is_claim(const char *kind, const struct evidence *v, const struct engine *e,
+		     const struct policy *p)
+{
+	if (str_eq(kind, "memory"))
+		return !is_out_of_memory(v, e, p);
+	if (str_eq(kind, "processes"))
+		return box_cgroup(e->box)->count == 0;
+	return str_eq(kind, "syntax") || str_eq(kind, "file_size");
+}
+
+static bool is_fork_refused(const struct evidence *v, int os_errno)
+{
+	return os_errno == EAGAIN || (v->message && strstr(v->message, "start new thread"));
+}
+
+/* A program that is not in the view is missing for the guest; for us it was refused, when pid 1 saw
+ * the attempt. */
+static bool is_exec_refused(const struct evidence *v, const struct guest_denial *c,
+			    const struct cordon_result *r)
+{
+	size_t i;
+	json_t *d;
+
+	if (!v->message || !(c->os_errno == ENOENT || strstr(v->message, " ENOENT")))
+		return false;
+	json_array_foreach(r->denials, i, d)
+	{
+		const char *target = json_string_value(json_object_get(d, "target"));
+
+		if (str_eq(json_string_value(json_object_get(d, "operation")), "execute") &&
+		    target && strstr(v->message, target))
+			return true;
+	}
+	return false;
+}
+
+/* What the guest says names the exception; what it cannot know better than the kernel or the policy
+ * does not count. */
+static const char *exception_kind(const struct evidence *v, const struct guest_denial *d,
+				  struct engine *e, const struct policy *p,
+				  const struct cordon_result *r)
+{
+	static const struct {
+		const char *said, *kind;
+	} kinds[] = { { "syntax", "syntax" }, { "tool", "tool" }, { "memory", "memory" } };
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (str_eq(v->kind, kinds[i].said))
+			return kinds[i].kind;
+	if ((str_eq(v->kind, "import") && !p->modules.all) || is_exec_refused(v, d, r))
+		return "denied";
+	if (d->os_errno == EFBIG)
+		return "file_size";
+	if (d->os_errno == ENOSPC && is_full(e))
+		return "disk";
+	if (is_fork_refused(v, d->os_errno) && is_crowded(v, e, p))
+		return "processes";
+	return "exception";
+}
+
+static void exception(const struct evidence *v, struct engine *e, const struct policy *p,
+		      struct cordon_result *r)
+{
+	struct guest_denial_setting setting = { .policy = p,
+						.workspace = v->workspace,
+						.cwd = v->cwd,
+						.private_dir = box_private_dir(e->box) };
+	struct guest_denial claim;
+	const char *name = v->name ? v->name : "error";
+
+	cgroup_read(box_cgroup(e->box), &e->counted);
+	guest_denial_parse(&claim, v->message);
+	const char *kind = exception_kind(v, &claim, e, p, r);
+	if (str_eq(kind, "exception") && guest_denial_file(&claim, &setting, r))
+		kind = "denied";
+	guest_denial_done(&claim);
+	r->is_claimed = is_claim(kind, v, e, p);
+	if (v->message && v->message[0])
+		(void)result_fail(r, kind, "%s: %s", name, v->message);
+	else
+		(void)result_fail(r, kind, "%s", name);
+	r->exit_code = 1;
+}
+
+static bool refuses_exec(const struct policy *p, const char *target)
+{
+	return !p->commands.all && !strlist_has(&p->commands.names, target);
+}
+
+static bool refuses_connect(const struct policy *p, const char *target)
+{
+	return !gateway_is_needed(p) || !str_starts(target, "127.0.0.1:") ||
+	       !str_eq(target + strlen("127.0.0.1"), strrchr(GATEWAY_PROXY_URL, ':'));
+}
+
+static bool refuses_socket(const struct policy *p, const char *target)
+{
+	return str_eq(target, "datagram") || (str_eq(target, "stream") && !gateway_is_needed(p));
+}
+
+/* What a pod's door refused. The runtime tells what was tried, and is not trusted: the policy must
+ * be one that refuses it, and the words are ours. */
+static void add_door_denial(const json_t *told, const struct policy *p, struct cordon_result *r)
+{
+	static const struct {
+		const char *said, *operation, *rule, *remedy;
+		bool (*refuses)(const struct policy *p, const char *target);
+	} table[] = {
+		{ "exec", "execute", "only the commands of the policy may be executed",
+		  "commands: name the program in the policy", refuses_exec },
+		{ "connect", "connect", "only the session's own gateway can be reached",
+		  "network.allow: name the host in the policy, and use the proxy",
+		  refuses_connect },
+		{ "socket", "socket", "there is no network",
+		  "network.allow: name the host in the policy", refuses_socket },
+	};
+	const char *said = json_string_value(json_object_get(told, "operation"));
+	const char *target = json_string_value(json_object_get(told, "target"));
+
+	for (size_t i = 0; said && target && i < sizeof(table) / sizeof(*table); i++)
+		if (str_eq(said, table[i].said) && table[i].refuses(p, target))
+			json_array_append_new(
+				result_array(&r->denials),
+				json_pack("{s:s, s:o, s:s, s:s, s:s, s:i}", "operation",
+					  table[i].operation, "target",
+					  json_string_lossy(target, strnlen(target, 256)), "layer",
+					  "door", "rule", table[i].rule, "remedy", table[i].remedy,
+					  "count", 1));
+}
+
+static void told_denials(const struct evidence *v, const struct engine *e, const struct policy *p,
+			 struct cordon_result *r)
+{
+	cleanup_json json_t *all = NULL;
+	size_t i;
+	json_t *d;
+
+	if (!v->told || json_parse(v->told, strlen(v->told), 0, &all, NULL) < 0)
+		return;
+	json_array_foreach(all, i, d)
+	{
+		if (i >= MAX_TOLD)
+			break;
+		/* `*` names every command to a shell and none to the others. */
+		if (e->kind == GUEST_KIND_POD)
+			add_door_denial(d, p, r);
+		else if (e->kind == GUEST_KIND_SH ? !p->commands.all
+						  : box_saw_exec(e->box, v->denials_before))
+			guest_denial_command(json_string_value(json_object_get(d, "target")), p, r);
+	}
+}
+
+static void denials(const struct evidence *v, struct engine *e, const struct policy *p,
+		    struct cordon_result *r)
+{
+	json_t *all = box_denials(e->box, v->denials_before);
+
+	if (all && json_array_size(all) > 0)
+		json_array_extend(result_array(&r->denials), all);
+	json_decref(all);
+	told_denials(v, e, p, r);
+}
+
+static const char *seconds(uint64_t ms, char *text, size_t size)
+{
+	if (ms % 1000 == 0)
+		snprintf(text, size, "%llu second%s", (unsigned long long)ms / 1000,
+			 ms == 1000 ? "" : "s");
+	else
+		snprintf(text, size, "%llu ms", (unsigned long long)ms);
+	return text;
+}
+
+/* RLIMIT_CPU ends with SIGKILL, and the kernel's clock for it, which counts by ticks, is ahead of
+ * ours where others have the processor between them. */
+static bool is_out_of_cpu(const struct evidence *v, const struct status *s, const struct policy *p,
+			  int signo)
+{
+	uint64_t limit_us = p->cpu_seconds * 1000000;
+
+	return signo == SIGXCPU || v->over_cpu || (signo == SIGKILL && s->cpu_us >= limit_us / 2);
+}
+
+/* A shell tells only that its command was killed; the time is our own figure. */
+static bool was_killed_for_cpu(const struct policy *p, const struct cordon_result *r)
+{
+	return (r->exit_code == 128 + SIGKILL || r->exit_code == 128 + SIGXCPU) &&
+	       r->cpu_ms >= (double)p->cpu_seconds * 500;
+}
+
+#define CODE_NAME "/run/cordon/code"
+
+/* bash says so on stderr and ends with 2; the code is a file of this name. */
+static bool is_shell_syntax(const struct evidence *v, const struct engine *e, int exit_code)
+{
+	const char *name = v->err_text ? strstr(v->err_text, CODE_NAME ": line ") : NULL;
+
+	/* Without namespaces it lies in a private directory. */
+	return !e->wire && exit_code == 2 && name && name < strchrnul(v->err_text, '\n') &&
+	       v->err_text[0] == '/' && strstr(name, "syntax error");
+}
+
+/* The shell itself said so, or what it ran: bash, Python and node all have the C library's words.
+ */
+static bool says_crowded(const struct evidence *v)
+{
+	return v->err_text && strstr(v->err_text, "Resource temporarily unavailable");
+}
+
+static bool has_peaked(struct engine *e, const struct policy *p)
+{
+	return cgroup_pids_peak(box_cgroup(e->box)) >= p->processes ||
+	       box_status(e->box)->processes_peak >= p->processes;
+}
+
+/* A peak stays for the session's life: it tells once, and after that only beside the guest's own
+ * words, or every later failure would be put down to it. Where nobody counts refusals, how many
+ * there are now tells: pid 1, the guest and what it started. */
+static bool has_been_crowded(const struct evidence *v, struct engine *e, const struct policy *p)
+{
+	bool peaked = has_peaked(e, p), is_new = peaked && !e->was_crowded;
+
+	e->was_crowded = peaked || e->was_crowded;
+	return e->counted.pids_refused > v->before.pids_refused || is_new ||
+	       (peaked && says_crowded(v)) ||
+	       (box_cgroup(e->box)->count == 0 &&
+		cputime_processes(e->box, (unsigned)p->processes) + 1 >= p->processes);
+}
+
+/* What ended otherwise may have peaked too; to ask each time would cost every success. */
+static void note_crowd(const struct evidence *v, struct engine *e, const struct policy *p)
+{
+	if (!e->was_crowded && (v->timed_out || v->cancelled || says_crowded(v)))
+		e->was_crowded = has_peaked(e, p);
+}
+
+/* The guest ended by itself with a status that is no success. */
+static void bad_status(const struct evidence *v, struct engine *e, const struct policy *p,
+		       struct cordon_result *r)
+{
+	const char *kind = "exception";
+	char text[64];
+
+	if (is_shell_syntax(v, e, r->exit_code)) {
+		const char *said = strstr(v->err_text, CODE_NAME ": ") + strlen(CODE_NAME ": ");
+		(void)result_fail(r, "syntax", "%.*s", (int)strcspn(said, "\n"), said);
+		r->is_claimed = true;
+		return;
+	}
+	/* RLIMIT_DATA comes before the supervisor's watch; a shell then ends with 2. */
+	if (box_status(e->box)->memory_peak_kib * 1024 >= p->memory_bytes - p->memory_bytes / 8)
+		kind = "memory";
+	/* A shell passes on how its last command was killed. */
+	else if (r->exit_code == 128 + SIGXFSZ)
+		kind = "file_size";
+	else if (was_killed_for_cpu(p, r))
+		kind = "cpu";
+	else if (r->exit_code == 126 && r->denials)
+		kind = "denied";
+	else if (has_been_crowded(v, e, p))
+		kind = "processes";
+	else if (is_full(e))
+		kind = "disk";
+	r->is_claimed = str_eq(kind, "file_size"); /* any status can be had by saying it */
+	if (str_eq(kind, "cpu"))
+		(void)result_fail(r, kind, "the CPU time limit of %s was reached",
+				  seconds(p->cpu_seconds * 1000, text, sizeof(text)));
+	else
+		(void)result_fail(r, kind, "exited with status %d", r->exit_code);
+}
+
+/* V8 ends itself, by abort() or by a trap, at the heap that the launch has given it, or when four
+ * fifths of that are taken and collecting no longer helps; all that the kernel tells then is a
+ * signal. That so much memory was in use is our own figure. Where V8 was refused memory sooner, the
+ * kernel's counters say so. */
+static bool gave_up(const struct engine *e, const struct policy *p, int signo)
+{
+	uint64_t watched = box_status(e->box)->memory_peak_kib * 1024;
+	uint64_t counted = e->counted.memory_peak_bytes;
+	uint64_t heap = guest_heap_bytes(e->kind, p);
+
+	return heap > 0 && (signo == SIGABRT || signo == SIGTRAP) &&
+	       (watched > counted ? watched : counted) >= heap / 5 * 4;
+}
+
+/* The guest is dead without a result. */
+static void death(const struct evidence *v, struct engine *e, const struct policy *p,
+		  struct cordon_result *r)
+{
+	const struct status *s = box_status(e->box);
+	int status = s->wait_status;
+	char text[64];
+
+	cgroup_read(box_cgroup(e->box), &e->counted);
+	if (s->state == STATE_FAILED) {
+		cleanup_error struct cordon_error *err = NULL;
+		(void)box_failure(e->box, &err);
+		(void)result_fail(r, "internal", "%s", cordon_error_message(err));
+		return;
+	}
+	/* The supervisor ends the whole sandbox, so nobody was left to tell of the guest's end. */
+	bool out_of_memory = box_is_out_of_memory(e->box);
+	int signo = out_of_memory ? SIGKILL : WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	r->exit_code = signo ? 128 + signo : WEXITSTATUS(status);
+	if (e->counted.oom_kills > v->before.oom_kills || out_of_memory)
+		(void)result_fail(r, "memory", "killed: the memory limit of %llu bytes was reached",
+				  (unsigned long long)p->memory_bytes);
+	else if (gave_up(e, p, signo))
+		(void)result_fail(r, "memory",
+				  "it ended itself (%s) at its heap limit of %llu bytes, for a "
+				  "memory limit of %llu",
+				  strsignal(signo),
+				  (unsigned long long)guest_heap_bytes(e->kind, p),
+				  (unsigned long long)p->memory_bytes);
+	else if (is_out_of_cpu(v, s, p, signo))
+		(void)result_fail(r, "cpu", "killed: the CPU time limit of %s was reached",
+				  seconds(p->cpu_seconds * 1000, text, sizeof(text)));
+	else if (signo == SIGXFSZ)
+		(void)result_fail(r, "file_size", "killed: a file grew over %llu bytes",
+				  (unsigned long long)p->file_bytes);
+	else if (signo)
+		(void)result_fail(r, "crashed", "killed by signal %d (%s)", signo,
+				  strsignal(signo));
+	else if (s->state != STATE_EXITED)
+		(void)result_fail(r, "crashed", "the sandbox ended without a status");
+	else if (r->exit_code != 0)
+		bad_status(v, e, p, r);
+	else if (e->wire)
+		(void)result_fail(r, "crashed", "the guest ended without a result");
+	else
+		r->success = true;
+}
+
+/* The code of a guest that lives on ended with a status of its own. */
+static void said_status(const struct evidence *v, struct engine *e, const struct policy *p,
+			struct cordon_result *r)
+{
+	r->exit_code = v->exit_code;
+	r->success = v->exit_code == 0;
+	if (r->success)
+		return;
+	cgroup_read(box_cgroup(e->box), &e->counted);
+	r->is_claimed = str_eq(v->kind, "syntax");
+	if (r->is_claimed)
+		(void)result_fail(r, "syntax", "%s: %s", v->name ? v->name : "SyntaxError",
+				  v->message ? v->message : "the code is broken");
+	else if (e->counted.oom_kills > v->before.oom_kills)
+		(void)result_fail(r, "memory",
+				  "a process was killed: the memory limit of %llu bytes was "
+				  "reached",
+				  (unsigned long long)p->memory_bytes);
+	else if (e->kind == GUEST_KIND_SH || e->kind == GUEST_KIND_POD)
+		bad_status(v, e, p, r);
+	else
+		(void)result_fail(r, "exception", "exited with status %d", v->exit_code);
+}
+
+void exit_cause_reach(const struct evidence *v, struct engine *e, const struct policy *p,
+		      struct cordon_result *r)
+{
+	char text[64];
+
+	denials(v, e, p, r);
+	if (v->internal) {
+		(void)result_fail(r, "internal", "%s", v->internal);
+		r->exit_code = 125;
+	} else if (v->protocol) {
+		(void)result_fail(r, "protocol", "%s", v->protocol);
+		r->exit_code = 125;
+	} else if (v->cancelled) {
+		(void)result_fail(r, "cancelled", "execution cancelled");
+		r->exit_code = 125;
+	} else if (v->timed_out) {
+		(void)result_fail(r, "timeout", "Execution timed out after %s",
+				  seconds(v->timeout_ms, text, sizeof(text)));
+		r->exit_code = 124;
+	} else if (v->over_cpu) {
+		(void)result_fail(r, "cpu", "killed: the CPU time limit of %s was reached",
+				  seconds(p->cpu_seconds * 1000, text, sizeof(text)));
+		r->exit_code = 137;
+	} else if (!v->has_result) {
+		death(v, e, p, r);
+	} else if (v->has_exit_code) {
+		said_status(v, e, p, r);
+	} else if (v->ok) {
+		r->success = true;
+	} else {
+		exception(v, e, p, r);
+	}
+	note_crowd(v, e, p);
+}

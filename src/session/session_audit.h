@@ -1,0 +1,19 @@
+/* session/session_audit.h - what the audit log says about a session and its executions. */
+#pragma once
+
+#include "session/result.h"
+#include "session/session.h"
+
+/* Opens the session's audit. A log that cannot be written is an error where the policy wants it. */
+int session_audit_begin(struct cordon_session *s, const struct cordon_session_options *o,
+			struct cordon_error **reterr);
+/* event: session_start (with policy and assurance), session_restart, session_close. */
+int session_audit_session(struct cordon_session *s, const char *event,
+			  struct cordon_error **reterr);
+int session_audit_code(struct cordon_session *s, const struct cordon_execute_options *o,
+		       struct cordon_error **reterr);
+/* How it ended, and every denial by its cause. */
+int session_audit_result(struct cordon_session *s, const struct cordon_execute_options *o,
+			 const struct cordon_result *r, struct cordon_error **reterr);
+/* Lines that could not be written and that the policy lets go are told in the result. */
+void session_audit_losses(struct cordon_session *s, struct cordon_result *r);

@@ -1,0 +1,23 @@
+/* session/wasm_cache.h - modules as objects that the pod can map, kept by their hash. */
+#pragma once
+
+#include <limits.h>
+
+#include "session/wasm_compile.h"
+
+enum { WASM_CACHE_HASH = 65 }; /* hex digits of a SHA-256 and a NUL */
+
+/* The pod's image and the version of objects it takes. */
+struct wasm_cache_image {
+	char path[PATH_MAX];
+	char abi[32];
+};
+int wasm_cache_find_image(struct wasm_cache_image *ret, struct cordon_error **reterr);
+void wasm_cache_hash(const void *bytes, size_t len, char ret[static WASM_CACHE_HASH]);
+/* From the cache, or translated now and put there. */
+int wasm_cache_make(const struct wasm_cache_image *image, const char *hash,
+		    const struct wasm_compile_job *job, struct translation *ret,
+		    struct cordon_error **reterr);
+/* Makes the directories above it; replaces atomically. */
+int wasm_cache_save(const char *path, mode_t mode, const void *bytes, size_t len,
+		    struct cordon_error **reterr);

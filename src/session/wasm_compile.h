@@ -1,0 +1,30 @@
+/* session/wasm_compile.h - a sandbox in which a WebAssembly module becomes native code. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+enum { WASM_COMPILE_OBJECT_BYTES = 64 << 20 };
+
+struct wasm_compile_job {
+	const void *bytes;
+	size_t len;
+	uint64_t timeout_ms;
+};
+
+struct translation {
+	struct buf object;  /* for cordon-pod --modules */
+	struct buf imports; /* names with blanks between */
+};
+
+void translation_init(struct translation *t);
+void translation_done(struct translation *t);
+#define cleanup_translation CLEANUP(translation_done)
+
+/* image: the pod's, with its folder translate/. CORDON_INVALID with what is wrong with the module,
+ * CORDON_TIMEOUT, CORDON_LIMIT, or CORDON_UNSUPPORTED where the machine lacks a compiler. */
+int wasm_compile_run(const char *image, const struct wasm_compile_job *job, struct translation *ret,
+		     struct cordon_error **reterr);

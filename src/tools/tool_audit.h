@@ -1,0 +1,20 @@
+/* tools/tool_audit.h - what the audit log says about tool calls. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "audit/audit.h"
+#include "tools/call.h"
+
+/* All do nothing without an audit; a negative answer is that of audit_commit. */
+int tool_audit_call(struct audit *a, const struct cordon_call *c, struct cordon_error **reterr);
+int tool_audit_result(struct audit *a, const struct cordon_call *c, bool is_error, const char *text,
+		      size_t len, struct cordon_error **reterr);
+/* A call that never ran. cause: "unknown", "arguments", "budget", or, for a denial, the rule:
+ * "tools" (the policy's list), "approval" (nobody to give it). */
+int tool_audit_refusal(struct audit *a, const char *session, const char *tool, const char *cause,
+		       const char *message, struct cordon_error **reterr);
+int tool_audit_approval(struct audit *a, const struct cordon_call *c, struct cordon_error **reterr);
+/* decision: "allow", "deny", "replace" or "timeout". */
+int tool_audit_decision(struct audit *a, const struct cordon_call *c, const char *decision,
+			const char *reason, struct cordon_error **reterr);

@@ -1,0 +1,98 @@
+/* tools/tool_calls.h - handles a session's tool calls: checks, counts, runs and answers them.
+ *
+ * One thread uses it. Beside the wire (wire/wire.h), that thread polls tool_calls_fd() for POLLIN.
+ *
+ * - tool_calls_begin() starts an execution with its budget of calls.
+ * - When the wire has a WIRE_TOOL_CALL: tool_calls_dispatch().
+ * - When tool_calls_fd() is readable: tool_calls_next(), until it returns 0.
+ * - tool_calls_end() kills or abandons what still runs. Late answers are dropped.
+ *
+ * Dispatch and next return:
+ * - 1: there is an answer. Send it with wire_send_tool_value() or wire_send_tool_error().
+ * - 0: the call is pending (a slow handler, a command, an approval). tool_calls_next() will
+ *   return its answer.
+ * - negative: Cordon itself failed (no memory, or a required audit log). End the execution.
+ *
+ * Deadlines are kept here (a timerfd behind tool_calls_fd()), so the session's poll needs none.
+ * While an approval is pending, the clock of the execution stands still: its deadline moves by
+ * tool_calls_waited_ns(), at most by approval_total_ms. A handler that blocks stops its own
+ * session; it should answer "pending" instead. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "audit/audit.h"
+#include "base/error.h"
+#include "cordon/session.h"
+#include "policy/policy.h"
+
+struct tool_calls;
+
+/* Why a call was answered as it was. */
+enum tool_calls_cause {
+	TOOL_CALLS_VALUE,    /* with a value */
+	TOOL_CALLS_FAILED,   /* the tool failed */
+	TOOL_CALLS_UNKNOWN,  /* there is no such tool */
+	TOOL_CALLS_DENIED,   /* the policy does not allow it, or somebody said no */
+	TOOL_CALLS_BAD_ARGS, /* the arguments do not fit */
+	TOOL_CALLS_BUDGET,   /* too many calls */
+	TOOL_CALLS_TIMEOUT,  /* of the tool, or of its approval */
+};
+
+/* text is owned by the dispatcher and valid until its next function is called. */
+struct tool_calls_answer {
+	uint64_t call;
+	enum tool_calls_cause cause;
+	bool is_error;    /* text is a message; otherwise it is one JSON value */
+	const char *tool; /* as registered; "" when it is not */
+	const char *text;
+	size_t len;
+};
+
+struct tool_calls_options {
+	struct cordon_tools *tools;  /* NULL: none; a reference is taken */
+	const struct policy *policy; /* outlives the dispatcher */
+	const char *session;         /* its id; copied */
+	struct audit *audit;         /* NULL: none; outlives the dispatcher */
+	cordon_approval_fn approval; /* NULL: what needs approval is denied */
+	void *approval_arg;
+};
+
+int tool_calls_new(const struct tool_calls_options *opts, struct tool_calls **ret,
+		   struct cordon_error **reterr);
+struct tool_calls *tool_calls_free(struct tool_calls *t);
+
+int tool_calls_fd(const struct tool_calls *t);
+/* tool_calls: this execution's budget; UINT64_MAX: none. */
+void tool_calls_begin(struct tool_calls *t, uint64_t tool_calls);
+int tool_calls_dispatch(struct tool_calls *t, uint64_t call, const char *tool, const char *args,
+			size_t args_len, struct tool_calls_answer *ret,
+			struct cordon_error **reterr);
+int tool_calls_next(struct tool_calls *t, struct tool_calls_answer *ret,
+		    struct cordon_error **reterr);
+void tool_calls_end(struct tool_calls *t);
+
+uint64_t tool_calls_get_calls(const struct tool_calls *t); /* of this execution, refused ones too */
+bool tool_calls_is_waiting(const struct tool_calls *t);    /* for an approval */
+uint64_t tool_calls_waited_ns(const struct tool_calls *t); /* for approvals, in this execution */
+
+/* From any thread, while the dispatcher lives. -CORDON_NOT_FOUND: no such approval is pending. */
+int tool_calls_resolve(struct tool_calls *t, const char *approval_id, bool allow,
+		       const char *value_json, const char *reason, struct cordon_error **reterr);
+
+/* The names of all tools, whether this session may call them or not, and `extensions`: what a
+ * shell has as commands. Names that cannot be one ("." and "..") are left out. */
+int tool_calls_names(const struct tool_calls *t, struct strlist *ret);
+/* What the policy, or somebody who was asked, refused in this execution: an array as in
+ * docs/result.md, a new reference; NULL: nothing. */
+json_t *tool_calls_take_denials(struct tool_calls *t);
+/* The most bytes that the arguments of any call of this session may have; 0: there are no tools. */
+uint64_t tool_calls_argument_max(const struct tool_calls *t);
+
+/* The tools that this session may call, as the array of docs/wire.md's welcome. To be freed. */
+char *tool_calls_describe(const struct tool_calls *t);
+
+DEFINE_FREEP(struct tool_calls *, tool_calls_free)
+#define cleanup_tool_calls CLEANUP(tool_calls_freep)

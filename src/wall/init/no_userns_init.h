@@ -1,0 +1,13 @@
+/* wall/init/no_userns_init.h - the rung without namespaces: its directory, and the end of its
+ * processes.
+ */
+#pragma once
+
+#include "wall/init/plan.h"
+
+/* Fills the private directory, and opens its workspace. 0 or -1 with the failure recorded. */
+int no_userns_build(struct job *j, int *ret_fd);
+/* Kills every process below us and waits for all of them; we are their subreaper. */
+void no_userns_end(void);
+/* Removes the directory and all that the guest left in it. */
+void no_userns_remove(const struct job *j);
