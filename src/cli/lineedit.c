@@ -26,6 +26,7 @@ struct lineedit {
 	size_t cursor;
 	bool is_terminal;
 	struct termios saved;
+	bool is_raw; /* the terminal is ours now */
 };
 
 /* ${XDG_STATE_HOME:-~/.local/state}/cordon/history-NAME */
@@ -73,6 +74,7 @@ struct lineedit *lineedit_free(struct lineedit *l)
 
 	if (!l)
 		return NULL;
+	lineedit_release(l);
 	buf_init(&text, 4 << 20);
 	size_t first = l->history.count > HISTORY_MAX ? l->history.count - HISTORY_MAX : 0;
 	for (size_t i = first; i < l->history.count; i++)
@@ -209,19 +211,18 @@ static void cut_word(struct lineedit *l)
 	cut(l, at, end);
 }
 
-enum key_answer { KEY_GO_ON, KEY_DONE, KEY_END, KEY_CANCEL };
-
-static enum key_answer press(struct lineedit *l, char c)
+/* What the key ends; LINEEDIT_OPEN: nothing. */
+static enum lineedit_end press(struct lineedit *l, char c)
 {
 	switch (c) {
 	case '\r':
 	case '\n':
-		return KEY_DONE;
+		return LINEEDIT_LINE;
 	case 3: /* ^C */
-		return KEY_CANCEL;
+		return LINEEDIT_DROPPED;
 	case 4: /* ^D */
 		if (l->line.len == 0)
-			return KEY_END;
+			return LINEEDIT_NONE;
 		delete_at(l, false);
 		break;
 	case 1:
@@ -250,53 +251,78 @@ static enum key_answer press(struct lineedit *l, char c)
 		if ((unsigned char)c >= 32 || c == '\t')
 			insert(l, c);
 	}
-	return KEY_GO_ON;
+	return LINEEDIT_OPEN;
 }
 
-static char *read_edited(struct lineedit *l, const char *prompt)
+/* One line, until a key ends it. */
+static enum lineedit_end edit(struct lineedit *l, const char *prompt)
 {
-	struct termios raw = l->saved;
-	enum key_answer answer = KEY_GO_ON;
+	enum lineedit_end end = LINEEDIT_OPEN;
 	char c;
 
-	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG | IEXTEN);
-	raw.c_iflag &= ~(tcflag_t)(IXON | ICRNL);
-	(void)tcsetattr(0, TCSADRAIN, &raw);
 	buf_clear(&l->line);
 	(void)buf_add_str(&l->line, "");
 	l->cursor = 0;
 	l->position = l->history.count;
-	draw(l, prompt);
-	while (answer == KEY_GO_ON) {
-		answer = read(0, &c, 1) == 1 ? press(l, c) : KEY_END;
+	while (end == LINEEDIT_OPEN) {
 		draw(l, prompt);
+		end = read(0, &c, 1) == 1 ? press(l, c) : LINEEDIT_NONE;
 	}
-	(void)tcsetattr(0, TCSADRAIN, &l->saved);
 	putchar('\n');
-	if (answer == KEY_END)
-		return NULL;
-	if (answer == KEY_CANCEL)
-		return str_dup("");
-	const char *text = buf_text(&l->line);
-	if (text[0] &&
-	    (l->history.count == 0 || !str_eq(l->history.items[l->history.count - 1], text)))
-		(void)strlist_add(&l->history, text);
-	return str_dup(text);
+	return end;
 }
 
-char *lineedit_read(struct lineedit *l, const char *prompt)
+void lineedit_release(struct lineedit *l)
+{
+	if (l->is_raw)
+		(void)tcsetattr(0, TCSADRAIN, &l->saved);
+	l->is_raw = false;
+}
+
+static void set_raw(struct lineedit *l)
+{
+	struct termios raw = l->saved;
+
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG | IEXTEN);
+	raw.c_iflag &= ~(tcflag_t)(IXON | ICRNL);
+	if (!l->is_raw)
+		(void)tcsetattr(0, TCSADRAIN, &raw);
+	l->is_raw = true;
+}
+
+static void remember(struct lineedit *l, const char *text)
+{
+	size_t n = l->history.count;
+
+	if (text[0] && (n == 0 || !str_eq(l->history.items[n - 1], text)))
+		(void)strlist_add(&l->history, text);
+}
+
+static enum lineedit_end read_plain(char **ret)
 {
 	char *line = NULL;
 	size_t size = 0;
-
-	if (l->is_terminal)
-		return read_edited(l, prompt);
 	ssize_t n = getline(&line, &size, stdin);
+
 	if (n < 0) {
 		free(line);
-		return NULL;
+		return LINEEDIT_NONE;
 	}
 	if (n > 0 && line[n - 1] == '\n')
 		line[n - 1] = '\0';
-	return line;
+	*ret = line;
+	return LINEEDIT_LINE;
+}
+
+enum lineedit_end lineedit_read(struct lineedit *l, const char *prompt, char **ret)
+{
+	if (!l->is_terminal)
+		return read_plain(ret);
+	set_raw(l);
+	enum lineedit_end end = edit(l, prompt);
+	if (end != LINEEDIT_LINE)
+		return end;
+	remember(l, buf_text(&l->line));
+	*ret = str_dup(buf_text(&l->line));
+	return *ret ? LINEEDIT_LINE : LINEEDIT_NONE;
 }

@@ -64,7 +64,6 @@ static void execute(struct shell *sh, const char *code)
 	cordon_result_free(r);
 }
 
-/* A block that is open is read on until an empty line: a colon, a backslash or an open bracket. */
 /* Brackets that were opened and not closed again, outside of quotes. */
 static int open_brackets(const char *code, size_t len)
 {
@@ -90,6 +89,7 @@ static int open_brackets(const char *code, size_t len)
 	return depth;
 }
 
+/* A block that is open is read on until an empty line: a colon, a backslash or an open bracket. */
 static bool is_open(const char *code)
 {
 	size_t len = strlen(code);
@@ -107,9 +107,15 @@ static void loop(struct shell *sh, const char *guest)
 
 	buf_init(&code, 16 << 20);
 	for (;;) {
-		cleanup_free char *line = lineedit_read(sh->editor, code.len ? "... " : prompt);
+		cleanup_free char *line = NULL;
+		enum lineedit_end end =
+			lineedit_read(sh->editor, code.len ? "... " : prompt, &line);
 
-		if (!line)
+		if (end == LINEEDIT_DROPPED) { /* with the block that it belongs to */
+			buf_clear(&code);
+			continue;
+		}
+		if (end != LINEEDIT_LINE)
 			break;
 		bool is_block = code.len > 0;
 		if (buf_add_str(&code, line) < 0 || buf_add_char(&code, '\n') < 0)
@@ -118,6 +124,7 @@ static void loop(struct shell *sh, const char *guest)
 			continue;
 		if (is_block && line[0] != '\0' && (line[0] == ' ' || line[0] == '\t'))
 			continue; /* still inside an indented block */
+		lineedit_release(sh->editor);
 		if (code.len > 1)
 			execute(sh, buf_text(&code));
 		buf_clear(&code);

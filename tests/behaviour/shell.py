@@ -33,7 +33,7 @@ WAITS = (
     ("a substitution", "echo go; y=$(sleep 100000); echo never"),
 )
 PYTHON = (
-    ("Python that computes", "python3 -c 'print(\"go\", flush=True)' && python3 -c 'while True: pass'; echo never"),
+    ("Python that computes", "python3 -c 'print(\"go\", flush=True); exec(\"while True: pass\")'; echo never"),
     ("Python that sleeps", "python3 -c 'import time; print(\"go\", flush=True); time.sleep(100000)'; echo never"),
 )
 MORE = {"sh": WAITS, "pod": WAITS + PYTHON}
@@ -123,6 +123,10 @@ def shell(tap, guest, set_x, get_x, value, forever):
     check(t.wait(prompt), "^C drops a line that was not finished")
     t.type("\x03")
     check(t.wait(prompt), "and at an empty one only asks again")
+    t.type("(\r")
+    check(t.wait("... "), "an open bracket asks for more")
+    t.type("\x03")
+    check(t.wait(prompt), "^C drops the whole block")
     t.type(get_x + "\r")
     check(t.wait("\n" + value + "\n" + prompt), "and all is as it was")
     check(t.leave() == 0, "^D leaves")

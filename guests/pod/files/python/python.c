@@ -8,6 +8,7 @@
 #include "pycore_pystate.h"
 
 #include <cordon-door.h>
+#include <signal.h>
 
 int __pod_checkpoint(void);
 int __pod_arguments(char ***ret_argv);
@@ -215,6 +216,18 @@ int pod_finalize(void)
 	return 1;
 }
 
+/* A ^C ends the program by the signal, as it does later: a shell must see that. */
+static int fail_start(void)
+{
+	if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+		PyErr_Clear();
+		signal(SIGINT, SIG_DFL);
+		raise(SIGINT);
+	}
+	PyErr_Print();
+	return 1;
+}
+
 static int warm(char **argv)
 {
 	PyConfig config;
@@ -238,10 +251,8 @@ static int warm(char **argv)
 	argc = __pod_arguments(&argv);
 	if (needs_cold(argc, argv))
 		__pod_door(POD_CHECKPOINT, COLD, 0, 0, 0, 0, 0);
-	if (refresh_environment() || call_start() || apply_arguments(argc, argv)) {
-		PyErr_Print();
-		return 1;
-	}
+	if (refresh_environment() || call_start() || apply_arguments(argc, argv))
+		return fail_start();
 	return Py_RunMain();
 }
 
