@@ -1,4 +1,4 @@
-// Run code that nobody has read, and hold it.
+// Run untrusted code in a sandbox.
 import { randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

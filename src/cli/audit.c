@@ -310,18 +310,18 @@ static const struct cli_option options[] = {
 	{ "event", 'e', "NAME", "show, tail: only events of this name", false },
 	{ "session", 's', "ID", "show, tail: only events of this session", false },
 	{ "lines", 'n', "N", "tail: the last N events (10)", false },
-	{ "follow", 'f', NULL, "show, tail: go on with what is written from now on", false },
-	{ "json", 0, NULL, "print JSON, one object a line", false },
+	{ "follow", 'f', NULL, "show, tail: also print new events as they are written", false },
+	{ "json", 0, NULL, "print JSON, one object per line", false },
 	{ 0 },
 };
 
 static const char *const words[] = { "verify", "show", "tail", NULL };
 
 static const struct cli_example examples[] = {
-	{ "cordon audit verify audit.jsonl", "is the log whole? names the first broken line" },
+	{ "cordon audit verify audit.jsonl", "check the log; names the first broken line" },
 	{ "cordon audit verify audit.jsonl.1 audit.jsonl", "a rotated log, oldest part first" },
-	{ "cordon audit show -e capability.denied audit.jsonl", "what was refused" },
-	{ "cordon audit tail -f audit.jsonl", "watch it" },
+	{ "cordon audit show -e capability.denied audit.jsonl", "what was denied" },
+	{ "cordon audit tail -f audit.jsonl", "follow the log" },
 	{ 0 },
 };
 
@@ -331,14 +331,13 @@ const struct verb verb_audit = {
 	.usage = "verify|show|tail [OPTION...] FILE...",
 	.options = options,
 	.run = run,
-	.about = "verify checks the chain of hashes: its status is 0 when every line is good and "
-		 "follows from the one before, and 1 when one does not. A last line that was never "
-		 "finished is told, and is no fault of the rest. Events that could not be written, "
-		 "because the disk was full or the log's folder gone, are told too, and the "
-		 "status is 1. The hash that it prints as head, "
-		 "kept "
-		 "elsewhere and given with --head, also tells a log that was cut short.\n\n"
-		 "show prints the events, one a line; tail the last of them.",
+	.about = "verify checks the hash chain. Its exit status is 0 if every line is intact "
+		 "and follows from the line before, and 1 if not. An unfinished last line, left "
+		 "by a crash, is reported but does not break the chain. Events that could not "
+		 "be written (a full disk, a missing folder) are reported too, and the status "
+		 "is 1. verify prints the last hash as head. Store it elsewhere: given with "
+		 "--head, it also detects a log that was cut short.\n\n"
+		 "show prints the events, one per line. tail prints the last ones.",
 	.words = words,
 	.min_operands = 1,
 	.max_operands = -1,

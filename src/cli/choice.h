@@ -8,14 +8,14 @@
 /* For a verb's table of options. */
 #define CHOICE_OPTIONS                                                                             \
 	{ "level", 'l', "LEVEL", "permissive, standard or strict", false },                        \
-		{ "policy", 'p', "FILE", "a policy file over the level", true },                   \
-		{ "timeout", 't', "TIME", "wall clock in seconds: 5, 0.5; or 250ms, 2m, 1h, none", \
+		{ "policy", 'p', "FILE", "a policy file, applied after the level", true },         \
+		{ "timeout", 't', "TIME", "time limit in seconds: 5, 0.5; or 250ms, 2m, 1h, none", \
 		  false },                                                                         \
 		{ "memory", 'm', "SIZE", "memory: 256M, 1G; at least 16M", false },                \
-		{ "mount", 0, "HOST:GUEST[:MODE]", "show a host path; snapshot, ro or rw", true }, \
-		{ "allow-host", 0, "HOST[:PORT]", "let the gateway reach this host", true },       \
-		{ "block-host", 0, "HOST[:PORT]", "never reach this host; opens the others",       \
+		{ "mount", 0, "HOST:GUEST[:MODE]", "mount a host path; snapshot, ro or rw",        \
 		  true },                                                                          \
+		{ "allow-host", 0, "HOST[:PORT]", "allow this host, through the gateway", true },  \
+		{ "block-host", 0, "HOST[:PORT]", "block this host; opens all others", true },     \
 		{ "env", 0, "NAME=VALUE", "set a variable", true },                                \
 	{                                                                                          \
 		"set", 0, "KEY=VALUE", "set any field of the policy", true                         \

@@ -224,43 +224,43 @@ static int run(struct cli *c, int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-	{ "prove", 0, NULL, "carry out every attack behind the wall and tell what stopped it",
-	  false },
+	{ "prove", 0, NULL, "run every attack in the sandbox and say what stopped it", false },
 	{ "list", 0, NULL, "prove: only print the names of the attacks and what they try", false },
 	{ "attack", 'a', "NAME", "prove: only this attack", false },
-	{ "guest", 'g', "GUEST", "prove: only under this guest's wall", false },
-	{ "allow-host", 0, "HOST", "prove: with the gateway on, which opens this host", false },
-	{ "control", 0, NULL, "prove: also try each attack outside, where it should work", false },
-	{ "quick", 'q', NULL, "prove: do not look which layer stopped it", false },
-	{ "progress", 0, NULL, "prove: a line of JSON for every attack that is done", false },
+	{ "guest", 'g', "GUEST", "prove: only in this guest's sandbox", false },
+	{ "allow-host", 0, "HOST", "prove: with the network open to this host, through the gateway",
+	  false },
+	{ "control", 0, NULL,
+	  "prove: also try each attack outside the sandbox, where it should work", false },
+	{ "quick", 'q', NULL, "prove: do not find out which layer stopped it", false },
+	{ "progress", 0, NULL, "prove: print a line of JSON after each attack", false },
 	{ "json", 'j', NULL, "print one line of JSON", false },
 	{ 0 },
 };
 
 static const struct cli_example examples[] = {
-	{ "cordon doctor", "what this machine can enforce, what it lacks, and what helps" },
-	{ "cordon doctor --prove", "every attack, its outcome, and the layer that stopped it" },
+	{ "cordon doctor", "what this machine can enforce, and how to get what it lacks" },
+	{ "cordon doctor --prove", "each attack, its outcome, and the layer that stopped it" },
 	{ 0 },
 };
 
 const struct verb verb_doctor = {
 	.name = "doctor",
-	.summary = "tell and prove what this machine can enforce",
+	.summary = "show and prove what this machine can enforce",
 	.usage = "[--prove [--list] [--attack NAME] [--allow-host HOST] [--control]] [--json]",
 	.options = options,
 	.run = run,
-	.about = "Prints the ladder of this machine: each layer of the wall, whether it is there, "
-		 "why not and what helps; where control groups can be made; which guests are "
-		 "installed.\n\n"
-		 "With --prove every known attack is carried out through the launch path that all "
-		 "code takes, and the layers are switched off in turn to see which one holds. With "
-		 "--control each attack is also tried outside, in a form that does no harm. "
-		 "With --allow-host the network is open to that host, by the gateway, and "
-		 "everything "
-		 "else must hold all the same. Where there is a pod image, every attack is also "
-		 "carried out in a pod whose WebAssembly layer is switched off, after the filter "
-		 "that a pod loads itself (the seal), so that the second wall is proven by "
-		 "itself.\n\n"
-		 "Exit status: 0, or 1 when an attack is open or could not be judged.",
+	.about = "Prints what this machine can enforce: each layer of the sandbox, whether it "
+		 "is there, and if not, why and how to get it; where control groups can be "
+		 "made; which guests are installed.\n\n"
+		 "With --prove it runs every known attack through the same launch path as all "
+		 "code, and switches layers off in turn to see which one stops the attack. It "
+		 "also runs every attack in a pod, if there is a pod image, with the "
+		 "WebAssembly layer switched off: only the filter that a pod loads itself (the "
+		 "seal) and the sandbox remain.\n\n"
+		 "With --control each attack is also tried outside the sandbox, in a harmless "
+		 "form, to show that it would work there. --allow-host opens the network to one "
+		 "host through the gateway; all other attacks must still fail.\n\n"
+		 "Exit status: 0, or 1 if an attack succeeded or could not be judged.",
 	.examples = examples,
 };

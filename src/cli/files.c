@@ -373,7 +373,7 @@ static int run(struct cli *c, int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-	{ "long", 'l', NULL, "ls: with type, mode, size and where links lead", false },
+	{ "long", 'l', NULL, "ls: also type, mode, size and link target", false },
 	{ "json", 0, NULL, "ls, import, diff: as JSON", false },
 	{ "brief", 'q', NULL, "diff: only the names, not the lines of texts", false },
 	{ "force", 'f', NULL, "export: replace the file", false },
@@ -384,10 +384,10 @@ static const char *const words[] = { "ls", "cat", "export", "import", "diff", "r
 
 static const struct cli_example examples[] = {
 	{ "cordon files ls", "the saved workspaces" },
-	{ "cordon files ls -l mine /workspace", "what is in one" },
-	{ "cordon files cat mine /workspace/result.csv", "one file of it" },
-	{ "cordon files export mine mine.cws", "take it elsewhere" },
-	{ "cordon files import copy mine.cws", "and in again, under another name" },
+	{ "cordon files ls -l mine /workspace", "the files in one" },
+	{ "cordon files cat mine /workspace/result.csv", "print one file" },
+	{ "cordon files export mine mine.cws", "export it to a file" },
+	{ "cordon files import copy mine.cws", "import it under another name" },
 	{ "cordon files diff mine copy", "what differs between two" },
 	{ 0 },
 };
@@ -398,16 +398,13 @@ const struct verb verb_files = {
 	.usage = "ls|cat|export|import|diff|rm [OPTION...] [WORKSPACE [PATH|FILE|WORKSPACE]]",
 	.options = options,
 	.run = run,
-	.about = "A WORKSPACE is the name of a saved one (cordon run --workspace NAME), the path "
-		 "of an "
-		 "export (with a slash in it, or ending in .cws), or '-' for standard input.\n\n"
-		 "import takes what is sound of the file and names what it skips: paths that lead "
-		 "out "
-		 "of the workspace, devices, links to what is not in it, duplicates. A damaged "
-		 "file, or "
-		 "one that expands like a bomb, is refused as a whole. diff has the status 1 when "
-		 "there "
-		 "are differences.",
+	.about = "A WORKSPACE is the name of a saved workspace (cordon run --workspace NAME), "
+		 "the path of an export (with a slash in it, or ending in .cws), or '-' for "
+		 "standard input.\n\n"
+		 "import takes the valid entries of the file and names what it skips: paths "
+		 "that lead out of the workspace, devices, links to files that are not in it, "
+		 "duplicates. It refuses a damaged file, or one that expands like a zip bomb, "
+		 "as a whole. diff exits with 1 if there are differences.",
 	.words = words,
 	.min_operands = 1,
 	.max_operands = 3,

@@ -11,8 +11,8 @@ static void print_overview(const struct cli *c)
 {
 	size_t width = 0;
 
-	printf("%scordon%s runs code that nobody has read, and holds it.\n\n",
-	       cli_style(c, STYLE_BOLD), cli_style(c, STYLE_PLAIN));
+	printf("%scordon%s runs untrusted code in a sandbox.\n\n", cli_style(c, STYLE_BOLD),
+	       cli_style(c, STYLE_PLAIN));
 	printf("Usage: cordon VERB [OPTION...] [ARGUMENT...]\n\nVerbs:\n");
 	for (size_t i = 0; verb_table[i]; i++)
 		if (strlen(verb_table[i]->name) > width)
@@ -20,7 +20,7 @@ static void print_overview(const struct cli *c)
 	for (size_t i = 0; verb_table[i]; i++)
 		printf("  %s%-*s%s  %s\n", cli_style(c, STYLE_BOLD), (int)width,
 		       verb_table[i]->name, cli_style(c, STYLE_PLAIN), verb_table[i]->summary);
-	printf("\n'cordon help VERB' explains one; 'cordon --version' prints the version.\n");
+	printf("\n'cordon help VERB' explains one verb; 'cordon --version' prints the version.\n");
 }
 
 static void print_options(const struct cli *c, const struct verb *v)
@@ -121,12 +121,12 @@ static int run(struct cli *c, int argc, char **argv)
 static const struct cli_option options[] = {
 	{ "man", 0, NULL, "print the verb's man page as scdoc source", false },
 	{ "completion", 0, "SHELL", "print the completions for bash, zsh or fish", false },
-	{ "verbs", 0, NULL, "print the names of all verbs, one a line", false },
+	{ "verbs", 0, NULL, "print the names of all verbs, one per line", false },
 	{ 0 },
 };
 
 static const struct cli_example examples[] = {
-	{ "cordon help run", "what `cordon run` takes" },
+	{ "cordon help run", "options and examples of `cordon run`" },
 	{ "cordon help --completion=bash > /etc/bash_completion.d/cordon", "completions for bash" },
 	{ 0 },
 };

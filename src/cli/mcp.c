@@ -127,38 +127,40 @@ static const struct cli_option options[] = {
 	{ "network-allow", 0, "HOST[:PORT]", "the same as --allow-host", true },
 	{ "network-block", 0, "HOST[:PORT]", "the same as --block-host", true },
 	{ "http", 0, "ADDRESS:PORT", "serve Streamable HTTP at /mcp there; port 0: any", false },
-	{ "token-file", 0, "FILE", "with --http: what clients must send; one is made otherwise",
-	  false },
-	{ "no-token", 0, NULL, "with --http: let in everybody who reaches the loopback", false },
-	{ "http-host", 0, "NAME", "with --http: a further name that Host and Origin may have",
-	  true },
+	{ "token-file", 0, "FILE", "with --http: the token that clients must send", false },
+	{ "no-token", 0, NULL, "with --http: admit everybody on the loopback", false },
+	{ "http-host", 0, "NAME", "with --http: another name that Host and Origin may have", true },
 	{ "public", 0, NULL, "with --http: the address may be beyond the loopback", false },
 	{ 0 },
 };
 
 static const struct cli_example examples[] = {
-	{ "cordon mcp --level strict", "what a model's client is told to start" },
-	{ "cordon mcp --mount /srv/data:/data:ro", "with a folder to read" },
+	{ "cordon mcp --level strict", "the command for a model's client" },
+	{ "cordon mcp --mount /srv/data:/data:ro", "with a read-only folder" },
 	{ "cordon mcp --http 127.0.0.1:8123 --token-file ~/.cordon/token",
-	  "for clients that speak HTTP" },
+	  "for clients that use HTTP" },
 	{ 0 },
 };
 
 const struct verb verb_mcp = {
 	.name = "mcp",
-	.summary = "serve a model's client: the Model Context Protocol",
+	.summary = "serve a model's client over the Model Context Protocol",
 	.usage = "[OPTION...]",
 	.options = options,
 	.run = run,
-	.about =
-		"Offers run_code, run_command, files, sandboxes and snapshots as tools. The policy "
-		"comes from the options, over the variables CORDON_TIMEOUT_MS, "
-		"CORDON_MEMORY_BYTES, CORDON_FS_BYTES, CORDON_NETWORK_ALLOW, CORDON_NETWORK_BLOCK "
-		"and CORDON_MOUNT_1, CORDON_MOUNT_2 and so on, over the files that --policy and "
-		"CORDON_CONFIG name, over the level; a list replaces the one below it.\n\n"
-		"With --http it listens instead of reading standard input: on the loopback unless "
-		"--public is given, for those who send the token (--token-file, the variable "
-		"CORDON_MCP_TOKEN, or one that is made and shown), and who name us and nobody else "
-		"in Host and Origin. There is no TLS: beyond the loopback put a proxy before it.",
+	.about = "Offers run_code, run_command, files, sandboxes and snapshots as tools, over "
+		 "standard input and output or over HTTP (docs/mcp.md).\n\n"
+		 "The policy comes from these sources. Later ones override earlier ones, and a "
+		 "list replaces the list before it:\n"
+		 "- the level\n"
+		 "- the files that CORDON_CONFIG and --policy name\n"
+		 "- CORDON_TIMEOUT_MS, CORDON_MEMORY_BYTES, CORDON_FS_BYTES\n"
+		 "- CORDON_NETWORK_ALLOW, CORDON_NETWORK_BLOCK\n"
+		 "- CORDON_MOUNT_1, CORDON_MOUNT_2 and so on\n"
+		 "- the options\n\n"
+		 "With --http it listens on the loopback, or on any address with --public. "
+		 "Clients must send a token (from --token-file or CORDON_MCP_TOKEN, otherwise "
+		 "one is made and printed), and their Host and Origin must name this server. "
+		 "There is no TLS: beyond the loopback, put a proxy in front of it.",
 	.examples = examples,
 };

@@ -134,7 +134,7 @@ static int run(struct cli *c, int argc, char **argv)
 
 static const struct cli_option options[] = {
 	{ "force", 'f', NULL, "add: replace a command that was added before", false },
-	{ "timeout", 't', "TIME", "add: of the translation, in seconds, or 30s, 5m; default 10m",
+	{ "timeout", 't', "TIME", "add: time for the translation: seconds, 30s or 5m; default 10m",
 	  false },
 	{ "json", 'j', NULL, "list: as JSON", false },
 	{ 0 },
@@ -144,22 +144,24 @@ static const char *const words[] = { "add", "list", "remove", NULL };
 
 static const struct cli_example examples[] = {
 	{ "cordon pod add tool.wasm tool", "a WASI program becomes a command" },
-	{ "cordon run --guest pod -e 'tool < /etc/passwd | sort'", "and is used like any other" },
+	{ "cordon run --guest pod -e 'tool < /etc/passwd | sort'",
+	  "use it like any other command" },
 	{ "cordon pod list", "programs, versions and commands" },
-	{ "cordon pod remove tool", "sessions opened from now on lack it" },
+	{ "cordon pod remove tool", "remove it; new sessions do not have it" },
 	{ 0 },
 };
 
 const struct verb verb_pod = {
 	.name = "pod",
-	.summary = "list the commands of the pod, add and remove WASI programs",
+	.summary = "list the commands of the pod; add and remove WASI programs",
 	.usage = "add|list|remove [OPTION...] [FILE.wasm] [NAME]",
 	.options = options,
 	.run = run,
-	.about = "add takes a WebAssembly module of WASI preview 1 that has a _start. It is "
-		 "checked, translated to C and compiled in a sandbox of its own, kept by its "
-		 "SHA-256, and from then on a command of every pod session of this user. A name "
-		 "has 1 to 32 letters, digits or _ + . - and is not one of the image's commands.",
+	.about = "add takes a WebAssembly module of WASI preview 1 with a _start function. It "
+		 "checks the module, translates it to C and compiles it, in a sandbox of its "
+		 "own. From then on it is a command of every pod session of this user. A name "
+		 "has 1 to 32 letters, digits or _ + . - and is not one of the image's "
+		 "commands.",
 	.words = words,
 	.min_operands = 1,
 	.max_operands = 3,

@@ -55,7 +55,7 @@ static int run(struct cli *c, int argc, char **argv)
 
 static const struct cli_option options[] = {
 	CHOICE_OPTIONS,
-	{ "quiet", 'q', NULL, "check: say nothing when the policy is right", false },
+	{ "quiet", 'q', NULL, "check: print nothing if the policy is valid", false },
 	{ 0 },
 };
 
@@ -64,8 +64,7 @@ static const char *const words[] = { "show", "check", "explain", "diff", NULL };
 static const struct cli_example examples[] = {
 	{ "cordon policy show --level strict",
 	  "print a level as JSON, to start a policy file from" },
-	{ "cordon policy check my.json",
-	  "refuse what is wrong or contradicts itself, explain the rest" },
+	{ "cordon policy check my.json", "check a file, and explain it" },
 	{ "cordon policy explain --set network.allow=api.example.org", "a policy in sentences" },
 	{ "cordon policy diff standard my.json", "what my.json changes, and whether it is looser" },
 	{ 0 },
@@ -77,16 +76,14 @@ const struct verb verb_policy = {
 	.usage = "show|check|explain|diff [OPTION...] [POLICY [POLICY]]",
 	.options = options,
 	.run = run,
-	.about = "A POLICY is a JSON file, '-' for standard input, or the name of a level. Without "
-		 "one "
-		 "the level standard is meant.\n\n"
-		 "show prints the whole policy as JSON, without the values of secrets. check "
-		 "refuses what "
-		 "is unknown, out of range or contradicts itself, and explains the rest; its "
-		 "status is 2 "
-		 "for a bad policy. explain tells it in sentences. diff prints a line for each "
-		 "field that "
-		 "differs; its status is 0 when none does and 1 otherwise.",
+	.about = "A POLICY is a JSON file, '-' for standard input, or the name of a level. The "
+		 "default is the level standard.\n\n"
+		 "- show prints the whole policy as JSON, without the values of secrets\n"
+		 "- check refuses unknown fields, values out of range and contradictions\n"
+		 "- explain prints the policy in sentences; check does too\n"
+		 "- diff prints a line for each field that differs\n\n"
+		 "Exit status: check has 2 for a bad policy; diff has 0 without differences, 1 "
+		 "with.",
 	.words = words,
 	.min_operands = 1,
 	.max_operands = 3,

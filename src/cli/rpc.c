@@ -93,23 +93,21 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_example examples[] = {
-	{ "cordon rpc", "what the clients for Python, R and Node start" },
+	{ "cordon rpc", "the clients for Python, R and Node start this" },
 	{ "cordon rpc --level strict --socket ~/.cordon/rpc.sock",
-	  "for many programs of one user, strict unless they say otherwise" },
+	  "for many programs of one user; strict by default" },
 	{ 0 },
 };
 
 const struct verb verb_rpc = {
 	.name = "rpc",
-	.summary = "serve a program: JSON-RPC over standard input and output",
+	.summary = "serve a program over JSON-RPC",
 	.usage = "[OPTION...]",
 	.options = options,
 	.run = run,
-	.about = "Speaks JSON-RPC 2.0, one message a line (docs/rpc.md): sessions, executions with "
-		 "streamed output, tools that the client carries out, files, snapshots, pools, "
-		 "policies. "
-		 "The options set the policy of sessions that name no level. When the client is "
-		 "gone, "
-		 "all that it owned is gone within a second.",
+	.about = "Speaks JSON-RPC 2.0, one message per line (docs/rpc.md): sessions, executions "
+		 "with streamed output, tools that the client implements, files, snapshots, "
+		 "pools, policies. The options set the policy of sessions that name no level. "
+		 "When the client is gone, everything it owned ends within a second.",
 	.examples = examples,
 };

@@ -339,20 +339,20 @@ static const struct cli_option options[] = {
 	{ "eval", 'e', "CODE", "the code itself instead of a file", false },
 	{ "guest", 'g', "GUEST",
 	  "python, r, node, sh or pod; default: by the file's #! line, then by its name", false },
-	{ "context", 'c', "JSON", "an object whose members become variables", false },
+	{ "context", 'c', "JSON", "a JSON object whose members become variables", false },
 	{ "file", 'f', "HOST:GUEST", "copy a file in before the code runs", true },
 	{ "out", 'o', "GUEST:HOST", "copy a file out afterwards", true },
 	{ "out-dir", 0, "DIR", "save plots and other rich outputs here", false },
 	{ "tools", 0, "FILE", "host commands that the code may call (docs/tools.md)", false },
 	{ "approve", 0, "HOW", "calls that need approval: ask, allow or deny", false },
 	{ "audit", 0, "FILE", "append to this audit log", false },
-	{ "workspace", 'w', "NAME", "files that persist under this name", false },
+	{ "workspace", 'w', "NAME", "keep the files of the session under this name", false },
 	{ "project", 0, "DIR", "work on a copy of DIR in /workspace and show what changed", false },
 	{ "apply", 0, NULL, "with --project: write all changes back", false },
 	{ "apply-path", 0, "PATH", "with --project: write back what changed at PATH", true },
 	{ "validate", 0, NULL,
-	  "check all of the syntax first, and name calls that may be restricted", false },
-	{ "verbose", 'v', NULL, "tell on standard error what happens; with --json as lines of JSON",
+	  "check the whole syntax first, and name calls that may be restricted", false },
+	{ "verbose", 'v', NULL, "print each step on standard error; with --json as lines of JSON",
 	  false },
 	{ "json", 'j', NULL, "print the whole result as one line of JSON", false },
 	{ 0 },
@@ -361,7 +361,7 @@ static const struct cli_option options[] = {
 static const struct cli_example examples[] = {
 	{ "cordon run -e 'sum(range(10))'", "the value of the last expression is printed" },
 	{ "cordon run --level strict --json script.py",
-	  "a stricter wall, a machine-readable result" },
+	  "a stricter sandbox, a machine-readable result" },
 	{ "cordon run --guest sh -e 'ls /' --timeout 5s", "a shell script" },
 	{ 0 },
 };
@@ -372,24 +372,26 @@ const struct verb verb_run = {
 	.usage = "[OPTION...] FILE [ARG...] | -e CODE [ARG...]",
 	.options = options,
 	.run = run,
-	.about = "Runs the code in a fresh sandbox, streams what it prints, and prints the value "
-		 "of its "
-		 "last expression. Standard input is passed on when it is not a terminal.\n\n"
-		 "FILE's language is what its #! line says, then what its name ends with: .py, .R, "
-		 ".r, .js, .mjs, .cjs, .ts, .mts, .cts, .sh or .bash; --guest overrules both. "
-		 "TypeScript runs where Node can take the types out, from 22.13 on. With - the "
-		 "code comes from standard input; like that of -e it is Python unless it says "
-		 "otherwise. A FILE whose name begins with a dash comes after --.\n\n"
-		 "What the code prints goes on as it comes and is not cut, unless a policy file or "
-		 "--set names stdout_bytes, stderr_bytes or output_lines. With --json the result "
-		 "keeps as much as the policy says and its field truncated tells.\n\n"
-		 "Exit status: 0 success, 1 the code failed, 2 usage or bad policy, 124 timeout, "
-		 "125 "
-		 "Cordon itself failed, or what the code left could not be kept whole: its "
-		 "workspace, its audit log, or output that a limit cut; 126 denied by policy, 137 "
-		 "killed for memory or CPU, "
-		 "otherwise "
-		 "the code's own.",
+	.about = "Runs the code in a fresh sandbox, streams what it prints, and prints the "
+		 "value of its last expression. Standard input is passed on if it is not a "
+		 "terminal.\n\n"
+		 "The language comes from --guest, else from FILE's #! line, else from its "
+		 "name: .py, .R, .r, .js, .mjs, .cjs, .ts, .mts, .cts, .sh or .bash. TypeScript "
+		 "needs Node 22.13 or later, which can strip types. If FILE is -, the code "
+		 "comes from standard input. Code from - or -e is Python unless --guest or a #! "
+		 "line says otherwise. Write -- before a FILE whose name begins with a dash.\n\n"
+		 "Output is passed on as it comes and is not cut, unless a policy file or --set "
+		 "names stdout_bytes, stderr_bytes or output_lines. With --json the result "
+		 "keeps as much as the policy says, and its field truncated says whether "
+		 "something was cut.\n\n"
+		 "Exit status, if not the code's own:\n"
+		 "- 0: success\n"
+		 "- 1: the code failed\n"
+		 "- 2: wrong usage or a bad policy\n"
+		 "- 124: timeout\n"
+		 "- 125: Cordon failed, or lost output, audit events or the saved workspace\n"
+		 "- 126: denied by policy\n"
+		 "- 137: killed for memory or CPU time",
 	.max_operands = -1,
 	.options_first = true,
 	.examples = examples,

@@ -167,7 +167,7 @@ static int run(struct cli *c, int argc, char **argv)
 
 static const struct cli_option options[] = {
 	CHOICE_OPTIONS,
-	{ "workspace", 'w', "NAME", "files that persist under this name", false },
+	{ "workspace", 'w', "NAME", "keep the files of the session under this name", false },
 	{ 0 },
 };
 
@@ -177,10 +177,9 @@ const struct verb verb_shell = {
 	.usage = "[OPTION...] [GUEST]",
 	.options = options,
 	.run = run,
-	.about = "GUEST is python (default), r, node, sh or pod. Lines run one by one and state "
-		 "persists; "
-		 "an open block runs at the next empty line. ^C stops what runs and keeps the "
-		 "session, ^D "
-		 "ends it. History is kept per guest in the user's state directory.",
+	.about = "GUEST is python (default), r, node, sh or pod. Each line runs at once, and "
+		 "state persists. An open block runs at the next empty line. ^C stops the "
+		 "running code and keeps the session, ^D ends it. History is kept per guest in "
+		 "the user's state directory.",
 	.max_operands = 1,
 };

@@ -65,7 +65,7 @@ static const struct cli_option options[] = {
 	{ "eval", 'e', "CODE", "the code itself instead of a file", false },
 	{ "guest", 'g', "GUEST",
 	  "python, r, node or sh; default: by the file's #! line, then by its name", false },
-	{ "json", 'j', NULL, "print the verdict as JSON", false },
+	{ "json", 'j', NULL, "print the outcome as JSON", false },
 	{ 0 },
 };
 
@@ -76,8 +76,8 @@ const struct verb verb_validate = {
 	.options = options,
 	.run = run,
 	.about = "Parses the code with the language's own parser, in a sandbox, and names calls "
-		 "that the "
-		 "sandbox may restrict. The warnings are advice: the wall is the boundary.\n\n"
+		 "that the sandbox may restrict. The warnings are advice; the sandbox is the "
+		 "security boundary.\n\n"
 		 "Exit status: 0 valid, 1 invalid, 2 wrong usage or no such file.",
 	.max_operands = 1,
 };

@@ -1,4 +1,4 @@
-"""Run code that nobody has read, and hold it.
+"""Run untrusted code in a sandbox.
 
 >>> import cordon
 >>> with cordon.Session("python") as s:
