@@ -7,3 +7,8 @@ void pages_collapse(void);
 /* Fills the holes of the heap: what a session allocates then lies side by side at its end, on few
  * pages, instead of on one page each. */
 void pages_fill_holes(void);
+/* Moves the interpreter's memory into sealed files that are mapped privately where it was: a fork
+ * then copies only the page table entries of what the template has touched since, and the end of a
+ * session takes back only what it has touched itself. Where there are no such files, nothing
+ * changes. */
+void pages_put_into_files(void);

@@ -593,7 +593,8 @@ def main(argv, load):
     session = Session(wire, token)
     if "--template" in argv:
         site.complete()
-        session = load("cordon_template").serve(session, Session, Wire)
+        template = load("cordon_template")
+        session = template.serve(session, Session, Wire)
     else:
         session.hello()
         session.welcome(wire.next())

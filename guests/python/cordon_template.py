@@ -38,9 +38,10 @@ def serve(session, session_type, wire_type):
         made.streams.keep()
     rehearse(made, "exec('')", "1/0", "1/0")
     gc.collect()
-    made.kept = _plugs()  # with the session: their end would touch all of them
+    # With the session: the end of any of them would touch, and so copy, all that it is made of.
+    made.kept = _plugs(), session, library, lib, known
     gc.freeze()
-    renewed = lib.serve()
+    renewed = lib.serve(known + b'\n{"type":"execute","id":1,"validate":true,"code":"1"}\n')
     made.wire.pid = os.getpid()
     made.streams.keep()
     renew(renewed)
@@ -139,9 +140,12 @@ class _Library:
         lib.cordon_guest_after(ctypes.pythonapi.PyOS_AfterFork_Child)
         self.hello = session.hello_line("@").split(b"@")
         self.string_at = ctypes.string_at
+        self.rehearse = lib.cordon_guest_rehearse
 
-    def serve(self):
-        """Returns in each session: whether numpy's generator was renewed by the library."""
+    def serve(self, lines):
+        """Returns in each session: whether numpy's generator was renewed by the library. lines: what most are
+        sent first."""
+        self.rehearse(lines)
         head, tail = self.hello
         numpy_done = self.renew(self.of_numpy)
         # Hooks that need not run: a template has but one thread, which the session goes on with under the

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -340,6 +341,28 @@ TEST(two_sessions_of_one_template_are_strangers)
 		cordon_session_close(a);
 		cordon_session_close(b);
 	}
+}
+
+/* The memory of a template is in files, of which a session has private copies and no descriptor. */
+TEST(memory_of_a_template_is_in_files_that_no_session_can_write)
+{
+	static const char shared[] =
+		"import os\n"
+		"maps = [l.split() for l in open('/proc/self/maps') if 'cordon-image' in l]\n"
+		"def is_open(m):\n"
+		" try: os.close(os.open('/proc/self/map_files/' + m[0], os.O_RDWR)); return True\n"
+		" except OSError: return False\n"
+		"[len(maps) >= 3, all(m[1] == 'rw-p' for m in maps), any(map(is_open, maps)),"
+		" any('cordon-image' in os.readlink('/proc/self/fd/' + f)"
+		" for f in os.listdir('/proc/self/fd') if os.path.islink('/proc/self/fd/' + f))]";
+	int fd = memfd_create("probe", 8 /* MFD_NOEXEC_SEAL, Linux 6.3 */);
+
+	if (fd < 0)
+		return;
+	close(fd);
+	struct cordon_session *a = open_with("python", NULL);
+	must_be(a, &dialects[0], shared, "[true,true,false,false]");
+	cordon_session_close(a);
 }
 
 TEST(sessions_see_no_foreign_processes)
