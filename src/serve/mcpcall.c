@@ -48,7 +48,7 @@ int mcpcall_begin(struct mcpcall *c, struct mcp *m, const json_t *message,
 	c->meta = json_object_get(params, "_meta");
 	c->token = json_object_get(c->meta, "progressToken");
 	if (!json_is_string(c->token) && !json_is_number(c->token))
-		c->token = NULL; /* what is no token is no wish to be told */
+		c->token = NULL; /* any other type: no progress messages */
 	c->log_level = level_of(m, params);
 	pthread_mutex_lock(&m->lock);
 	fits = m->call_count < MCP_CALLS_MAX;

@@ -19,7 +19,7 @@ enum { OWN_PROCESSES = 2 };
 /* What the sockets of a sandbox may hold, in parts of its memory limit. */
 enum { TCP_SHARE = 8 };
 
-#define KEEPERS "supervisors"
+#define SUPERVISORS "supervisors"
 
 /* ret_is, when not NULL: what the kernel says it will enforce, not what we wrote; UINT64_MAX: no
  * number. */
@@ -66,7 +66,7 @@ static int open_made(int parent, const char *name)
 
 /* The folder `cordon` below a controller's directory, made when missing and given to the
  * supervisor. */
-/* Keepers have uids of their own and one group. */
+/* Supervisors have uids of their own and one group. */
 static int give(int dir, const char *file, gid_t owner, mode_t mode)
 {
 	struct stat st;
@@ -185,10 +185,10 @@ static int open_supervisors(struct cgroup *c)
 {
 	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, parent = c->parent_fds[0];
 
-	c->supervisor_fd = openat(parent, KEEPERS, flags);
+	c->supervisor_fd = openat(parent, SUPERVISORS, flags);
 	if (c->supervisor_fd < 0 && errno == ENOENT &&
-	    (mkdirat(parent, KEEPERS, 0755) == 0 || errno == EEXIST))
-		c->supervisor_fd = open_made(parent, KEEPERS);
+	    (mkdirat(parent, SUPERVISORS, 0755) == 0 || errno == EEXIST))
+		c->supervisor_fd = open_made(parent, SUPERVISORS);
 	return c->supervisor_fd < 0 ? -errno : 0;
 }
 

@@ -110,7 +110,7 @@ static void lacks_namespaces(const struct machine *m, json_t *a)
 
 json_t *box_lacks(const struct machine *m)
 {
-	/* What an older Landlock does not know, and who holds it alone then. */
+	/* What an older Landlock does not support, and which layers still enforce it. */
 	static const struct {
 		int abi;
 		const char *words;
