@@ -91,7 +91,7 @@ static int added(struct launch *l)
 	return strlist_add(&l->argv, POD_ADDED);
 }
 
-/* What the policy lets `pkg` install; session/packages.c has made it ready. */
+/* What the policy lets `pkg` install; modules/packages.c has made it ready. */
 static int packages(struct launch *l, const struct policy *p)
 {
 	char dir[PATH_MAX];

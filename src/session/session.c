@@ -14,7 +14,6 @@
 #include "policy/public.h"
 #include "session/idle_watch.h"
 #include "session/network.h"
-#include "session/packages.h"
 #include "session/persist.h"
 #include "session/renewal.h"
 #include "session/result.h"
@@ -42,6 +41,17 @@ void session_drop_engine(struct cordon_session *s)
 	network_close(n);
 }
 
+int (*session_prepare_packages)(const struct policy *p, struct cordon_error **reterr);
+
+static int prepare_modules(const struct policy *p, struct cordon_error **reterr)
+{
+	if (session_prepare_packages)
+		return session_prepare_packages(p, reterr);
+	if (p->packages.all || p->packages.names.count > 0)
+		return err_set(reterr, CORDON_UNSUPPORTED, "this program has no packages for pods");
+	return 0;
+}
+
 static int init_session(struct cordon_session *s, const struct cordon_session_options *o,
 			struct cordon_error **reterr)
 {
@@ -60,7 +70,7 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 	if (r == 0)
 		r = policy_check(&s->policy, reterr);
 	if (r == 0 && s->kind == GUEST_KIND_POD)
-		r = packages_prepare(&s->policy, reterr);
+		r = prepare_modules(&s->policy, reterr);
 	if (r < 0)
 		return r;
 	s->is_cold = o->cold || o->directory;

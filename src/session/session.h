@@ -69,6 +69,10 @@ struct cordon_session {
 	struct cordon_session *watch_next; /* of idle_watch.c, under its lock */
 };
 
+/* Makes a pod's packages ready before its launch. The modules room, which uses sessions itself,
+ * sets it when the program starts. NULL: that room was not linked in. */
+extern int (*session_prepare_packages)(const struct policy *p, struct cordon_error **reterr);
+
 /* cordon_session_open; ahead: before anyone asks for it. */
 int session_open(const struct cordon_session_options *opts, bool ahead, struct cordon_session **ret,
 		 struct cordon_error **reterr);

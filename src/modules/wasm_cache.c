@@ -1,4 +1,4 @@
-/* session/wasm_cache.c - commands added to the pod: a stranger's module is read, translated and
+/* modules/wasm_cache.c - commands added to the pod: a stranger's module is read, translated and
  * compiled only inside a wall; the host moves bytes and keeps a list. */
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "cordon/pod.h"
 #include "guest/podimage.h"
-#include "session/wasm_cache.h"
+#include "modules/wasm_cache.h"
 
 enum {
 	NAME_BYTES = 32,

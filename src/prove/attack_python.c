@@ -1,5 +1,5 @@
-/* session/attack_python.c - see attack_python.h. */
-#include "session/attack_python.h"
+/* prove/attack_python.c - see attack_python.h. */
+#include "prove/attack_python.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* session/bait.h - things of the host laid out for attacks to be aimed at: a file, sockets, a
+/* prove/bait.h - things of the host laid out for attacks to be aimed at: a file, sockets, a
  * descriptor, shared memory. Made for a proof and gone after it. */
 #pragma once
 

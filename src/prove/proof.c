@@ -1,4 +1,4 @@
-/* session/proof.c - cordon_prove: every attack through the real launch path, which layer stopped
+/* prove/proof.c - cordon_prove: every attack through the real launch path, which layer stopped
  * it, and whether it works outside. */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "cordon/cordon.h"
 #include "guest/podimage.h"
-#include "session/trial.h"
+#include "prove/trial.h"
 #include "wall/machine.h"
 #include "wall/probe/list.h"
 

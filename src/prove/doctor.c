@@ -1,4 +1,4 @@
-/* session/doctor.c - cordon_doctor: the ladder of this machine, layer by layer, and its guests. */
+/* prove/doctor.c - cordon_doctor: the ladder of this machine, layer by layer, and its guests. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

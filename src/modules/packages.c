@@ -1,8 +1,8 @@
-/* session/packages.c - see packages.h. A registry is a directory or an http(s) address that holds
+/* modules/packages.c - see packages.h. A registry is a directory or an http(s) address that holds
  * packages.json: {"packages": [{"name", "version", "summary", "file", "sha256"}]}. A file is a
  * module of WebAssembly, a command then, or a wheel, which the pod's own pip unpacks. Addresses are
  * read by code in a sandbox, through the gateway and by the rules of the session's own policy. */
-#include "session/packages.h"
+#include "modules/packages.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -16,9 +16,10 @@
 #include "cordon/files.h"
 #include "cordon/session.h"
 #include "guest/podimage.h"
+#include "modules/wasm_cache.h"
 #include "policy/name.h"
 #include "policy/public.h"
-#include "session/wasm_cache.h"
+#include "session/session.h"
 
 #define REGISTRY "/usr/share/cordon/packages"
 
@@ -345,4 +346,9 @@ int packages_prepare(const struct policy *p, struct cordon_error **reterr)
 	json_decref(w.index);
 	json_decref(w.kept);
 	return r;
+}
+
+__attribute__((constructor)) static void hook(void)
+{
+	session_prepare_packages = packages_prepare;
 }

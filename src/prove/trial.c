@@ -1,5 +1,5 @@
-/* session/trial.c - see trial.h. */
-#include "session/trial.h"
+/* prove/trial.c - see trial.h. */
+#include "prove/trial.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include "base/file.h"
 #include "guest/languages.h"
-#include "session/attack_python.h"
+#include "prove/attack_python.h"
 #include "session/leftovers.h"
 #include "session/network.h"
 #include "wall/box.h"

@@ -1,4 +1,4 @@
-/* session/trial.h - one attack carried out once: behind the wall through the launch that guests
+/* prove/trial.h - one attack carried out once: behind the wall through the launch that guests
  * get, or outside as its positive control. */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "guest/guest.h"
 #include "policy/policy.h"
-#include "session/bait.h"
+#include "prove/bait.h"
 
 /* An attack: of the C program (wall/probe/list.h) or of the Python file beside it. */
 struct attack {

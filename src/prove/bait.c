@@ -1,5 +1,5 @@
-/* session/bait.c - see bait.h. */
-#include "session/bait.h"
+/* prove/bait.c - see bait.h. */
+#include "prove/bait.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
-/* session/wasm_compile.c - see wasm_compile.h. The module and whatever it makes of the translator
+/* modules/wasm_compile.c - see wasm_compile.h. The module and whatever it makes of the translator
  * and the compiler stay in a session of the guest sh: no network, no files of the host's but /usr.
  */
-#include "session/wasm_compile.h"
+#include "modules/wasm_compile.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* session/attack.c - the table of attacks; see trial.h. */
+/* prove/attack.c - the table of attacks; see trial.h. */
 #include "base/json.h"
 #include "cordon/cordon.h"
-#include "session/trial.h"
+#include "prove/trial.h"
 #include "wall/probe/list.h"
 
 static const struct attack attacks[] = {

@@ -1,4 +1,4 @@
-/* session/packages.h - the packages that a policy lets into a pod, checked and made ready. */
+/* modules/packages.h - the packages that a policy lets into a pod, checked and made ready. */
 #pragma once
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* session/wasm_compile.h - a sandbox in which a WebAssembly module becomes native code. */
+/* modules/wasm_compile.h - a sandbox in which a WebAssembly module becomes native code. */
 #pragma once
 
 #include <stddef.h>

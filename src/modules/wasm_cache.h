@@ -1,9 +1,9 @@
-/* session/wasm_cache.h - modules as objects that the pod can map, kept by their hash. */
+/* modules/wasm_cache.h - modules as objects that the pod can map, kept by their hash. */
 #pragma once
 
 #include <limits.h>
 
-#include "session/wasm_compile.h"
+#include "modules/wasm_compile.h"
 
 enum { WASM_CACHE_HASH = 65 }; /* hex digits of a SHA-256 and a NUL */
 
