@@ -111,7 +111,7 @@ static int start_cold(struct engine *e, const struct engine_options *o,
 				       .policy = o->policy,
 				       .token = o->script || reads_token ? NULL : token,
 				       .code = o->script,
-				       .code_len = o->attack_python_len,
+				       .code_len = o->script_len,
 				       .args = o->args,
 				       .directory = o->directory,
 				       .tools = o->tools };

@@ -30,10 +30,10 @@ struct engine {
 	/* It lives in the template's namespaces and dies with it: a reference; NULL: cold. */
 	struct template *template;
 	char *assurance; /* JSON text, made once the guest is sealed */
-	/* What the kernel had counted when it was last asked: after a failure, not every time. */
+	/* The kernel's counters when they were last read: after a failure, not every time. */
 	struct cgroup_counts counted;
-	bool is_spent;    /* ended between executions: what ran on has used up the CPU time */
-	bool was_crowded; /* an execution before has had all the processes it may have */
+	bool is_spent;    /* ended between executions: leftover processes used up the CPU time */
+	bool was_crowded; /* an earlier execution reached the limit of processes */
 	struct timeline *timeline; /* its session's, or NULL */
 };
 
@@ -42,7 +42,7 @@ struct engine_options {
 	enum guest_kind kind;
 	struct template *template; /* NULL: a cold start; the reference is taken over */
 	const char *script;        /* sh: run this file's text and end; NULL: a session */
-	size_t attack_python_len;
+	size_t script_len;
 	const char *const *args;
 	const char *directory;       /* where it starts; NULL: /home/user */
 	const struct strlist *tools; /* sh: what becomes a command; NULL: nothing */
@@ -52,7 +52,7 @@ struct engine_options {
 	struct timeline *timeline; /* NULL: nobody wants to know */
 };
 
-/* Of an interpreter on a machine that has much else to do: what takes longer hangs. */
+/* For the start of an interpreter on a busy machine. What takes longer hangs. */
 enum { ENGINE_START_MS = 120000 };
 
 /* The guest is starting when this returns. */

@@ -1,4 +1,4 @@
-/* session/pool.h - waiting for a session of a pool without a thread that waits. */
+/* session/pool.h - waits for a session of a pool without blocking a thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "cordon/session.h"
 
-/* Somebody who wants a session. They are served in the order in which they came. */
+/* A request for a session. Requests are served in order. */
 struct pool_waiter {
 	deadline_ns deadline; /* 0: none. Over: it only waits for one that is being made anyway */
 	/* It is done. Called with the pool's lock held, by any thread: must not wait, nor call
@@ -20,7 +20,8 @@ struct pool_waiter {
 
 /* Stands in the queue until is_done; may be done at once. The memory stays the caller's. */
 void pool_queue(struct cordon_pool *p, struct pool_waiter *w);
-/* Looks at the deadlines of those who wait, for the pool itself has no timer for them. */
+/* Checks the deadlines of waiters; the pool has no timer for them. */
 void pool_check_waiters(struct cordon_pool *p);
-/* Leaves the queue, and nobody wakes it any more. gives_back: also what it has got meanwhile. */
+/* Leaves the queue; `wake` is not called any more. gives_back: also returns a session it already
+ * got. */
 void pool_leave(struct cordon_pool *p, struct pool_waiter *w, bool gives_back);

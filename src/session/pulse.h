@@ -1,5 +1,5 @@
-/* session/pulse.h - waiting for a sandbox that starts, and noticing when the processes that carry
- * it were stopped: those will not answer, and say nothing either. */
+/* session/pulse.h - waits for a sandbox that starts, and notices if its processes were stopped
+ * (SIGSTOP): they neither answer nor end. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,8 +15,8 @@ struct pulse {
 };
 
 struct pulse pulse_begin(const struct box *carrier, deadline_ns deadline);
-/* Until the descriptor has something, or is at its end. -CORDON_TIMEOUT: time is up;
- * -CORDON_STATE: the carrier was stopped; -CORDON_OS: one cannot wait here. */
+/* Waits until the descriptor is readable or at its end. -CORDON_TIMEOUT: time is up; -CORDON_STATE:
+ * the carrier was stopped; -CORDON_OS: poll failed. */
 int pulse_wait(struct pulse *p, int fd, short events, struct cordon_error **reterr);
 /* box_wait_ready() likewise. */
 int pulse_wait_ready(struct pulse *p, struct box *b, struct cordon_error **reterr);

@@ -16,7 +16,7 @@ struct cordon_result {
 	bool out_truncated, err_truncated;
 	char *error;      /* NULL on success */
 	const char *kind; /* NULL on success; a string constant */
-	bool is_claimed;  /* only the guest says that it is of that kind */
+	bool is_claimed;  /* only the guest says that the error is of that kind */
 	char *exception_name, *exception_message, *traceback;
 	int64_t exception_line;
 	int exit_code;

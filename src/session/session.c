@@ -444,8 +444,7 @@ static int start_script(struct cordon_session *s, const struct cordon_execute_op
 				    .kind = s->kind,
 				    .network = s->network,
 				    .script = o->code,
-				    .attack_python_len =
-					    o->code_len ? o->code_len : strlen(o->code),
+				    .script_len = o->code_len ? o->code_len : strlen(o->code),
 				    .args = o->args,
 				    .directory = s->directory };
 

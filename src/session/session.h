@@ -1,10 +1,11 @@
 /* session/session.h - the inside of a session, shared by the files of this room.
  *
- * Whoever holds a session (session_hold) is the only one who changes what it consists of, and reads
- * it without a lock. Everybody else reads `engine`, `network`, `is_closed`, `executions`, `env` and
- * `snapshots` under `lock`, and `workspace` under `files_lock`: so the holder exchanges them under
- * these, and frees what was there only afterwards. What of an engine may be used that way is in
- * wall/box.h; a network is used with a reference, since answering it may take a while. */
+ * A thread holds a session with session_hold(). Only the holder changes the session's parts, and it
+ * reads them without a lock. Other threads read `engine`, `network`, `is_closed`, `executions`,
+ * `env` and `snapshots` under `lock`, and `workspace` under `files_lock`. So the holder replaces
+ * these under the same locks, and frees the old ones only afterwards. wall/box.h says what other
+ * threads may do with an engine's box. A network is used with a reference, because answering it may
+ * take a while. */
 #pragma once
 
 #include <pthread.h>
@@ -23,7 +24,7 @@
 
 enum { SESSION_ID_BYTES = 40 };
 
-/* What another thread wants of the execution that runs; one that is over is not there for it. */
+/* What another thread asks of the running execution. Dropped when that execution is over. */
 enum session_wish {
 	WISH_CANCEL = 1 << 0,    /* it must end */
 	WISH_INTERRUPT = 1 << 1, /* ^C */
@@ -45,13 +46,13 @@ struct cordon_session {
 	struct audit *audit;
 	struct tool_calls *calls; /* where its tool calls are handled */
 	bool is_cold, is_ahead;
-	bool is_once;    /* for one execution: what runs is not needed after its result */
+	bool is_once;    /* for one execution: nothing is kept after its result */
 	char *directory; /* where the code starts; NULL: /home/user */
-	char *cwd;       /* where it is now, by its own word; NULL: where it started */
+	char *cwd;       /* where it is now, as the guest says; NULL: where it started */
 	bool is_moved;   /* the guest is to go there before it executes again */
 
-	/* Held while the workspace changes for another, and by whoever is about to use it from a
-	 * thread that does not hold the session. */
+	/* Held while the workspace is replaced, and by threads that use it without holding the
+	 * session. */
 	pthread_mutex_t files_lock;
 	pthread_mutex_t lock; /* of the fields below */
 	pthread_cond_t idle;  /* signalled when an execution has ended */
@@ -82,19 +83,19 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 void session_drop_engine(struct cordon_session *s);
 bool session_is_closed(struct cordon_session *s);
 
-/* Changes for later executions, NAME: value or null; a copy of the caller's own, or NULL:
- * references to JSON are not for several threads. */
+/* Changes of the environment for later executions, NAME: value or null. A copy that belongs to the
+ * caller, because JSON references are not thread-safe; NULL: no memory. */
 json_t *session_env(struct cordon_session *s);
-/* What goes along with the files besides them: {"env": {...}, "cwd": "..."}; to be freed. */
+/* What is saved besides the files: {"env": {...}, "cwd": "..."}; to be freed. */
 char *session_state_text(struct cordon_session *s);
 void session_take_state(struct cordon_session *s, const char *text);
-/* The guest says where it is. What is no directory's name is not taken. */
+/* The guest reported its directory. Ignored if it is not a directory's name. */
 void session_note_cwd(struct cordon_session *s, const char *path, size_t len);
 
-/* Holds the session for one piece of work, or says that it is closed or busy (with these words). */
+/* Holds the session for one piece of work, or fails because it is closed or busy (busy_text). */
 int session_hold(struct cordon_session *s, const char *busy_text, struct cordon_error **reterr);
 void session_let_go(struct cordon_session *s);
-/* By the thread that executes: what others want of it since the last call, enum session_wish. */
+/* Called by the thread that executes: the wishes since the last call, enum session_wish. */
 unsigned session_take_wishes(struct cordon_session *s);
 
 /* One execution on the session's engine; the caller holds the session busy. *ret_alive: the engine

@@ -1,4 +1,5 @@
-/* session/template.h - a guest started, warmed and walled once, from which sessions are forked. */
+/* session/template.h - a guest that is started, sandboxed and warmed up once; sessions are forked
+ * from it. */
 #pragma once
 
 #include "base/error.h"
@@ -8,16 +9,16 @@
 
 struct template;
 
-/* One for this guest and policy, shared within this process; started when there is none yet, when
- * it has forked too often or is too old. Any thread may call all of these; while one starts, only
- * those wait who want that very one. */
+/* A template for this guest and policy, shared within this process. A new one is started if there
+ * is none, or if it forked too often or is too old. Any thread may call these functions. While a
+ * template starts, only threads that want that one wait. */
 int template_get(enum guest_kind kind, const struct policy *p, struct template **ret,
 		 struct cordon_error **reterr);
 struct template *template_put(struct template *t); /* always returns NULL */
 struct template *template_ref(struct template *t); /* accepts NULL */
-/* A session could not be had from it. True when it is dead or stopped: it is retired then, so that
- * another one is started for whoever comes next, and lives on for the sessions that it has.
- * is_silent: it did not answer in all the time there was, and is retired in any case. */
+/* Called when a fork failed. True: the template is dead or stopped. It is then retired: the next
+ * caller gets a new one, and it lives on for its sessions. is_silent: it did not answer in time,
+ * and is retired in any case. */
 bool template_check(struct template *t, bool is_silent);
 /* For what box.h lets other threads do. */
 const struct box *template_box(const struct template *t);

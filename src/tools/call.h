@@ -1,9 +1,8 @@
-/* tools/call.h - one call that is being handled, and the box into which answers are put.
+/* tools/call.h - one tool call, and the slot for its answer.
  *
  * A call has two owners: the dispatcher, which wants the answer, and, once its handler said
- * "pending", the handler. Either may leave first: a dispatcher that gave up (timeout, end of the
- * execution) abandons the call, and an answer that comes later finds nobody; it can never reach
- * another call. */
+ * "pending", the handler. Either may leave first. A dispatcher that gave up (timeout, end of the
+ * execution) abandons the call; a later answer is dropped and can never reach another call. */
 #pragma once
 
 #include <pthread.h>
@@ -83,10 +82,10 @@ bool call_run(struct cordon_call *c);
 void call_settle(struct cordon_call *c, bool is_error, char *text);
 /* From here on answers are ignored. */
 void call_abandon(struct cordon_call *c);
-/* Ends a call that took too long; its handler may answer whenever it likes. */
+/* Ends a call that took too long; a later answer of its handler is ignored. */
 void call_time_out(struct cordon_call *c);
-/* Starts the tool's host command; one that cannot be started is answered so. Its descriptors are
- * added to epoll_fd with the call as their pointer. */
+/* Starts the tool's host command; if it cannot be started, the call is answered with an error. Its
+ * descriptors are added to epoll_fd with the call as their pointer. */
 int call_start_command(struct cordon_call *c, int epoll_fd, struct cordon_error **reterr);
 /* The command has ended: its output is the answer. */
 void call_take_command(struct cordon_call *c);

@@ -1,5 +1,5 @@
-/* wall/blueprint.h - from policy, launch and machine to the plan that cordon-init carries out:
- * plain data that a unit test reads without privileges. */
+/* wall/blueprint.h - makes the plan that cordon-init carries out, from policy, launch and machine.
+ * The plan is plain data that a unit test reads without privileges. */
 #pragma once
 
 #include "base/buf.h"
@@ -15,17 +15,18 @@ struct blueprint_options {
 	const struct launch *launch;
 	const struct machine *machine;
 	const struct cgroup *cgroup;
-	/* The rung without namespaces: the launch is in the host's paths (wall/no_userns.h), and
-	 * what the guest may write is in this directory. NULL: there are namespaces. */
+	/* Without namespaces: the launch uses the host's paths (wall/no_userns.h), and this
+	 * directory holds what the guest may write. NULL: there are namespaces. */
 	const char *private_dir;
 	/* Host paths whose mounts the host has made itself, in the order of INIT_FD_MOUNT. */
 	const char *made[PLAN_MOUNTS];
 	uint32_t made_count;
-	uint64_t tasks;      /* on that rung: how many the user has besides */
+	uint64_t
+		tasks; /* without namespaces: how many processes and threads the user already has */
 	uint32_t layers_off; /* policy_layer bits that `doctor --prove` switches off */
 };
 
-/* Those of PLANF_EARLY, for which no control group needs to be there. */
+/* The flags of PLANF_EARLY, which are known before there are control groups. */
 uint32_t blueprint_early_flags(const struct blueprint_options *o);
 /* The plan's bytes. */
 int blueprint_make(const struct blueprint_options *o, struct buf *ret,
@@ -42,5 +43,5 @@ struct blueprint_seal {
 	bool is_forked; /* from a template, whose filter it has too */
 	bool is_deaf;   /* nobody listens to the filter */
 };
-/* SHA-256 of the filters that were loaded then; not of the small ones that come with the rung. */
+/* SHA-256 of the loaded filters, without the small ones that only a missing layer adds. */
 void blueprint_filter_hash(const struct blueprint_seal *s, uint8_t ret[static 32]);

@@ -26,13 +26,13 @@ struct box_options {
 	uint32_t layers_off;                         /* `doctor --prove` only */
 };
 
-/* Starts the supervisor; the wall is being built when this returns. Refuses before that when a
- * layer that the policy requires is missing here. */
+/* Starts the supervisor and returns while it sets the sandbox up. Fails first if a layer that the
+ * policy requires is missing. */
 int box_start(const struct box_options *o, struct box **ret, struct cordon_error **reterr);
-/* Whether sandboxes of this policy have namespaces here: always, unless it requires none and there
- * are none to be had. */
+/* Whether sandboxes of this policy have namespaces here. They do, unless the policy requires none
+ * and the machine has none. */
 bool box_has_namespaces(const struct policy *p);
-/* Waits until the root stands and the workspace descriptor has come, or says what failed. */
+/* Waits until the root is set up and the workspace descriptor has arrived, or says what failed. */
 int box_wait_ready(struct box *b, deadline_ns deadline, struct cordon_error **reterr);
 
 /* What the host hands to a template so that it forks a session; the session's half of a box. */
@@ -49,22 +49,22 @@ void box_seat_done(struct box_seat *s);
 void box_end(struct box *b);
 /* Ends everything in it, now, and waits for that. */
 void box_kill(struct box *b);
-/* The directory of the host that is the guest's where there are no namespaces; NULL: there are. */
+/* The private directory that the guest uses without namespaces; NULL: there are namespaces. */
 const char *box_private_dir(const struct box *b);
-/* Killed, and something of it has not ended: it waits in the kernel for what does not answer. */
+/* It was killed, but a process still waits in the kernel, for a mount that does not answer. */
 bool box_is_stuck(const struct box *b);
-/* The counters were read: when it is gone, its supervisor may clean up. */
+/* The host has read the counters: when the box is gone, its supervisor may clean up. */
 void box_release(struct box *b);
 struct box *box_free(struct box *b);
-/* SIGINT for the guest, which pid 1 has sent when this returns: what the guest is told from then on
- * is told after it. Negative: it may not have been sent in time. */
+/* Sends SIGINT to the guest. When this returns, pid 1 has sent it, so the guest gets later messages
+ * after the signal. Negative: it may not have been sent in time. */
 int box_interrupt(struct box *b, deadline_ns deadline);
 
 /* Readable (EOF) when the sandbox is gone; for poll(2). */
 int box_control_fd(const struct box *b);
-/* Takes note of what came on the control socket: true when the sandbox is gone. */
+/* Handles what came on the control socket. True: the sandbox is gone. */
 bool box_is_gone(struct box *b);
-/* The same, from any thread, once the box is ready: takes note of nothing. */
+/* The same for any thread, once the box is ready; handles nothing. */
 bool box_has_ended(const struct box *b);
 /* Waits at most that long for the end. True when it is gone. */
 bool box_wait_gone(struct box *b, deadline_ns deadline);
@@ -78,27 +78,27 @@ pid_t box_guest_pid(struct box *b);
 /* Its supervisor, pid 1 and the guest, as far as they are known; 0: not, or there is none. */
 void box_pids(const struct box *b, pid_t ret[static 3]);
 const struct status *box_status(const struct box *b);
-/* Whether the supervisor, where no control group limits memory, ended it for that. */
+/* Whether the supervisor killed it for memory, which it does if no control group limits it. */
 bool box_is_out_of_memory(const struct box *b);
 /* SHA-256 of the system call filters that its guest was sealed with. */
 void box_filter_hash(const struct box *b, uint8_t ret[static 32]);
 const struct cgroup *box_cgroup(const struct box *b);
 const struct machine *box_machine(const struct box *b);
 
-/* What failed while the wall was being built, in words; 0 when nothing did. */
+/* What failed during set-up, in words; 0 if nothing did. */
 int box_failure(const struct box *b, struct cordon_error **reterr);
 /* CPU time and peak memory so far. */
 void box_usage(struct box *b, uint64_t *ret_cpu_us, uint64_t *ret_peak_bytes);
-/* The layers that were proven active (docs/result.md); a new reference. */
+/* The layers that were verified (docs/result.md); a new reference. */
 json_t *box_assurance(const struct box *b, const struct policy *p);
-/* What the rung without namespaces cannot keep, in words; a new array. */
+/* What this machine's wall lacks, in sentences; a new array. */
 json_t *box_lacks(const struct machine *m);
-/* How often each refusal was seen, and those that are not told apart. */
+/* How often each refusal was seen, and the rest that is only counted. */
 enum { BOX_DENIAL_COUNTS = STATUS_DENIALS + 1 };
 void box_count_denials(const struct box *b, uint32_t ret[static BOX_DENIAL_COUNTS]);
-/* Refusals since the counts in before (NULL: all). A new array. */
+/* Refusals since `before` was taken (NULL: all). A new array. */
 json_t *box_denials(const struct box *b, const uint32_t *before);
-/* Whether a program was to be started since then that pid 1 could not tell. */
+/* Whether the guest tried to start a program since then that pid 1 could not name. */
 bool box_saw_exec(const struct box *b, const uint32_t *before);
 
 DEFINE_FREEP(struct box *, box_free)

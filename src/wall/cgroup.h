@@ -21,8 +21,8 @@ struct cgroup {
 	int dir_fds[MACHINE_CONTROLLERS];
 	int peak_fd;                       /* the memory peak, read after every execution */
 	int join_fds[MACHINE_CONTROLLERS]; /* v1: `tasks`, for writing; v2: the directory itself */
-	int supervisor_fd; /* v2: where the supervisor lives, who cannot remove what it is in; -1:
-			      none */
+	int supervisor_fd; /* v2: the supervisor's own group, because it cannot remove a group that
+			      it is in; -1: none */
 };
 
 /* What the kernel counted. */
@@ -32,7 +32,8 @@ struct cgroup_counts {
 };
 
 struct cgroup_options {
-	/* Gets the right to remove them: the supervisor outlives a host that died. -1: it is us. */
+	/* Who may remove the groups: the supervisor, which outlives a host that died. -1:
+	 * ourselves. */
 	gid_t owner_gid;
 	/* The template's cgroup, whose supervisor cleans up, and which outlives this one; NULL:
 	 * none */
@@ -40,21 +41,22 @@ struct cgroup_options {
 	bool limits_later; /* v1: cgroup_limit() follows, before anything runs in them */
 };
 
-/* Makes and limits them; with no usable place *ret is empty and that is success. */
+/* Makes the groups and sets their limits. If there is no usable place, *ret is empty and that is
+ * success. */
 int cgroup_make(const struct machine *m, const struct policy *p, const struct cgroup_options *opts,
 		struct cgroup *ret, struct cordon_error **reterr);
-/* Limits them as the policy says, and reads that back. */
+/* Sets the policy's limits and reads them back. */
 int cgroup_limit(struct cgroup *c, const struct policy *p, struct cordon_error **reterr);
 /* The most processes there were at once; 0: unknown. */
 uint64_t cgroup_pids_peak(const struct cgroup *c);
 /* Whether there never were more processes and threads than pid 1 and the guest; false: unknown. */
 bool cgroup_had_no_others(const struct cgroup *c);
 void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret);
-/* Microseconds of all that runs or ran in it, also in its former lives; 0: nobody counts. */
+/* CPU time in microseconds of everything that ran in it, also in earlier uses; 0: not counted. */
 uint64_t cgroup_read_cpu(const struct cgroup *c);
 uint64_t cgroup_read_peak(const struct cgroup *c); /* bytes; 0: unknown */
-/* Makes used ones as good as new, with the same limits: 1; 0: something is still in them; -1: they
- * bear marks that cannot be wiped off. */
+/* Resets used groups for the next session, with the same limits. 1: done; 0: processes are still in
+ * them; -1: they have counters that cannot be reset. */
 int cgroup_renew(struct cgroup *c);
 /* Removes the directories when nothing is left in them, and closes everything. */
 void cgroup_done(struct cgroup *c);

@@ -1,6 +1,6 @@
-/* wall/filter_nonotify.h - a filter for where nobody can listen to it: what would be told is
- * refused, and a program, which is only looked at, starts, and locks are taken. In cordon-init,
- * which loads it, and in the host, which says what was loaded. */
+/* wall/filter_nonotify.h - a filter for machines where it cannot have a listener. Calls that would
+ * be reported are refused without a report. exec and file locks, which a listener only watches, are
+ * allowed. cordon-init loads it; the host uses the same code to say what was loaded. */
 #pragma once
 
 #include <stddef.h>

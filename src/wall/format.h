@@ -1,5 +1,6 @@
-/* wall/format.h - what the host hands to cordon-init and gets back: a flat plan in a sealed memfd,
- * and a status page both map. Included by both programs; plain data, fixed sizes, no pointers. */
+/* wall/format.h - what the host sends to cordon-init and gets back: a flat plan in a sealed memfd,
+ * and a status page that both map. Both programs include it. Plain data, fixed sizes, no
+ * pointers. */
 #pragma once
 
 #include <stdint.h>
@@ -10,8 +11,9 @@ enum { PLAN_MAGIC = 0x4e4c5043, PLAN_VERSION = 1, STATUS_MAGIC = 0x54415453 };
 enum {
 	INIT_FD_WIRE = 3,
 	INIT_FD_CONTROL =
-		4, /* seqpacket to the host: descriptors out, orders in, its end is our end */
-	INIT_FD_PLAN = 5, /* first the socket it comes on, with what is below from CGROUP on */
+		4, /* seqpacket to the host: descriptors out, orders in; we end when it closes */
+	INIT_FD_PLAN = 5, /* first the socket that the plan comes on, with the descriptors below,
+			     from CGROUP on */
 	INIT_FD_STATUS = 6,
 	INIT_FD_SELF = 7,    /* this program, for the reapers of a template's sessions */
 	INIT_FD_CGROUP = 8,  /* PLAN_CGROUPS slots: `tasks` files (v1), the directory (v2) */
@@ -27,7 +29,7 @@ enum { PLAN_CGROUPS = 3, PLAN_MOUNTS = 8, PLAN_RLIMITS = 12, PLAN_NAMESPACES = 7
 /* SECCOMP_IOCTL_NOTIF_SET_FLAGS, which older headers do not have. */
 #define NOTIFY_SET_FLAGS 0x40082104U
 
-/* Files of /proc in the sandbox's own words (procfiles.h), and where they lie in its root. */
+/* The files of /proc that describe the sandbox (procfiles.h), and where they lie in its root. */
 #define PROC_FILES "cpuinfo", "meminfo", "uptime", "loadavg", "stat", "version", "locks"
 #define PROC_FILES_DIR "run/cordon/proc"
 
@@ -114,7 +116,7 @@ enum plan_filter {
 	FILTER_FINAL,    /* on top of it in each session: set-up is over */
 };
 
-/* Where set-up can fail; the parent turns these into words. */
+/* The steps where set-up can fail; the parent turns them into words. */
 #define STAGES(X)                                                                                  \
 	X(NONE, "nothing was done yet")                                                            \
 	X(PLAN, "read the plan")                                                                   \
@@ -166,8 +168,8 @@ enum mark {
 
 enum { STATUS_VICTIMS = 16, STATUS_DENIALS = 40, STATUS_TARGET = 116 };
 
-/* Why an exec will not work: nothing of that name is in the view; there is no right to it. Or that
- * there was one, of what cannot be told. */
+/* Why an exec fails: the view has no such file, or there is no right to execute it. Or: something
+ * was to be executed, but it is not known what. */
 enum { EXEC_ABSENT, EXEC_REFUSED, EXEC_UNSEEN };
 
 /* A system call that was refused and explained. */
@@ -202,7 +204,7 @@ struct status {
 	uint64_t cap_eff, cap_prm, cap_bnd;
 	uint32_t no_new_privs, seccomp_mode, seccomp_filters, dumpable;
 	uint32_t landlock_proven;
-	uint32_t is_deaf; /* refused calls are not told to us: the filter has no listener */
+	uint32_t is_deaf; /* the filter has no listener: refused calls are not reported */
 	uint32_t rlimit_count;
 	struct plan_rlimit rlimits[PLAN_RLIMITS];
 	uint64_t marks[MARK_COUNT];          /* nanoseconds; 0: not reached */

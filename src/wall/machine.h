@@ -1,4 +1,5 @@
-/* wall/machine.h - what this machine offers, found by trying, never by marker files. */
+/* wall/machine.h - what this machine can enforce. Found by trying, never by looking for marker
+ * files. */
 #pragma once
 
 #include <stdbool.h>
@@ -37,7 +38,8 @@ struct machine {
  * to go. The second half is for those whose uid must be known before there is a supervisor; the
  * first id is the group of all, and the gateway's. */
 enum { MACHINE_BOX_UID = 2100000000, MACHINE_BOX_UIDS = 1 << 23, MACHINE_BOX_LATER = 1 << 22 };
-/* In a container that has no more than 65,536 ids: one for all, again in nobody's range. */
+/* In a container that has at most 65,536 ids: one uid for all sandboxes, in a range that nobody
+ * uses. */
 enum { MACHINE_LONE_UID = 65530 };
 /* The first of the uids that sandboxes have on the host, or our own where we cannot become it. */
 uid_t machine_box_uid(void);

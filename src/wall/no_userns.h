@@ -1,5 +1,5 @@
-/* wall/no_userns.h - the rung without namespaces: a private directory of the host in place of a
- * private root, and a launch that is told in the host's own paths. */
+/* wall/no_userns.h - the sandbox without user namespaces: a private directory of the host instead
+ * of a private root, and a launch with the host's own paths. */
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +11,7 @@
 
 enum {
 	NO_USERNS_PATH = 128,
-	/* Before it truncate(2) is nobody's: what the user owns could be emptied. */
+	/* Earlier versions do not cover truncate(2): the code could empty files of the user. */
 	NO_USERNS_LANDLOCK_ABI = 3,
 };
 
@@ -19,7 +19,7 @@ enum {
 #define NO_USERNS_WORKSPACE "w"
 #define NO_USERNS_RUNTIME "run/cordon"
 
-/* Whether this machine can give it: what is missing and the remedy. */
+/* Whether this machine can provide it; the error says what is missing and the remedy. */
 int no_userns_check(const struct machine *m, struct cordon_error **reterr);
 /* An empty directory of that user's alone; its name in ret. */
 int no_userns_make(uid_t owner, char ret[static NO_USERNS_PATH], struct cordon_error **reterr);

@@ -1,6 +1,4 @@
-/* wall/plan_send.h - the plan and the descriptors that go with it, for a supervisor that runs
- * already.
- */
+/* wall/plan_send.h - sends the plan and its descriptors to a supervisor that already runs. */
 #pragma once
 
 #include "base/error.h"
@@ -15,11 +13,11 @@ struct plan_send {
 };
 
 void plan_send_init(struct plan_send *p, const struct cgroup *c);
-/* What root lets a sandbox write is another user's: seen as the sandbox's own. */
+/* Maps the ids of writable mounts that root gives, so that their files belong to the sandbox. */
 int plan_send_map_mounts(struct plan_send *p, uid_t uid, gid_t gid,
 			 struct blueprint_options *blueprint, struct cordon_error **reterr);
-/* To each of the supervisor's processes: the supervisor, pid 1 and the one that becomes the guest.
- * When they are gone already, they have told why. */
+/* Sends to each of the three processes: the supervisor, pid 1 and the one that becomes the guest.
+ * If they are already gone, the status page says why. */
 int plan_send_send(const struct plan_send *p, int socket, int plan_fd,
 		   struct cordon_error **reterr);
 void plan_send_done(struct plan_send *p);

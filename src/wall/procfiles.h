@@ -1,5 +1,6 @@
-/* wall/procfiles.h - what the sandbox's /proc says of the machine: its own limits, in the kernel's
- * words, and nothing of the host. Plain files, made with the plan and bound over the kernel's. */
+/* wall/procfiles.h - files of the sandbox's /proc that describe the machine: they show the
+ * sandbox's limits in the kernel's format, and nothing of the host. Made with the plan, bound over
+ * the kernel's. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* wall/slots.h - control groups of sessions that are over, for the next ones of the same template:
- * making and removing them costs more than looking whether they are empty. */
+/* wall/slots.h - control groups of closed sessions, reused by the next session of the same
+ * template: checking that they are empty is cheaper than making and removing them. */
 #pragma once
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ struct slots {
 void slots_init(struct slots *s);
 /* Removes them all. */
 void slots_done(struct slots *s);
-/* One that is empty and bears no mark of its former use; false: there is none. */
+/* One that is empty and keeps no trace of its earlier use; false: there is none. */
 bool slots_take(struct slots *s, struct cgroup *ret);
 /* Takes over groups whose processes are dead or dying. */
 void slots_give(struct slots *s, struct cgroup *c);

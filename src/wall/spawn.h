@@ -1,4 +1,4 @@
-/* wall/spawn.h - starting cordon-init from a host of any size and any number of threads. */
+/* wall/spawn.h - starts cordon-init from a host of any size, with any number of threads. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ struct spawn {
 	int cgroup_fd; /* v2 directory the child is born in; -1: none */
 };
 
-/* The child shares our memory until it execs and we wait that long: its cost does not grow with
- * ours. On success *ret_pidfd is the caller's. */
+/* The child shares our memory until it calls exec, and we wait until then. So the cost does not
+ * grow with the host's memory. On success *ret_pidfd is the caller's. */
 int spawn_start(const struct spawn *s, pid_t *ret_pid, int *ret_pidfd,
 		struct cordon_error **reterr);

@@ -1,5 +1,5 @@
-/* wall/supervisor.h - starting cordon-init, the supervisor of a sandbox, which waits for its plan.
- */
+/* wall/supervisor.h - starts cordon-init as the supervisor of a sandbox. It then waits for its
+ * plan. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@ enum { SUPERVISOR_SEALS = 1 | 2 | 4 | 8 };
 struct supervisor_options {
 	uint32_t flags; /* of PLANF_EARLY */
 	uid_t uid;
-	bool adds_pid; /* its uid is that and its own pid (machine.h) */
+	bool adds_pid; /* its uid is `uid` plus its own pid (machine.h) */
 	gid_t gid;
 	bool empties_bounding;
 	int fds[4];   /* the guest's stdin, stdout, stderr and wire; -1: none */
@@ -29,10 +29,10 @@ struct supervisor {
 	int pidfd, control; /* the caller's, as are the others */
 	int plan;           /* the socket that it waits at */
 	struct status *status;
-	bool is_prestarted; /* it was there before (ahead.h), and gets fds with the plan */
+	bool is_prestarted; /* it was started before (prestart.h), and gets fds with the plan */
 };
 
-/* It builds what is the same in every sandbox until the plan comes. */
+/* Until the plan comes, it sets up what is the same in every sandbox. */
 int supervisor_start(const struct supervisor_options *o, struct supervisor *ret,
 		     struct cordon_error **reterr);
 /* A status page, mapped, and its descriptor. */

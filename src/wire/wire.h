@@ -1,30 +1,24 @@
 /* wire/wire.h - the host's end of docs/wire.md: one non-blocking stream socket to one guest.
  *
  * Everything that arrives is checked here and nowhere else: size before parsing, grammar, depth,
- * field types, token, rate, execution and call ids. What wire_next() hands out is well-formed,
- * belongs to the running execution and was not seen before; it is still the guest's word.
+ * field types, token, rate, execution and call ids. What wire_next() returns is well-formed,
+ * belongs to the running execution and was not seen before. It is still only what the guest says.
  *
- * How a session embeds it. One thread, one poll(2) loop per execution, over
- *   wire_fd (wire_events)   tool_calls_fd (POLLIN)   stdout, stderr (POLLIN)   cancel eventfd
- * deadline
+ * A session uses it from one thread, with one poll(2) loop per execution. The loop polls wire_fd()
+ * for wire_events(), tool_calls_fd(), stdout, stderr and the cancel eventfd, until the deadline:
  *
- *   wire_begin(w, id, tool_calls); wire_send_execute(w, ...);
- *   for (;;) {
- *           poll(...);
- *           if (wire revents & (POLLIN | POLLHUP))  r = wire_fill(w, &e);
- *           if (wire revents & POLLOUT)             r = wire_flush(w, &e);
- *           while (r >= 0 && (r = wire_next(w, &m, &e)) > 0)
- *                   handle m: a tool call goes to tool_calls_dispatch() (tools/tool_calls.h), a
- * result ends the loop; if (r < 0)             the execution ends as `protocol` with e's message:
- * kill, replace if (wire_is_closed(w)) the guest is gone: the supervisor knows why
- *   }
- *   wire_end(w);
+ * - wire_begin() and wire_send_execute() start the execution. Call wire_next() before the first
+ *   poll: the guest may have sent more than was asked for.
+ * - On POLLIN or POLLHUP of the wire: wire_fill(). On POLLOUT: wire_flush().
+ * - After each of these: wire_next() until it returns 0. A tool call goes to tool_calls_dispatch();
+ *   a result ends the loop.
+ * - A negative return ends the execution as `protocol`; the guest is killed and replaced.
+ * - wire_is_closed(): the guest is gone. The supervisor knows why.
+ * - wire_end() ends the execution.
  *
- * wire_next() must be called before the first poll (a guest may have sent more than was asked for)
- * and after every wake-up of the wire, also one for POLLOUT alone: while
- * the guest does not read its answers, further messages are held back (wire_events leaves POLLIN
- * out), so that a guest that only asks and never listens cannot grow the host.
- * After any negative return the wire is broken and says so again; only wire_free() is left. */
+ * While the guest does not read its answers, wire_events() leaves POLLIN out. So a guest that only
+ * asks and never reads cannot use up the host's memory. After a negative return the wire is broken
+ * and only wire_free() is left. */
 #pragma once
 
 #include <stdbool.h>
@@ -41,7 +35,7 @@ enum wire_type {
 	WIRE_TOOL_CALL, /* id, call, tool, args */
 	WIRE_OUTPUT,    /* id, mime, encoding, data, name */
 	WIRE_RESULT,    /* id, ok, value, text, error, exit_code, warnings, cwd */
-	WIRE_UNKNOWN,   /* name: to be logged as "Unknown IPC message type: 'name'" and ignored */
+	WIRE_UNKNOWN,   /* name: ignored by sessions */
 };
 
 /* NUL-terminated UTF-8 inside the wire's buffer; data NULL: absent. */
@@ -84,12 +78,12 @@ struct wire_options {
 	const char *token;      /* 64 hex digits the hello must bring; required */
 };
 
-/* What was ignored since wire_begin, for the audit log. */
+/* What was received and ignored since wire_begin. */
 struct wire_counts {
 	uint64_t messages;   /* all */
 	uint64_t tool_calls; /* handed out */
 	uint64_t stale;      /* of another execution, or a call that was already made */
-	uint64_t unknown;    /* types nobody knows */
+	uint64_t unknown;    /* messages of unknown type */
 	uint64_t limit;      /* of messages that are not tool calls, results or outputs */
 };
 

@@ -1,5 +1,5 @@
-/* wall/filter/calls.h - which system calls each guest may make, and which refusals are explained.
- * Everything that stands nowhere here is EPERM; a foreign architecture is killed. */
+/* wall/filter/calls.h - which system calls each guest may make, and which refusals are reported. A
+ * call that is not listed is EPERM. A process that uses another architecture's calls is killed. */
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* wall/filter/compact.h - build-time: the same filter in about half the instructions. The kernel's
- * work to load one grows with its length, and every launch pays it. */
+/* wall/filter/compact.h - at build time: an equivalent filter with about half the instructions. The
+ * kernel's time to load a filter grows with its length, at every launch. */
 #pragma once
 
 #include <linux/filter.h>
@@ -12,6 +12,6 @@ struct program {
 	size_t len;
 };
 
-/* from: what libseccomp made, one comparison for each system call. ret: one for each range of them
- * that is treated alike. Ends the program when the two do not say the same about every call. */
+/* from: libseccomp's filter, with one comparison for each system call. ret: one comparison for each
+ * range of calls that are treated alike. Exits if the two filters differ for any call. */
 void compact(const struct program *from, struct program *ret);

@@ -1,5 +1,5 @@
-/* wall/init/locks.h - how many file locks the guest has. The kernel charges them to nobody, so the
- * filter tells pid 1 of each call that may leave one. */
+/* wall/init/locks.h - counts the guest's file locks. The kernel charges them to nobody, so the
+ * filter notifies pid 1 of each call that may leave one. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,6 +9,6 @@
 
 /* Whether one more call may be made: each leaves at most two locks. */
 bool locks_may_add(const struct job *j);
-/* Whether a task may lock a file by flock, which needs no right to write it: not what is mounted
- * for reading, where the host would wait for the guest. */
+/* Whether a task may take a flock, which needs no write permission. Not on read-only mounts, where
+ * a program of the host could wait for the guest. */
 bool locks_may_flock(const struct job *j, pid_t task, int fd);

@@ -1,5 +1,5 @@
-/* wall/init/memory.h - the memory limit of a whole sandbox where no control group keeps it: the
- * supervisor, outside and with rights over everything inside, looks and ends what is over. */
+/* wall/init/memory.h - the memory limit of a whole sandbox without a control group. The supervisor,
+ * which is outside and may see everything inside, measures it and kills what is over the limit. */
 #pragma once
 
 #include <stdint.h>
@@ -7,8 +7,8 @@
 
 #include "wall/init/plan.h"
 
-/* Looks at the sandbox whose pid 1 is given (a template: at each of its sessions). Returns after
- * how many milliseconds to look again; -1: never. */
+/* Measures the sandbox whose pid 1 is given (for a template: each of its sessions). Returns the
+ * milliseconds until the next look; -1: never. */
 int memory_look(struct job *j, pid_t init);
 /* The process and all below it, itself first; how many. size: at least 4096. */
 unsigned memory_tree(pid_t root, pid_t *ret, unsigned size);

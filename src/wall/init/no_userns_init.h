@@ -1,6 +1,5 @@
-/* wall/init/no_userns_init.h - the rung without namespaces: its directory, and the end of its
- * processes.
- */
+/* wall/init/no_userns_init.h - without namespaces: the private directory, and ending its
+ * processes. */
 #pragma once
 
 #include "wall/init/plan.h"

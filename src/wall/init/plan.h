@@ -13,8 +13,8 @@ struct job {
 /* Maps and checks the plan's outer bounds. 0 or -errno. */
 int plan_map(struct job *j, int plan_fd, int status_fd);
 int plan_map_status(struct job *j, int status_fd);
-/* Waits for the plan on INIT_FD_PLAN and puts it there, and what comes with it where it belongs;
- * these places must be free. -1: it did not come, because the host gave up or as recorded. */
+/* Waits for the plan on INIT_FD_PLAN, and puts it and the descriptors that come with it in their
+ * places, which must be free. -1: it did not come, because the host gave up or as recorded. */
 int plan_receive(struct job *j);
 
 /* Text or bytes at an offset of the plan. Offset 0 is the empty string. */

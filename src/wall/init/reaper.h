@@ -1,5 +1,5 @@
-/* wall/init/reaper.h - pid 1 of a sandbox: reaps, explains refused system calls, obeys the host,
- * and never runs foreign code. */
+/* wall/init/reaper.h - pid 1 of a sandbox: reaps processes, reports refused system calls, obeys the
+ * host, and never runs untrusted code. */
 #pragma once
 
 #include <sys/types.h>

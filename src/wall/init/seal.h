@@ -1,4 +1,4 @@
-/* wall/init/seal.h - what a process does to itself before it runs foreign code: limits, no
+/* wall/init/seal.h - what a process does to itself before it runs untrusted code: limits, no
  * capabilities, Landlock, seccomp. Async-signal-safe, no allocation. */
 #pragma once
 

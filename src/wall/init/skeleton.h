@@ -3,7 +3,6 @@
 
 #include "wall/init/plan.h"
 
-/* In the new namespaces, before there is a plan: makes mounts private, and a file system for the
- * root with what every root has. It is the working directory then. 0, or -1 with the failure
- * recorded. */
+/* In the new namespaces, before there is a plan: makes mounts private, and makes a file system with
+ * what every root has. It becomes the working directory. 0, or -1 with the failure recorded. */
 int skeleton_build(struct job *j);

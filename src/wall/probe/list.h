@@ -14,8 +14,8 @@ enum {
 	PROBE_LISTED = 1 << 1,   /* the policy names its commands: nothing else may run */
 	PROBE_SURVIVOR = 1 << 2, /* worked when a process with the marker outlives the sandbox */
 	PROBE_ONCE = 1 << 3,     /* costs memory or time: no second runs with layers off */
-	PROBE_SPACED = 1 << 5,   /* the rung without namespaces does not claim to hold it */
-	PROBE_TOLD = 1 << 6,     /* held by pid 1, which must be told: a filter with a listener */
+	PROBE_SPACED = 1 << 5,   /* not promised without namespaces */
+	PROBE_TOLD = 1 << 6,     /* stopped by pid 1: needs a filter with a listener */
 	PROBE_PASSED = 1 << 4,   /* worked when descriptors sent over the wire arrive in the host */
 };
 

@@ -1,5 +1,5 @@
-/* wall/probe/probe.h - what an attack is aimed at: things of the host that the host has laid out,
- * given as NAME=VALUE arguments, and the limits it must not pass. */
+/* wall/probe/probe.h - the targets of an attack: things of the host that were laid out as bait,
+ * given as NAME=VALUE arguments, and the limits that the attack must not exceed. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,7 +26,7 @@ struct bait {
 	uint64_t memory_bytes, fs_bytes, file_count, file_bytes;
 	long groups;     /* 1: there is a control group to count memory */
 	long network;    /* 1: stream sockets exist, and lead to the gateway only */
-	bool is_control; /* outside the wall: aim at something harmless of the own */
+	bool is_control; /* outside the sandbox: aim at something harmless of our own */
 };
 
 /* 0: worked; an errno: refused; negative: not applicable here. */
