@@ -1,7 +1,7 @@
 /* modules/packages.c - see packages.h. A registry is a directory or an http(s) address that holds
  * packages.json: {"packages": [{"name", "version", "summary", "file", "sha256"}]}. A file is a
  * module of WebAssembly, a command then, or a wheel, which the pod's own pip unpacks. Addresses are
- * read by code in a sandbox, through the gateway and by the rules of the session's own policy. */
+ * read by the host's own client, in a gateway process and by the rules of the session's policy. */
 #include "modules/packages.h"
 
 #include <dirent.h>
@@ -13,12 +13,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "cordon/files.h"
-#include "cordon/session.h"
 #include "guest/podimage.h"
 #include "modules/wasm_cache.h"
+#include "net/fetch.h"
 #include "policy/name.h"
-#include "policy/public.h"
 #include "session/session.h"
 
 #define REGISTRY "/usr/share/cordon/packages"
@@ -53,57 +51,52 @@ struct preparation {
 #define REFUSE(r, code_, ...)                                                                      \
 	((r)->code = (code_), (void)snprintf((r)->why, sizeof((r)->why), __VA_ARGS__), -1)
 
-DEFINE_FREEP(struct cordon_session *, cordon_session_close)
-DEFINE_FREEP(struct cordon_result *, cordon_result_free)
-
 static bool is_address(const char *registry)
 {
 	return str_starts(registry, "http://") || str_starts(registry, "https://");
 }
 
-/* no_proxy: this machine's own addresses go through the gateway too. */
-static const char download[] = "import os, urllib.request, urllib.error\n"
-			       "os.environ['no_proxy'] = os.environ['NO_PROXY'] = ''\n"
-			       "try:\n"
-			       "    with urllib.request.urlopen(url, timeout=60) as r:\n"
-			       "        data = r.read(limit + 1)\n"
-			       "    with open('/workspace/file', 'wb') as f:\n"
-			       "        f.write(data)\n"
-			       "    print('ok')\n"
-			       "except urllib.error.HTTPError as e:\n"
-			       "    print('denied' if e.code in (403, 407) else 'missing')\n"
-			       "except Exception as e:\n"
-			       "    print('denied')\n";
+/* Why nothing came, by the client's word: not open, too large, or nobody there. */
+static int fetch_refusal(int code, const struct cordon_error *e, const char *address, size_t max,
+			 struct refusal *why)
+{
+	const char *host = strstr(address, "://") + 3;
+	int len = (int)strcspn(host, "/");
+
+	switch (-code) {
+	case CORDON_DENIED:
+		return REFUSE(why, "E_PKG_HOST_DENIED",
+			      "Host '%.*s' is not in the allowed hosts list", len, host);
+	case CORDON_LIMIT:
+		return REFUSE(why, "E_PKG_TOO_LARGE", "it has more than %zu bytes", max);
+	case CORDON_TIMEOUT:
+		return REFUSE(why, "E_PKG_UNREACHABLE", "%.*s does not answer in time", len, host);
+	default:
+		return REFUSE(why, "E_PKG_UNREACHABLE", "%.250s", cordon_error_message(e));
+	}
+}
 
 static int fetch(const struct preparation *w, const char *address, size_t max, struct buf *ret,
 		 struct refusal *why)
 {
-	CLEANUP(cordon_session_closep) struct cordon_session *s = NULL;
-	CLEANUP(cordon_result_freep) struct cordon_result *r = NULL;
-	cleanup_json json_t *context =
-		json_pack("{s:s, s:I}", "url", address, "limit", (json_int_t)max);
-	cleanup_free char *text = context ? json_text(context, NULL) : NULL, *bytes = NULL;
-	struct cordon_execute_options e = { .code = download, .context_json = text };
-	struct cordon_policy policy;
-	size_t len = 0;
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_fetch struct fetch_result r = { 0 };
+	cleanup_policy struct policy policy = { 0 };
+	struct fetch_options o = { .gateway = { .policy = &policy }, .url = address };
+	uint64_t *most = &policy.network.response_bytes;
 
-	if (!text || policy_copy(&policy.p, w->policy, NULL) < 0)
+	if (policy_copy(&policy, w->policy, NULL) < 0)
 		return REFUSE(why, "E_PKG_NOT_FOUND", "out of memory");
-	struct cordon_session_options o = { .guest = "python", .policy = &policy, .cold = true };
-	int opened = cordon_session_open(&o, &s, NULL);
-	policy_done(&policy.p);
-	if (opened < 0 || cordon_session_execute(s, &e, &r, NULL) < 0)
-		return REFUSE(why, "E_PKG_NOT_FOUND", "it cannot be fetched");
-	const char *said = cordon_result_stdout(r, &len), *host = strstr(address, "://") + 3;
-	if (!str_eq(said, "ok\n"))
-		return str_eq(said, "missing\n")
-			       ? REFUSE(why, "E_PKG_NOT_FOUND", "the registry does not have it")
-			       : REFUSE(why, "E_PKG_HOST_DENIED",
-					"Host '%.*s' is not in the allowed hosts list",
-					(int)strcspn(host, "/"), host);
-	if (cordon_file_read(s, "/workspace/file", &bytes, &len, NULL) < 0)
-		return REFUSE(why, "E_PKG_NOT_FOUND", "it cannot be fetched");
-	if (len > max || buf_add(ret, bytes, len) < 0)
+	*most = *most && *most < max ? *most : max;
+	int code = fetch_run(&o, &r, &e);
+	if (code < 0)
+		return fetch_refusal(code, e, address, *most, why);
+	if (r.status == 404 || r.status == 410)
+		return REFUSE(why, "E_PKG_NOT_FOUND", "the registry does not have it");
+	if (r.status != 200)
+		return REFUSE(why, "E_PKG_UNREACHABLE", "the registry answers with status %u",
+			      r.status);
+	if (r.body.len > max || buf_add(ret, r.body.data, r.body.len) < 0)
 		return REFUSE(why, "E_PKG_TOO_LARGE", "it has more than %zu bytes", max);
 	return 0;
 }
@@ -228,6 +221,7 @@ static int prepare_one(struct preparation *w, const char *name)
 		(void)REFUSE(&why, "E_PKG_NOT_FOUND", "the registry does not have it");
 	else if (make(w, entry, &why) < 0)
 		w->passing |= str_eq(why.code, "E_PKG_NOT_FOUND") ||
+			      str_eq(why.code, "E_PKG_UNREACHABLE") ||
 			      str_eq(why.code, "E_PKG_HOST_DENIED");
 	return add_line(w, name, entry, &why);
 }

@@ -7,9 +7,11 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CORDON, IMAGE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
@@ -300,6 +302,7 @@ def packages():
     ok("PKG-02: nor choose where from", r.stdout == "" and r.stderr.count("E_PKG_") == 3, r.stdout + r.stderr)
     withdrawn(folder)
     served(folder)
+    unserved()
 
 
 def withdrawn(folder):
@@ -326,6 +329,44 @@ def withdrawn(folder):
     ok("and there again as soon as it can", r.stdout == "installed good 1.0\n7\n", r.stdout + r.stderr)
 
 
+def not_installed(causes, *options):
+    for name, cause in causes.items():
+        r = pod("pkg install " + name, "--set", "packages=" + name, *options)
+        ok(f"over HTTP: {cause}", cause in r.stderr and r.stdout == "", r.stdout + r.stderr)
+
+
+def unserved():
+    """A registry where nobody listens, one that hangs up, one that says nothing and one that is ill."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        host = "127.0.0.1:%d" % nobody.getsockname()[1]
+        ENV["CORDON_REGISTRY"] = "http://" + host
+        not_installed({"good": "Connection refused (E_PKG_UNREACHABLE)"}, "--set", "network.allow=" + host)
+    for answer, cause, options in ((b"", "closed the connection without an answer", ()), (None, "does not answer in time", ("--set", "network.timeout_ms=300")),
+                                   (b"HTTP/1.1 500 Ill\r\nContent-Length: 0\r\n\r\n", "status 500", ())):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            threading.Thread(target=answers, args=(server, answer), daemon=True).start()
+            host = "127.0.0.1:%d" % server.getsockname()[1]
+            ENV["CORDON_REGISTRY"] = "http://" + host
+            not_installed({"good": cause + " (E_PKG_UNREACHABLE)"}, "--set", "network.allow=" + host, *options)
+
+
+def answers(server, answer):
+    """Says the same to everybody; None: says nothing and does not hang up."""
+    kept = []
+    while True:
+        try:
+            sock, _ = server.accept()
+        except OSError:
+            return
+        if answer is None:
+            kept.append(sock)
+            continue
+        sock.recv(4096)
+        sock.sendall(answer)
+        sock.close()
+
+
 def served(folder):
     """The same over HTTP: through the gateway, by the policy's hosts."""
     code = "import http.server, functools as f; s = http.server.ThreadingHTTPServer(('127.0.0.1', 0), f.partial(" \
@@ -337,15 +378,21 @@ def served(folder):
         r = pod("pkg install good", "--set", "packages=good")
         ok("pkg refuses a host that is not allowed", f"Host '{host}' is not in the allowed hosts list (E_PKG_HOST_DENIED)" in r.stderr,
            r.stdout + r.stderr)
-        r = pod("pkg install good && good e4; echo $?", "--set", "packages=good", "--set", "network.allow=" + host)
+        allowed = ("--set", "network.allow=" + host)
+        r = pod("pkg install good && good e4; echo $?", "--set", "packages=good", *allowed)
         ok("pkg fetches through the gateway", r.stdout == "installed good 1.0\n4\n", r.stdout + r.stderr)
+        not_installed({"gone": "the registry does not have it (E_PKG_NOT_FOUND)", "big": "it has more than 5242880 bytes (E_PKG_TOO_LARGE)",
+                 "forged": "it does not have the SHA-256 of the registry (E_PKG_INTEGRITY)"}, *allowed)
+        not_installed({"good": "it has more than 100 bytes (E_PKG_TOO_LARGE)"}, *allowed, "--set", "network.response_bytes=100")
+        ENV["CORDON_REGISTRY"] = "http://" + host + "/nowhere"
+        not_installed({"good": "the registry does not have it (E_PKG_NOT_FOUND)"}, *allowed)
     finally:
         server.kill()
         server.wait()
 
 
 def main():
-    global TMP, ENV
+    global TMP
     if not shutil.which("clang-22") or not os.path.exists(os.path.join(IMAGE, "translate", "abi")):
         strict, missing = os.environ.get("CORDON_NEEDS") == "strict", "clang-22 or the image's translate/ is missing: make pod"
         print("1..1\nnot ok 1 - " + missing if strict else "1..0 # skip " + missing)
@@ -368,4 +415,5 @@ def main():
     return failed > 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
