@@ -38,6 +38,18 @@ const struct dialect dialects[DIALECTS] = {
 	  "cat", "read -r line; echo \"$line\"", "exec 0<&-; sleep 0.3; echo on" },
 };
 
+bool dialect_is_here(const struct dialect *d)
+{
+	const char *mode = getenv("CORDON_NEEDS");
+
+	if (access(d->program, X_OK) == 0)
+		return true;
+	if (mode && strcmp(mode, "strict") == 0)
+		test_fail("needs", 0, "%s is missing, and CORDON_NEEDS=strict", d->program);
+	fprintf(stderr, "# skipped: %s, there is no %s\n", d->guest, d->program);
+	return false;
+}
+
 struct cordon_policy *new_policy(const char *set)
 {
 	struct cordon_policy *p = NULL;

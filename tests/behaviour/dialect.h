@@ -4,6 +4,7 @@
 
 #include <cordon/cordon.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <unistd.h>
 
@@ -21,7 +22,10 @@ extern const struct dialect dialects[DIALECTS];
 
 #define EACH_DIALECT(d)                                                                            \
 	for (const struct dialect *d = dialects; d < dialects + DIALECTS; d++)                     \
-		if (access(d->program, X_OK) == 0)
+		if (dialect_is_here(d))
+
+/* Whether its interpreter is installed; ends the test where CORDON_NEEDS=strict. */
+bool dialect_is_here(const struct dialect *d);
 
 /* set: "key=value" for the standard policy; NULL: as it is. */
 struct cordon_policy *new_policy(const char *set);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/error.h"
 #include "cordon/files.h"
 #include "harness/test.h"
 
@@ -190,4 +191,91 @@ TEST(an_interrupt_ends_what_runs)
 		must_be(p.session, d, d->get_x, d->x_value);
 		cordon_session_close(p.session);
 	}
+}
+
+/* Until code runs there is nothing to cancel, and that is no error: it is asked for until it has
+ * happened. */
+struct canceller {
+	struct cordon_session *session;
+	_Atomic bool is_over;
+};
+
+static void *cancel_until_over(void *arg)
+{
+	struct canceller *c = arg;
+
+	while (!c->is_over) {
+		(void)cordon_session_cancel(c->session, NULL);
+		usleep(1000);
+	}
+	return NULL;
+}
+
+TEST(cancel_from_another_thread)
+{
+	EACH_DIALECT(d)
+	{
+		struct cordon_session *s = open_with(d->guest, NULL);
+		struct canceller c = { .session = s };
+		pthread_t t;
+
+		ASSERT_EQ(pthread_create(&t, NULL, cancel_until_over, &c), 0);
+		must_fail(s, d->sleep, 0, "cancelled", NULL);
+		c.is_over = true;
+		pthread_join(t, NULL);
+		must(s, d->set_x);
+		cordon_session_close(s);
+	}
+}
+
+struct sleeper {
+	struct cordon_session *session;
+	_Atomic bool is_up;
+};
+
+static void note_up(int stream, const char *bytes, size_t len, void *arg)
+{
+	struct sleeper *p = arg;
+
+	(void)stream;
+	(void)bytes;
+	p->is_up = len > 0;
+}
+
+static void *execute_sleep(void *arg)
+{
+	struct sleeper *p = arg;
+	struct cordon_result *r = NULL;
+	struct cordon_execute_options o = {
+		.code = "import time; print('up', flush=True); time.sleep(60)",
+		.output = note_up,
+		.output_arg = p,
+	};
+
+	if (cordon_session_execute(p->session, &o, &r, NULL) == 0)
+		cordon_result_free(r);
+	return NULL;
+}
+
+TEST(one_execution_at_a_time)
+{
+	cleanup_error struct cordon_error *e = NULL, *again = NULL;
+	struct cordon_session *s = open_with("python", NULL);
+	struct cordon_result *r = NULL;
+	struct sleeper sleeper = { .session = s };
+	pthread_t t;
+
+	ASSERT_EQ(pthread_create(&t, NULL, execute_sleep, &sleeper), 0);
+	while (!sleeper.is_up)
+		usleep(1000);
+	ASSERT_EQ(
+		cordon_session_execute(s, &(struct cordon_execute_options){ .code = "1" }, &r, &e),
+		-CORDON_STATE);
+	ASSERT(strstr(cordon_error_message(e), "concurrent"));
+	ASSERT_EQ(cordon_session_restart(s, &again), -CORDON_STATE);
+	ASSERT(strstr(cordon_error_message(again),
+		      "Cannot restart while an execution is in progress"));
+	(void)cordon_session_cancel(s, NULL);
+	pthread_join(t, NULL);
+	cordon_session_close(s);
 }

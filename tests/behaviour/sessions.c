@@ -59,59 +59,6 @@ TEST(a_timeout_ends_the_execution_and_not_the_session)
 	}
 }
 
-static void *cancel_soon(void *session)
-{
-	usleep(200000);
-	(void)cordon_session_cancel(session, NULL);
-	return NULL;
-}
-
-TEST(cancel_from_another_thread)
-{
-	EACH_DIALECT(d)
-	{
-		struct cordon_session *s = open_with(d->guest, NULL);
-		pthread_t t;
-
-		ASSERT_EQ(pthread_create(&t, NULL, cancel_soon, s), 0);
-		must_fail(s, d->sleep, 0, "cancelled", NULL);
-		pthread_join(t, NULL);
-		must(s, d->set_x);
-		cordon_session_close(s);
-	}
-}
-
-static void *execute_sleep(void *session)
-{
-	struct cordon_result *r = NULL;
-	struct cordon_execute_options o = { .code = "import time; time.sleep(60)" };
-
-	if (cordon_session_execute(session, &o, &r, NULL) == 0)
-		cordon_result_free(r);
-	return NULL;
-}
-
-TEST(one_execution_at_a_time)
-{
-	cleanup_error struct cordon_error *e = NULL, *again = NULL;
-	struct cordon_session *s = open_with("python", NULL);
-	struct cordon_result *r = NULL;
-	pthread_t t;
-
-	ASSERT_EQ(pthread_create(&t, NULL, execute_sleep, s), 0);
-	usleep(300000);
-	ASSERT_EQ(
-		cordon_session_execute(s, &(struct cordon_execute_options){ .code = "1" }, &r, &e),
-		-CORDON_STATE);
-	ASSERT(strstr(cordon_error_message(e), "concurrent"));
-	ASSERT_EQ(cordon_session_restart(s, &again), -CORDON_STATE);
-	ASSERT(strstr(cordon_error_message(again),
-		      "Cannot restart while an execution is in progress"));
-	(void)cordon_session_cancel(s, NULL);
-	pthread_join(t, NULL);
-	cordon_session_close(s);
-}
-
 struct reader {
 	struct cordon_session *session;
 	_Atomic bool is_done;

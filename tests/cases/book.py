@@ -2,6 +2,7 @@
 import contextlib
 import os
 import sys
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "clients", "python"))
@@ -27,6 +28,9 @@ SAY = {
              "pod": "while true; do :; done"},
     "sleep": {"python": "import time; time.sleep(60)", "r": "Sys.sleep(60)",
               "node": "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60000)", "sh": "sleep 60", "pod": "sleep 60"},
+    "up": {"python": "import time; print('up', flush=True); time.sleep(60)", "r": "cat('up\\n'); flush(stdout()); Sys.sleep(60)",
+           "node": "console.log('up'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60000)", "sh": "echo up; sleep 60",
+           "pod": "echo up; sleep 60"},
     "hi": {"python": "print('hi'); None", "r": "cat('hi\\n')", "node": "console.log('hi'); null", "sh": "echo hi", "pod": "echo hi"},
     "broken": {"python": "if (True {", "r": "if (TRUE {", "node": "if (true {", "sh": "if true; then", "pod": "if true; then"},
     "streams": {"python": "import sys; print('out'); print('err', file=sys.stderr)", "r": "cat('out\\n'); message('err')",
@@ -50,6 +54,13 @@ def case(ids, guests=("python",)):
 def session(guest, policy=None, **more):
     with cordon.Session(guest, policy=policy, **more) as s:
         yield s
+
+
+def wait_until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "in vain"
+        time.sleep(0.01)
 
 
 def value(result):

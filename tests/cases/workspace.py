@@ -182,7 +182,6 @@ def persistent(guest):
     name = "case-%d" % os.getpid()
     with session(guest, workspace=name) as s:
         s.files.write("/home/user/f", "kept")
-    time.sleep(0.2)
     with session(guest, workspace=name) as s:
         same(s.files.read("/home/user/f"), b"kept")
     with session(guest, workspace=name + "-other") as s:

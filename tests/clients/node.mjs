@@ -108,7 +108,7 @@ function alive(pid) {
     return false; // gone, perhaps while it was read
   }
 }
-async function until(condition, ms = 1000) {
+async function until(condition, ms = 30000) {
   const end = Date.now() + ms;
   while (Date.now() < end && !(await condition())) await sleep(10);
   return condition();
@@ -140,13 +140,13 @@ const tests = {
   },
   async "cancel and abort"() {
     const s = await cordon.Session.open("python");
-    let p = s.execute("import time; time.sleep(60)");
-    await sleep(100);
+    const code = "import time; print(1, flush=True); time.sleep(60)";
+    let p, up = new Promise((r) => (p = s.execute(code, { onStdout: r })));
+    await up;
     assert.equal(await s.cancel(), true);
     assert.equal((await p).errorKind, "cancelled");
     const control = new AbortController();
-    setTimeout(() => control.abort(), 100);
-    assert.equal((await s.execute("import time; time.sleep(60)", { signal: control.signal })).errorKind, "cancelled");
+    assert.equal((await s.execute(code, { signal: control.signal, onStdout: () => control.abort() })).errorKind, "cancelled");
     assert.equal(await s.run("1"), 1);
     await s.close();
   },
@@ -216,7 +216,7 @@ const tests = {
     const p = await cordon.Pool.open({ size: 2, tools: [TOOLS.add] });
     assert.deepEqual(await Promise.all([p.run("add(1, 1)"), p.run("add(2, 2)")]), [2, 4]);
     const busy = [1, 2].map(() => p.execute("import time; time.sleep(1)", { waitMs: 5000 }));
-    assert.ok(await until(async () => (await p.status()).busy === 2, 5000));
+    assert.ok(await until(async () => (await p.status()).busy === 2, 30000));
     await assert.rejects(p.run("1"), /All sessions are busy/);
     assert.equal(await p.run("7", { waitMs: 10000 }), 7);
     await Promise.all(busy);
@@ -328,8 +328,7 @@ const tests = {
     const connection = new cordon.Connection();
     const s = await cordon.Session.open({ connection });
     const { pid } = await s.describe();
-    const p = s.run("import time; time.sleep(60)");
-    setTimeout(() => process.kill(connection.pid, "SIGKILL"), 200);
+    const p = s.run("import time; print(1, flush=True); time.sleep(60)", { onStdout: () => process.kill(connection.pid, "SIGKILL") });
     await assert.rejects(p, cordon.ConnectionLost);
     assert.ok(await until(() => !alive(pid)), "the guest lives on");
     await assert.rejects(s.run("1"), cordon.ConnectionLost);

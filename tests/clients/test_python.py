@@ -168,11 +168,13 @@ def test_threads_share_a_connection():
 
 def test_cancel_from_another_thread():
     with cordon.Session("python") as s:
-        timer = threading.Timer(0.3, s.cancel)
+        up = threading.Event()
+        timer = threading.Thread(target=lambda: up.wait(30) and s.cancel())
         timer.start()
         start = time.monotonic()
-        assert s.execute("import time; time.sleep(60)").error_kind == "cancelled"
-        assert time.monotonic() - start < 10
+        assert s.execute("import time; print(1, flush=True); time.sleep(60)", on_stdout=lambda _: up.set()).error_kind == "cancelled"
+        timer.join()
+        assert time.monotonic() - start < 40
         assert not s.cancel() and s.run("1") == 1
 
 
@@ -473,15 +475,17 @@ def test_big_and_slow():
 def test_pool():
     with cordon.Pool(size=2) as p:
         assert p.run("1 + 1") == 2
-        until(lambda: p.status()["idle"] == 2, 5)
-        threads = [threading.Thread(target=p.execute, args=("import time; time.sleep(1)",)) for _ in range(2)]
-        for t in threads:
-            t.start()
-        assert until(lambda: p.status()["busy"] == 2, 5)
+        assert until(lambda: p.status()["idle"] == 2, 30)
+        held = [p.acquire() for _ in range(2)]
+        assert until(lambda: p.status()["busy"] == 2, 30)
         raises(cordon.LimitExceeded, "All sessions are busy", p.run, "1")
-        assert p.run("7", wait=10) == 7
-        for t in threads:
-            t.join()
+        got = []
+        waiting = threading.Thread(target=lambda: got.append(p.run("7", wait=50)))
+        waiting.start()
+        for s in held:
+            s.close()
+        waiting.join()
+        assert got == [7]
         with p.acquire(wait=5) as s:
             s.run("x = 5")
             assert s.run("x") == 5
@@ -500,8 +504,9 @@ def test_asyncio():
             await asyncio.gather(*(s.open() for s in sessions))
             got = await asyncio.gather(*(s.run("add(%d, 1)" % i) for i, s in enumerate(sessions)))
             assert got == [1, 2, 3, 4, 5]
-            task = asyncio.ensure_future(sessions[0].execute("import time; time.sleep(60)"))
-            await asyncio.sleep(0.3)
+            up = asyncio.Event()
+            task = asyncio.ensure_future(sessions[0].execute("import time; print(1, flush=True); time.sleep(60)", on_stdout=lambda _: up.set()))
+            await up.wait()
             assert await sessions[0].cancel() and (await task).error_kind == "cancelled"
             try:
                 await asyncio.wait_for(sessions[1].execute("import time; time.sleep(60)"), 0.3)

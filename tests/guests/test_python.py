@@ -192,7 +192,6 @@ def test_interrupt():
         assert g.value("1+1") == 2
     g.start("slow()")
     assert g.recv()["type"] == "tool_call"
-    time.sleep(0.1)
     g.signal()
     r = g.finish()
     assert r.error["kind"] == "interrupted", r
@@ -448,10 +447,13 @@ def test_tools_from_threads_and_children():
                        "        add(1, 2)\n    except ToolError as e:\n"
                        "        os.write(w, str(e).encode())\n    os._exit(0)\n"
                        "os.wait()\nos.read(r, 99).decode()").startswith("tools can only")
-        g.run("import threading, time\nlate = []\ndef f():\n    time.sleep(0.2)\n    try:\n"
-              "        add(1, 2)\n    except ToolError as e:\n        late.append(str(e))\n"
+        g.run("import threading, time\nlate = []\ndef f():\n    while not os.path.exists('go'): time.sleep(0.01)\n    try:\n"
+              "        add(1, 2)\n    except ToolError as e:\n        late.append(str(e))\n    open('done', 'w').close()\n"
               "threading.Thread(target=f).start()")
-        time.sleep(0.5)
+        open(g.home + "/go", "w").close()  # between executions
+        end = time.monotonic() + 30
+        while not os.path.exists(g.home + "/done") and time.monotonic() < end:
+            time.sleep(0.01)
         assert g.value("len(late)") == 1
 
 

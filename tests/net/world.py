@@ -330,6 +330,13 @@ class Result:
         return "exit %d\nstdout: %s\nstderr: %s" % (self.code, self.out[:2000], self.err[:2000])
 
 
+def wait_for(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "in vain"
+        time.sleep(0.01)
+
+
 tests = []
 
 

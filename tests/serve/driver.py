@@ -9,6 +9,8 @@ import threading
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CORDON = os.environ.get("CORDON") or os.path.join(ROOT, "build", "cordon")
 SCHEMA = json.load(open(os.path.join(ROOT, "docs", "rpc.json")))
+# Code that waits until somebody writes the file /tmp/go.
+HELD = {"python": "import os, time\nwhile not os.path.exists('/tmp/go'): time.sleep(0.01)\n", "sh": "until [ -e /tmp/go ]; do sleep 0.01; done; "}
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None),
          "integer": int, "number": (int, float)}
 
@@ -126,11 +128,19 @@ class Client:
             return f
         raise AssertionError("%s succeeded: %r" % (method, result))
 
+    def begin(self, session, code, guest="python"):
+        """Sends code, and returns when it runs."""
+        self.seen.clear()
+        code = {"python": "print('up', flush=True)\n", "sh": "echo up; "}[guest] + code
+        n = self.send("session.execute", {"session": session, "code": code, "stream": True})
+        self.wait_note("output")
+        return n
+
     def notes(self, method):
         with self.changed:
             return [m["params"] for m in self.seen if m["method"] == method]
 
-    def wait_note(self, method, count=1, seconds=10):
+    def wait_note(self, method, count=1, seconds=30):
         with self.changed:
             assert self.changed.wait_for(
                 lambda: sum(m["method"] == method for m in self.seen) >= count, seconds), "no " + method

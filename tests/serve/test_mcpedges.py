@@ -153,7 +153,9 @@ def test_a_call_that_is_cancelled_has_no_answer():
         assert not c.ask(call("run_code", code="1"))["result"]["isError"]
         for id in (5, "five"):
             c.put(call("run_code", id, code="import time; time.sleep(60)"))
-            time.sleep(0.3)
+            states = []
+            while "running" not in states:
+                states = [s["state"] for s in c.ask(call("list_sandboxes", "list"))["result"]["structuredContent"]["sandboxes"]]
             c.put({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": str(id) if id == 5 else 5}})  # another id
             c.put({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
             c.put({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
@@ -196,7 +198,7 @@ def test_clients_that_die():
         c.out.close()
         c.inp.close()  # the end of input alone would wait for the answers
         assert until(lambda: c.process.poll() is not None, 30), begin.__name__ + ": the server lives"
-        assert until(lambda: not any(map(is_alive, left)), 10), begin.__name__
+        assert until(lambda: not any(map(is_alive, left)), 30), begin.__name__
 
 
 test_clients_that_die.seconds = 120

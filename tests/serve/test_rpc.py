@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 
-from driver import CORDON, SCHEMA, Client, Failure, check, is_alive
+from driver import CORDON, HELD, SCHEMA, Client, Failure, check, is_alive
 
 ADD = {"name": "add", "description": "adds two numbers", "args": {"a": "number", "b": "number"}}
 
@@ -102,7 +102,7 @@ def test_cancel_at_any_moment():
             start = time.monotonic()
             assert c.call("session.cancel", session=s)["cancelled"]
             r = c.wait(n)
-            assert r["error_kind"] == "cancelled" and time.monotonic() - start < 5
+            assert r["error_kind"] == "cancelled" and time.monotonic() - start < 40  # not when the code ends
         n = c.send("session.execute", {"session": s, "code": "import time; time.sleep(60)"})
         assert c.call("cancel", request_id=n)["cancelled"]
         assert c.wait(n)["error_kind"] == "cancelled"
@@ -113,10 +113,11 @@ def test_cancel_at_any_moment():
 def test_second_execute_is_refused():  # SES-10, SES-09
     with Client() as c:
         s = c.open(guest="python")
-        n = c.send("session.execute", {"session": s, "code": "import time; time.sleep(0.5); 'first'"})
+        n = c.begin(s, HELD["python"] + "'first'")
         c.fails(-32600, "concurrent", "session.execute", session=s, code="1")
         c.fails(-32600, "Cannot restart while an execution is in progress", "session.restart", session=s)
         assert c.call("session.describe", session=s)["state"] == "running"
+        c.call("files.write", session=s, path="/tmp/go", text="")
         assert c.wait(n)["result"] == "first"
 
 
@@ -299,20 +300,24 @@ def test_pool():  # POOL-01..07
         for i in range(3):
             assert c.call("pool.execute", pool=p, code="add(%d, 1)" % i)["result"] == i + 1
         assert not c.call("pool.execute", pool=p, code="1/0")["success"]
-        assert until(lambda: c.call("pool.status", pool=p)["idle"] == 2, 5), c.call("pool.status", pool=p)
-        runs = [c.send("pool.execute", {"pool": p, "code": "import time; time.sleep(0.6)"}) for _ in range(2)]
-        assert until(lambda: c.call("pool.status", pool=p)["busy"] == 2, 5)
-        start = time.monotonic()
-        c.fails(-32003, "All sessions are busy", "pool.execute", pool=p, code="1")
-        assert time.monotonic() - start < 0.4
-        assert c.call("pool.execute", pool=p, code="7", wait_ms=5000)["result"] == 7
+        assert until(lambda: c.call("pool.status", pool=p)["idle"] == 2, 30), c.call("pool.status", pool=p)
+        answered = threading.Event()
+        c.tools["hold"] = lambda: answered.wait(50)
+        q = c.call("pool.open", guest="python", size=2, tools=[{"name": "hold"}])["pool"]
+        runs = [c.send("pool.execute", {"pool": q, "code": "hold()"}) for _ in range(2)]
+        assert until(lambda: c.call("pool.status", pool=q)["busy"] == 2, 30)
+        c.fails(-32003, "All sessions are busy", "pool.execute", pool=q, code="1")
+        waiting = c.send("pool.execute", {"pool": q, "code": "7", "wait_ms": 50000})
+        answered.set()
+        assert c.wait(waiting, 60)["result"] == 7
         for n in runs:
             c.wait(n)
+        c.call("pool.close", pool=q)
         s = c.call("pool.acquire", pool=p)["session"]
         assert c.execute(s, "x = 1; x")["result"] == 1
         c.call("session.close", session=s)
         n = c.send("pool.execute", {"pool": p, "code": "import time; time.sleep(60)"})
-        assert until(lambda: c.call("pool.status", pool=p)["busy"] == 1, 5)
+        assert until(lambda: c.call("pool.status", pool=p)["busy"] == 1, 30)
         assert c.call("cancel", request_id=n)["cancelled"]
         assert c.wait(n)["error_kind"] == "cancelled"
         n = c.send("pool.execute", {"pool": p, "code": "import time; time.sleep(60)"})
@@ -509,9 +514,9 @@ def test_mount_at_run_time():  # FS-15
         c.call("mount", session=s, path="/mnt/a", files={"v": base64.b64encode(b"7").decode()})
         assert c.execute(s, "int(open('/mnt/a/v').read()) + add(a=1, b=2)")["result"] == 10
         assert s in c.call("session.list")["sessions"]
-        slow = c.send("session.execute", {"session": s, "code": "import time; time.sleep(1)"})
-        time.sleep(0.3)
+        slow = c.begin(s, HELD["python"])
         c.fails(-32600, "concurrent", "mount", session=s, path="/mnt/q", files={})
+        c.call("files.write", session=s, path="/tmp/go", text="")
         c.wait(slow)
 
 
@@ -522,7 +527,7 @@ def test_offload_and_rehydrate():
         c.call("files.write", path="/home/user/f", text="here")
         pid = c.call("session.describe")["pid"]
         c.call("offload")
-        assert until(lambda: not is_alive(pid), 2)
+        assert until(lambda: not is_alive(pid), 30)
         c.fails(-32600, "Sandbox is offloaded — call rehydrate() first", "run", command="ls")
         c.fails(-32600, "offloaded", "files.read", path="/home/user/f")
         c.call("offload")
@@ -547,9 +552,9 @@ def test_offload_and_rehydrate():
         c.tools["storage.save"] = lambda sandboxId, data: 1 / 0
         c.fails(-32603, "storage.save", "offload", session=s)
         assert c.execute(s, "cat g")["stdout"] == "away", "what could not be saved stays"
-        slow = c.send("session.execute", {"session": s, "code": "sleep 1"})
-        time.sleep(0.3)
+        slow = c.begin(s, HELD["sh"], "sh")
         c.fails(-32600, "", "offload", session=s)
+        c.call("files.write", session=s, path="/tmp/go", text="")
         c.wait(slow)
         c.call("sandbox.remove", session=s)
         p = c.call("pool.open", guest="python", size=1)["pool"]
@@ -572,8 +577,7 @@ def test_suspend_and_history():
         assert c.call("shell.history.list")["entries"] == []
         c.call("sandbox.suspend")
         n = c.send("run", {"command": "echo 3"})
-        time.sleep(0.2)
-        assert c.call("cancel", request_id=n)["cancelled"] is True
+        assert until(lambda: c.call("cancel", request_id=n)["cancelled"], 30)
         try:
             c.wait(n)
             raise AssertionError("it ran")
@@ -586,8 +590,7 @@ def test_interrupt():
     with Client() as c:
         s = c.open(guest="python")
         c.execute(s, "x = 5")
-        n = c.send("session.execute", {"session": s, "code": "import time\ntime.sleep(20)"})
-        time.sleep(0.4)
+        n = c.begin(s, "import time\ntime.sleep(50)")
         c.call("session.interrupt", session=s)
         r = c.wait(n)
         assert not r["success"] and "KeyboardInterrupt" in r["error"], r
@@ -645,24 +648,22 @@ def test_client_death_ends_everything():
     its.close()
     c = Client(sock=mine)
     pids, sessions = guests_of(c, 4)
-    c.send("session.execute", {"session": sessions[0], "code": "while True: pass"})
+    c.begin(sessions[0], "while True: pass")
     c.send("session.run", {"guest": "sh", "code": "sleep 1000"})
     c.call("pool.open", guest="python", size=2)
-    time.sleep(0.2)
     assert all(map(is_alive, pids))
     mine.shutdown(socket.SHUT_RDWR)  # as the end of its process does
-    assert until(lambda: not any(map(is_alive, pids)), 1), "guests live on"
-    assert p.wait(1) == 0
+    assert until(lambda: not any(map(is_alive, pids)), 30), "guests live on"
+    assert p.wait(30) == 0
 
 
 def test_killed_server_takes_its_guests_along():
     c = Client()
     pids, sessions = guests_of(c, 2)
-    c.send("session.execute", {"session": sessions[0], "code": "while True: pass"})
-    time.sleep(0.1)
+    c.begin(sessions[0], "while True: pass")
     c.process.kill()
     c.process.wait()
-    assert until(lambda: not any(map(is_alive, pids)), 1), "guests live on"
+    assert until(lambda: not any(map(is_alive, pids)), 30), "guests live on"
 
 
 def test_client_that_stops_reading_is_slowed_and_may_die():
@@ -682,7 +683,7 @@ def test_client_that_stops_reading_is_slowed_and_may_die():
     assert rss < 60000, "%d kB" % rss
     p.stdin.close()
     p.stdout.close()
-    assert until(lambda: not is_alive(pid), 1)
+    assert until(lambda: not is_alive(pid), 30)
     p.wait(2)
 
 
@@ -744,12 +745,12 @@ def test_socket():
         path = os.path.join(folder, "private", "rpc.sock")
         p = subprocess.Popen([CORDON, "rpc", "--socket", path])
         try:
-            assert until(lambda: os.path.exists(path), 5)
+            assert until(lambda: os.path.exists(path), 30)
             assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700
             clients = []
             for _ in range(2):
                 sock = socket.socket(socket.AF_UNIX)
-                assert until(lambda: sock.connect_ex(path) == 0, 2)
+                assert until(lambda: sock.connect_ex(path) == 0, 30)
                 clients.append((Client(sock=sock), sock))
             a, b = clients[0][0], clients[1][0]
             s = a.open(guest="python")
@@ -757,7 +758,7 @@ def test_socket():
             assert a.execute(s, "1 + 1")["result"] == 2
             b.fails(-32005, "no session", "session.execute", session=s, code="1")
             clients[0][1].shutdown(socket.SHUT_RDWR)
-            assert until(lambda: not is_alive(pid), 1)
+            assert until(lambda: not is_alive(pid), 30)
             assert b.call("version")["name"] == "cordon"
             r = subprocess.run([CORDON, "rpc", "--socket", path], capture_output=True, timeout=10)
             assert r.returncode == 125 and b"in use" in r.stderr
@@ -775,7 +776,7 @@ def test_other_users_are_refused():
         path = os.path.join(folder, "d", "rpc.sock")
         p = subprocess.Popen([CORDON, "rpc", "--socket", path])
         try:
-            assert until(lambda: os.path.exists(path), 5)
+            assert until(lambda: os.path.exists(path), 30)
             for f in (folder, os.path.dirname(path)):
                 os.chmod(f, 0o777)
             os.chmod(path, 0o777)
