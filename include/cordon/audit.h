@@ -15,24 +15,26 @@ extern "C" {
 enum { CORDON_AUDIT_HASH = 65 }; /* 64 hex digits and a NUL */
 
 struct cordon_audit_report {
-	bool is_whole;  /* every whole line is good and follows from the one before, and none is
-			 * said to be lost */
+	bool is_whole;  /* every complete line is valid and follows from the one before, and none is
+			   reported lost */
 	uint64_t lines; /* good lines before the first broken one */
 	uint64_t broken_line; /* counts from 1; 0: none */
 	const char *reason;   /* why it is broken; NULL: it is not */
-	uint64_t torn_bytes; /* of a last line without end: its writer died; all before it counts */
-	uint64_t recovered;  /* torn lines that a later writer found and noted */
-	uint64_t lost; /* lines that could not be written, by the log's own word (`audit_lost`) or
-			* that of the mark beside it (FILE.lost) */
-	uint64_t lost_line; /* the first line that says so; 0: none, or only the mark does */
-	bool is_continued;  /* the file goes on where another one ended, by rotation */
+	uint64_t torn_bytes;  /* of an unfinished last line, whose writer died; the lines before it
+				 are valid */
+	uint64_t recovered;   /* unfinished lines that a later writer found and recorded */
+	uint64_t lost; /* lines that could not be written, as the log itself says (`audit_lost`) or
+			  the file FILE.lost beside it */
+	uint64_t
+		lost_line; /* the first line that reports a loss; 0: none, or only FILE.lost does */
+	bool is_continued; /* the file goes on where another one ended, by rotation */
 	char first_prev[CORDON_AUDIT_HASH]; /* what the first line says the one before it was */
-	char head[CORDON_AUDIT_HASH]; /* hash of the last good line: keep it elsewhere, and a log
-				       * that was cut short or rewritten can be told */
+	char head[CORDON_AUDIT_HASH]; /* hash of the last valid line. Keep it elsewhere: it detects
+					 a log that was cut short or rewritten */
 };
 
-/* prev: the head of the file that this one must continue; NULL: the log's own beginning is taken.
- * 0 when the file could be read: look at the report. */
+/* prev: the head of the file that this one must continue; NULL: not checked. Returns 0 if the file
+ * could be read: then look at the report. */
 int cordon_audit_verify(const char *path, const char *prev, struct cordon_audit_report *ret,
 			struct cordon_error **reterr);
 

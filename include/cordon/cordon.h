@@ -18,25 +18,26 @@ extern "C" {
 
 /* "0.1.0" */
 const char *cordon_version(void);
-/* The ladder of this machine as JSON, to be freed. */
+/* What this machine can enforce, as JSON, to be freed. */
 int cordon_doctor(char **ret_json, struct cordon_error **reterr);
 
 struct cordon_prove_options {
 	const char *only;  /* one attack by name; NULL: all */
-	const char *guest; /* under the wall of this guest only; NULL: of all that are installed */
-	const char *allow_host; /* with the gateway on, which opens this host; NULL: no network */
+	const char *guest; /* in the sandbox of this guest only; NULL: of all installed guests */
+	const char *allow_host; /* with the network open to this host, through the gateway; NULL: no
+				   network */
 	bool control;           /* try each attack outside too, where it should work */
 	bool quick;             /* do not look which layers stopped it */
 	void (*progress)(const char *attack, const char *outcome, void *arg);
 	void *progress_arg;
 };
-/* Carries out every known attack through the launch path that all code takes. JSON, to be freed:
- * user, allow_host, held, open, broken, attacks: [{name, attack, outcome, said, guests, layers,
- * control}]. Not for use while other threads start processes: it leaves a descriptor open on
+/* Runs every known attack through the same launch path as all code. JSON, to be freed: user,
+ * allow_host, held, open, broken, attacks: [{name, attack, outcome, said, guests, layers,
+ * control}]. Do not call it while other threads start processes: it leaves a descriptor open on
  * purpose. */
 int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
 		 struct cordon_error **reterr);
-/* The attacks that it knows, without carrying any out. JSON, to be freed: [{name, attack}]. */
+/* The known attacks, without running them. JSON, to be freed: [{name, attack}]. */
 int cordon_attacks(char **ret_json, struct cordon_error **reterr);
 
 #pragma GCC visibility pop

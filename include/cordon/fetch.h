@@ -14,15 +14,15 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 struct cordon_fetch_options {
-	/* network.allow and network.block decide about every hop, its limits hold, and secrets are
-	 * put in where a header has their placeholder. NULL opens nothing. */
+	/* network.allow and network.block decide about every hop. The network limits apply, and a
+	 * secret's placeholder in a header is replaced. NULL opens nothing. */
 	const struct cordon_policy *policy;
 	const char *url;            /* http:// or https:// */
 	const char *method;         /* NULL: GET */
 	const char *const *headers; /* "Name: value", NULL at the end; NULL: none */
 	const void *body;           /* of the request, at most 1 MiB; NULL: none */
 	size_t body_len;
-	bool no_redirects;   /* the first answer is the answer; else at most 5 are followed */
+	bool no_redirects;   /* do not follow redirects; otherwise at most 5 are followed */
 	bool https_only;     /* refuses http://, also as a hop */
 	const char *ca_file; /* authorities, PEM; NULL: the system's */
 	/* What happened, one JSON object for every request or denial (docs/gateway.md); NULL: none.
@@ -40,8 +40,9 @@ struct cordon_fetch_result {
 	size_t body_len;
 };
 
-/* Needs cordon-gateway: all that servers say is read there. -CORDON_DENIED: a hop is not open, and
- * the error says which, why, and what would open it. On success *ret is for cordon_fetch_done(). */
+/* Needs cordon-gateway, which parses everything that servers send. -CORDON_DENIED: a hop is not
+ * allowed; the error says which, why, and what would allow it. On success free *ret with
+ * cordon_fetch_done(). */
 int cordon_fetch(const struct cordon_fetch_options *o, struct cordon_fetch_result *ret,
 		 struct cordon_error **reterr);
 void cordon_fetch_done(struct cordon_fetch_result *r);

@@ -1,5 +1,5 @@
-/* cordon/files.h - the session's workspace from the host's side. Paths are guest paths
- * ("/home/user/a.csv"); relative ones start in /home/user. Nothing leads outside the workspace. */
+/* cordon/files.h - a session's workspace, accessed from the host. Paths are guest paths
+ * ("/home/user/a.csv"); relative ones start in /home/user. No path leads outside the workspace. */
 #pragma once
 
 #include <stdbool.h>
@@ -49,7 +49,8 @@ int cordon_file_put_tar(struct cordon_session *s, const char *path, int tar_fd,
 int cordon_file_get_tar(struct cordon_session *s, const char *path, int tar_fd,
 			struct cordon_error **reterr);
 
-/* Named, reusable pictures of the workspace, the environment and the working directory. */
+/* Named snapshots of the workspace, the environment and the working directory; can be restored
+ * often. */
 int cordon_snapshot_create(struct cordon_session *s, const char *name,
 			   struct cordon_error **reterr);
 int cordon_snapshot_restore(struct cordon_session *s, const char *name,
@@ -65,10 +66,10 @@ int cordon_files_export(struct cordon_session *s, int fd, struct cordon_error **
 int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json,
 			struct cordon_error **reterr);
 
-/* Gives the files, environment and working directory to the caller's storage, under the session's
- * id, and empties the workspace; nothing executes and no file is there until they are back. A save
- * that fails (a negative code) leaves everything as it was; twice is once. The bytes are an export,
- * valid only during the call; what load hands back is freed with free(). */
+/* Offload passes files, environment and working directory to the caller's storage, under the
+ * session's id, and empties the workspace. Until they are rehydrated, nothing can execute and there
+ * are no files. If save fails (a negative code), nothing changes. A second offload does nothing.
+ * The bytes are an export, valid only during the call. What load returns is freed with free(). */
 typedef int (*cordon_storage_save_fn)(const char *id, const void *bytes, size_t len, void *arg);
 typedef int (*cordon_storage_load_fn)(const char *id, void **ret, size_t *ret_len, void *arg);
 int cordon_session_offload(struct cordon_session *s, cordon_storage_save_fn save, void *arg,
@@ -76,7 +77,8 @@ int cordon_session_offload(struct cordon_session *s, cordon_storage_save_fn save
 int cordon_session_rehydrate(struct cordon_session *s, cordon_storage_load_fn load, void *arg,
 			     struct cordon_error **reterr);
 
-/* A copy of a host directory in /workspace, what the code changed there, and taking it over. */
+/* A project: a copy of a host directory in /workspace. Shows what the code changed, and writes it
+ * back. */
 struct cordon_project;
 int cordon_project_open(struct cordon_session *s, const char *host_dir, struct cordon_project **ret,
 			struct cordon_error **reterr);
@@ -84,13 +86,14 @@ struct cordon_project *cordon_project_close(struct cordon_project *p); /* before
 /* JSON {"added", "modified", "deleted", "changes": [{"path", "change", "diff", ...}]}, to be freed.
  */
 int cordon_project_diff(struct cordon_project *p, char **ret_json, struct cordon_error **reterr);
-/* Writes the changes back, each file in one step; paths NULL: all. What changed on the host
- * meanwhile is refused. JSON {"applied": [...], "refused": [{"path", "reason"}]}, to be freed. */
+/* Writes the changes back, each file in one step; paths NULL: all. Refuses files that also changed
+ * on the host. JSON {"applied": [...], "refused": [{"path", "reason"}]}, to be freed. */
 int cordon_project_apply(struct cordon_project *p, const char *const *paths, size_t count,
 			 char **ret_json, struct cordon_error **reterr);
 
-/* Saved workspaces and exports, without a session. A saved workspace is named as sessions were
- * opened with it; a name with a slash in it, or one that ends in .cws, is the path of an export. */
+/* Saved workspaces and exports, without a session. A saved workspace has the name that sessions
+ * were opened with. A name with a slash in it, or one that ends in .cws, is the path of an
+ * export. */
 /* JSON array of {"name", "bytes", "saved"}, to be freed. */
 int cordon_saved_list(char **ret_json, struct cordon_error **reterr);
 int cordon_saved_open(const char *name, int *ret_fd, struct cordon_error **reterr);
@@ -99,8 +102,8 @@ int cordon_saved_import(const char *name, int fd, char **ret_report_json,
 			struct cordon_error **reterr);
 int cordon_saved_remove(const char *name, struct cordon_error **reterr);
 
-/* One entry of an export; link: the target of a link, or NULL. Other than 0 ends the list and is
- * returned. */
+/* One entry of an export; link: the target of a link, or NULL. A return value other than 0 ends the
+ * list and is passed on. */
 typedef int (*cordon_export_fn)(const char *path, const struct cordon_file_info *info,
 				const char *link, void *arg);
 int cordon_export_list(int fd, cordon_export_fn fn, void *arg, struct cordon_error **reterr);

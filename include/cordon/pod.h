@@ -1,4 +1,4 @@
-/* cordon/pod.h - commands added to the pod's image: WASI programs, translated inside a wall. */
+/* cordon/pod.h - adds commands to the pod's image: WASI programs, compiled inside a sandbox. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,9 +18,9 @@ struct cordon_pod_add_options {
 	uint64_t timeout_ms; /* of the translation; 0: 600000 */
 };
 
-/* Makes the WebAssembly module (preview 1, with _start) a command of every pod session that is
- * opened from now on. It is checked, translated and compiled in a sandbox, and kept by its SHA-256:
- * the same bytes are translated once. CORDON_INVALID names what is wrong with it. */
+/* Makes a WebAssembly module (preview 1, with _start) a command of every pod session opened from
+ * now on. It is checked, translated and compiled in a sandbox, and cached by its SHA-256.
+ * CORDON_INVALID says what is wrong with it. */
 int cordon_pod_add(const char *name, const void *bytes, size_t len,
 		   const struct cordon_pod_add_options *opts, struct cordon_error **reterr);
 int cordon_pod_remove(const char *name, struct cordon_error **reterr);

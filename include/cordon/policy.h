@@ -1,4 +1,4 @@
-/* cordon/policy.h - what the code may do and how much of everything. */
+/* cordon/policy.h - what the code may do, and its limits (docs/policy.md). */
 #pragma once
 
 #include <cordon/error.h>
@@ -23,7 +23,7 @@ int cordon_policy_apply_file(struct cordon_policy *p, const char *path,
 			     struct cordon_error **reterr);
 int cordon_policy_set(struct cordon_policy *p, const char *assignment,
 		      struct cordon_error **reterr);
-/* What contradicts itself is refused by name. A session checks its policy when it opens. */
+/* Refuses contradictions and names the fields. A session checks its policy when it opens. */
 int cordon_policy_check(const struct cordon_policy *p, struct cordon_error **reterr);
 /* The whole policy as JSON text, to be freed; NULL when out of memory. */
 char *cordon_policy_json(const struct cordon_policy *p);

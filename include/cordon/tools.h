@@ -1,5 +1,5 @@
-/* cordon/tools.h - host functions that guest code may call: the one intended way across the wall.
- */
+/* cordon/tools.h - host functions that guest code may call: the one intended way out of the
+ * sandbox. */
 #pragma once
 
 #include <stdbool.h>
@@ -60,19 +60,19 @@ int cordon_tools_add_json(struct cordon_tools *t, const char *json, struct cordo
 /* JSON array of {name, description, args, ...}, to be freed; NULL when out of memory. */
 char *cordon_tools_json(const struct cordon_tools *t);
 
-/* Inside a handler: who asks what. Valid until the call is answered. */
+/* Inside a handler: the call. Valid until it is answered. */
 const char *cordon_call_session(const struct cordon_call *c);
 const char *cordon_call_tool(const struct cordon_call *c);
 const char *cordon_call_args(const struct cordon_call *c); /* checked JSON object as text */
-/* The answer, once; later ones are ignored. json must be one JSON value.
- * cordon_call_value gives -CORDON_LIMIT when it has more than result_bytes: the guest was then told
- * so, and the call is answered (return CORDON_ANSWER_ERROR; do not answer again). With
- * -CORDON_INVALID (no JSON) or -CORDON_NOMEM it is not: answer with an error. */
+/* Answers the call, once; later answers are ignored. json must be one JSON value. -CORDON_LIMIT:
+ * the value has more than result_bytes. The guest got that error and the call is answered: return
+ * CORDON_ANSWER_ERROR. After -CORDON_INVALID (not JSON) or -CORDON_NOMEM it is not answered: answer
+ * with an error. */
 int cordon_call_value(struct cordon_call *c, const char *json, struct cordon_error **reterr);
 int cordon_call_error(struct cordon_call *c, const char *message, struct cordon_error **reterr);
 
-/* Approvals: called (from the executing thread) when a tool or a network request waits for one.
- * Resolve with cordon_session_resolve() from any thread, now or later. */
+/* Called in the executing thread if a tool call or a network request needs approval. Resolve it
+ * with cordon_session_resolve() from any thread, now or later. */
 struct cordon_approval {
 	const char *id; /* unguessable, valid until resolved */
 	const char *session;

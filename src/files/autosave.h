@@ -1,4 +1,4 @@
-/* files/autosave.h - saving a while after the last change, in a thread of its own. */
+/* files/autosave.h - saves a workspace some time after the last change, in its own thread. */
 #pragma once
 
 #include <stdint.h>
@@ -19,8 +19,8 @@ void autosave_touch(struct autosave *a);
 int autosave_flush(struct autosave *a, struct cordon_error **reterr);
 /* Why the last save failed, to be freed; NULL: it did not. */
 char *autosave_failure(struct autosave *a);
-/* Saves what changed since the last save, then ends. Who wants to know whether that worked flushes
- * first. Accepts NULL; always returns NULL. */
+/* Saves what changed since the last save, then ends. To learn whether that worked, flush first.
+ * Accepts NULL; always returns NULL. */
 struct autosave *autosave_free(struct autosave *a);
 
 DEFINE_FREEP(struct autosave *, autosave_free)

@@ -1,5 +1,5 @@
-/* files/blob.h - the file that an exported workspace is: a header with a checksum, and one zstd
- * stream. Checked as a whole before anything in it is looked at. */
+/* files/blob.h - the file format of an exported workspace: a header with a checksum, and one zstd
+ * stream. The whole file is checked before anything in it is used. */
 #pragma once
 
 #include <stdbool.h>

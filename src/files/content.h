@@ -1,5 +1,5 @@
-/* files/content.h - the content of one file, kept in the host's memory and shared by all pictures
- * in which it is the same. Functions return 0 or a negative errno. */
+/* files/content.h - the content of one file, kept in the host's memory and shared by all tree
+ * images in which it is the same. Functions return 0 or a negative errno. */
 #pragma once
 
 #include <stdbool.h>

@@ -4,7 +4,8 @@
 #include "session/result.h"
 #include "session/session.h"
 
-/* Opens the session's audit. A log that cannot be written is an error where the policy wants it. */
+/* Opens the session's audit log. If it cannot be written, that is an error only if the policy
+ * requires it. */
 int session_audit_begin(struct cordon_session *s, const struct cordon_session_options *o,
 			struct cordon_error **reterr);
 /* event: session_start (with policy and assurance), session_restart, session_close. */
@@ -15,5 +16,6 @@ int session_audit_code(struct cordon_session *s, const struct cordon_execute_opt
 /* How it ended, and every denial by its cause. */
 int session_audit_result(struct cordon_session *s, const struct cordon_execute_options *o,
 			 const struct cordon_result *r, struct cordon_error **reterr);
-/* Lines that could not be written and that the policy lets go are told in the result. */
+/* Adds lines that could not be written, and that the policy does not require, to the result's
+ * warnings. */
 void session_audit_losses(struct cordon_session *s, struct cordon_result *r);

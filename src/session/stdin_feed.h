@@ -1,6 +1,6 @@
-/* session/stdin_feed.h - the stdin of one execution: bytes or a descriptor of the caller's, given
- * to the guest as fast as it reads. The first execution of a guest has the pipe it was started
- * with, each later one a FIFO of its own; a pod has one pipe for all. */
+/* session/stdin_feed.h - gives one execution its stdin, from bytes or a descriptor of the caller,
+ * as fast as the guest reads. A guest's first execution uses the pipe it was started with, each
+ * later one a FIFO of its own. A pod has one pipe for all. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,8 +17,8 @@ struct stdin_feed {
 	char path[STDIN_FIFO_PATH_SIZE]; /* of the FIFO; "": none */
 	const char *told;                /* what the guest has to open; NULL: what it has */
 	int to;                          /* the guest's stdin; -1: not open yet, or closed */
-	bool is_kept;                    /* a pod is told which bytes are whose: the pipe stays */
-	bool is_awaited;                 /* the guest has not come to the FIFO yet */
+	bool is_kept;    /* a pod: the pipe stays, and the pod is told which bytes belong to whom */
+	bool is_awaited; /* the guest has not opened the FIFO yet */
 	unsigned looks;
 	const char *bytes; /* still to be written */
 	size_t left;
@@ -33,7 +33,7 @@ void stdin_feed_go_on(struct stdin_feed *f, bool source_ready);
 /* For poll(2): writable, readable; -1: neither is waited for. */
 int stdin_feed_to_fd(const struct stdin_feed *f);
 int stdin_feed_source_fd(const struct stdin_feed *f);
-/* When to go on without either; -1: never. */
+/* When to continue even if neither is ready; -1: never. */
 int stdin_feed_patience_ms(const struct stdin_feed *f);
 /* What the guest left unread is gone. */
 void stdin_feed_end(struct stdin_feed *f);

@@ -1,5 +1,5 @@
-/* session/timeline.h - when a session came past which point, for bench/: a clock read each. What
- * happens inside meanwhile is marked on the status page (wall/format.h). */
+/* session/timeline.h - the times of a session's steps, for bench/: one clock read each. Steps
+ * inside the sandbox are marked on the status page (wall/format.h). */
 #pragma once
 
 #include <stddef.h>

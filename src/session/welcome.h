@@ -11,7 +11,7 @@ struct welcome_options {
 	const struct policy *policy;
 	const char *tools; /* JSON text of an array of descriptions; NULL: none */
 	json_t *env;       /* an object; NULL: none */
-	bool ahead;        /* nobody waits yet: the guest may use the time */
+	bool ahead;        /* a pool's session: the guest may warm up before anyone needs it */
 };
 
 /* To be freed; NULL: no memory. */

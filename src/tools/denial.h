@@ -1,4 +1,4 @@
-/* tools/denial.h - tools that were refused, as an execution's result tells it. */
+/* tools/denial.h - refused tools, for the result of an execution. */
 #pragma once
 
 #include "base/json.h"

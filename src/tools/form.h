@@ -1,5 +1,5 @@
-/* tools/form.h - whether a tagged value of docs/values.md is what its tag says. The tag is the
- * guest's word: a "float" that holds a list must not pass for a number. */
+/* tools/form.h - checks that a tagged value of docs/values.md is what its tag says. The guest
+ * writes the tag: a "float" that holds a list must not count as a number. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,9 +1,9 @@
-/* tools/regexp.h - regular expressions of schemas, held against text in linear time.
+/* tools/regexp.h - regular expressions of schemas, matched in linear time.
  *
  * A subset of what JSON Schema recommends: characters, classes, . \d \w \s \b and their opposites,
- * ^ $, groups, |, * + ? {m,n}. There are no back references and nothing looks around, so an
- * expression is an automaton: all its states go over the text once, side by side, and no text can
- * make it slow. What is not of the subset is refused with a reason. */
+ * ^ $, groups, |, * + ? {m,n}. There are no back references and no lookaround, so an expression is
+ * an automaton: all its states advance over the text together, once, and no text can make it slow.
+ * Anything else is refused with a reason. */
 #pragma once
 
 #include <stdbool.h>

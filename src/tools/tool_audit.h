@@ -1,4 +1,4 @@
-/* tools/tool_audit.h - what the audit log says about tool calls. */
+/* tools/tool_audit.h - audit events of tool calls. */
 #pragma once
 
 #include <stdbool.h>
