@@ -19,7 +19,7 @@
 #include "pod/agent.h"
 #include "pod/input.h"
 #include "pod/prelude.h"
-#include "pod/seal.h"
+#include "pod/pod_seal.h"
 #include "pod/syntax.h"
 #include "pod/toolbox.h"
 

@@ -7,9 +7,9 @@
 
 #include "base/str.h"
 #include "cli/choice.h"
-#include "cli/door.h"
+#include "cli/http_door.h"
 #include "cli/verb.h"
-#include "serve/mcpstdio.h"
+#include "serve/mcp/mcpstdio.h"
 
 enum { MOUNTS_MAX = 64 };
 

@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "cli/choice.h"
 #include "cli/verb.h"
-#include "serve/rpc.h"
-#include "serve/socket.h"
+#include "serve/rpc/rpc.h"
+#include "serve/rpc/socket.h"
 
 #define PROGRAM "/proc/self/exe"
 

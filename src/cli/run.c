@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "cli/approval.h"
+#include "cli/approver.h"
 #include "cli/choice.h"
 #include "cli/language.h"
 #include "cli/outlet.h"

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "cli/approval.h"
+#include "cli/approver.h"
 #include "cli/choice.h"
 #include "cli/lineedit.h"
 #include "cli/verb.h"

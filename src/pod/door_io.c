@@ -16,7 +16,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "guest.h"
+#include "guest_layout.h"
 #include "jobs.h"
 #include "signals.h"
 

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "guest.h"
+#include "guest_layout.h"
 #include "image.h"
 #include "path.h"
 #include "signals.h"

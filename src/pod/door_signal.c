@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "guest.h"
+#include "guest_layout.h"
 #include "jobs.h"
 #include "signals.h"
 

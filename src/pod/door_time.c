@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "guest.h"
+#include "guest_layout.h"
 #include "signals.h"
 
 static bool is_clock(int clock)

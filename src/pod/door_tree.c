@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "guest.h"
+#include "guest_layout.h"
 #include "path.h"
 
 #define HERE ((uint64_t)(uint32_t)AT_FDCWD)

@@ -13,10 +13,10 @@
 #include "session/cputime.h"
 #include "session/exit_cause.h"
 #include "session/network.h"
+#include "session/output_stream.h"
 #include "session/result.h"
 #include "session/session.h"
 #include "session/stdin_feed.h"
-#include "session/stream.h"
 
 enum { CPU_CHECK_MS = 200, BRIEF_MS = 10 };
 /* Outputs are copied into the result, and once more into its text. */
@@ -34,7 +34,7 @@ struct execution {
 	const struct cordon_execute_options *options;
 	struct cordon_result *result;
 	struct evidence evidence;
-	struct stream out, err;
+	struct output_stream out, err;
 	uint64_t id, started_ns;
 	deadline_ns deadline;
 	/* The clock, for approvals: how long it stood; what tool calls and network said, and when.
@@ -406,9 +406,9 @@ static void wait_and_serve(struct execution *x)
 		return;
 	}
 	if (p[P_OUT].revents)
-		(void)stream_read(&x->out);
+		(void)output_stream_read(&x->out);
 	if (p[P_ERR].revents)
-		(void)stream_read(&x->err);
+		(void)output_stream_read(&x->err);
 	if (p[P_WIRE].revents)
 		serve_wire(x, p[P_WIRE].revents);
 	if (p[P_CALLS].revents)
@@ -433,10 +433,10 @@ static void begin(struct execution *x)
 				     .arg = o->output_arg };
 	uint64_t timeout = o->timeout_ms ? o->timeout_ms : p->timeout_ms;
 
-	stream_begin(&x->out, x->engine->stdout_fd, &so);
+	output_stream_begin(&x->out, x->engine->stdout_fd, &so);
 	so.number = 2;
 	so.max_bytes = p->stderr_bytes;
-	stream_begin(&x->err, x->engine->stderr_fd, &so);
+	output_stream_begin(&x->err, x->engine->stderr_fd, &so);
 	evidence_begin(&x->evidence, x->engine);
 	/* Looking costs more than most commands do, so the last look counts. */
 	if (x->engine->cpu_us == 0)
@@ -525,8 +525,8 @@ static void finish(struct execution *x)
 		box_kill(x->engine->box);
 	else if (x->session->is_once)
 		box_end(x->engine->box); /* which goes on while we do the rest */
-	stream_drain(&x->out);
-	stream_drain(&x->err);
+	output_stream_drain(&x->out);
+	output_stream_drain(&x->err);
 	const char *assurance = engine_assurance(x->engine, &x->session->policy);
 	r->assurance = str_dup(assurance);
 	box_usage(x->engine->box, &cpu_us, &peak);
@@ -545,8 +545,8 @@ static void finish(struct execution *x)
 		buf_clear(&x->err.kept); /* which was evidence only */
 	if (x->session->is_once)
 		box_release(x->engine->box);
-	stream_trim(&x->out);
-	stream_trim(&x->err);
+	output_stream_trim(&x->out);
+	output_stream_trim(&x->err);
 	r->out = x->out.kept;
 	r->err = x->err.kept;
 	r->out_truncated = x->out.is_truncated;

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 
 #include "base/str.h"
-#include "net/gateway.h"
+#include "net/host/gateway.h"
 #include "session/cputime.h"
 #include "session/guest_denial.h"
 

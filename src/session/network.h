@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "net/gateway.h"
+#include "net/host/gateway.h"
 #include "session/result.h"
 #include "wall/launch.h"
 

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "cordon/session.h"
 #include "session/engine.h"
-#include "session/stream.h"
+#include "session/output_stream.h"
 
 enum { VALIDATE_MS = 30000, ANSWER_MAX = 1 << 20 };
 
@@ -32,7 +32,8 @@ static int start(enum guest_kind kind, const struct policy *p, struct engine_end
 }
 
 /* Feeds the code and collects the verdict; both ends are pipes of ours. */
-static void converse(struct engine_ends *ends, const char *code, size_t len, struct stream *out)
+static void converse(struct engine_ends *ends, const char *code, size_t len,
+		     struct output_stream *out)
 {
 	deadline_ns deadline = deadline_after_ms(VALIDATE_MS);
 
@@ -56,7 +57,7 @@ static void converse(struct engine_ends *ends, const char *code, size_t len, str
 		if (len == 0)
 			close_fdp(&ends->host_in);
 		if (p[1].revents)
-			(void)stream_read(out);
+			(void)output_stream_read(out);
 	}
 }
 
@@ -67,7 +68,7 @@ int cordon_validate(const char *guest, const char *code, size_t len, char **ret_
 	cleanup_box struct box *box = NULL;
 	cleanup_json json_t *verdict = NULL;
 	struct engine_ends ends = { 0 };
-	struct stream out;
+	struct output_stream out;
 	enum guest_kind kind = guest_from_name(guest ? guest : "python");
 
 	if (kind == GUEST_KIND_NONE)
@@ -78,9 +79,10 @@ int cordon_validate(const char *guest, const char *code, size_t len, char **ret_
 		r = engine_ends_open(&ends, false, reterr);
 	if (r < 0)
 		return r;
-	stream_begin(&out, ends.host_out,
-		     &(struct stream_options){
-			     .number = 1, .max_bytes = ANSWER_MAX, .max_lines = UINT64_MAX });
+	output_stream_begin(&out, ends.host_out,
+			    &(struct stream_options){ .number = 1,
+						      .max_bytes = ANSWER_MAX,
+						      .max_lines = UINT64_MAX });
 	r = start(kind, &p, &ends, &box, reterr);
 	if (r == 0) {
 		close_fdp(&ends.out);

@@ -6,8 +6,8 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "wire/json_number.h"
 #include "wire/keyset.h"
-#include "wire/number.h"
 
 struct scan {
 	char *p, *end;

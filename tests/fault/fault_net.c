@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include "harness/fault.h"
-#include "net/config.h"
-#include "net/fake_address.h"
-#include "net/host_request.h"
-#include "net/hub.h"
-#include "net/url.h"
+#include "net/gateway/config.h"
+#include "net/gateway/fake_address.h"
+#include "net/gateway/host_request.h"
+#include "net/gateway/hub.h"
+#include "net/gateway/url.h"
 
 TEST(configuration)
 {

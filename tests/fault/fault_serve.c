@@ -7,8 +7,8 @@
 #include "harness/fault.h"
 #include "policy/public.h"
 #include "serve/fake.h"
-#include "serve/mcp.h"
-#include "serve/rpc.h"
+#include "serve/mcp/mcp.h"
+#include "serve/rpc/rpc.h"
 
 /* A sanitizer looks for leaks after every round, which takes longer than the round. */
 #ifdef __SANITIZE_ADDRESS__

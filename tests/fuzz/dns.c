@@ -1,5 +1,5 @@
 /* fuzz/dns.c - DNS queries of the guest. */
-#include "net/dns.h"
+#include "net/gateway/dns.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/body.h"
-#include "net/http.h"
-#include "net/socks.h"
-#include "net/tls_sni.h"
+#include "net/gateway/body.h"
+#include "net/gateway/http.h"
+#include "net/gateway/socks.h"
+#include "net/gateway/tls_sni.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

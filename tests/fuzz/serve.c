@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "serve/mcp.h"
-#include "serve/rpc.h"
+#include "serve/mcp/mcp.h"
+#include "serve/rpc/rpc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 /* fuzz/url.c - URLs and host names: what was normalised once is normal. */
-#include "net/url.h"
+#include "net/gateway/url.h"
 
 #include <stdlib.h>
 #include <string.h>

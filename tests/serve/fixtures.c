@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "serve/httpd.h"
-#include "serve/mcphttp.h"
-#include "serve/mcptool.h"
+#include "serve/http/httpd.h"
+#include "serve/mcp/mcphttp.h"
+#include "serve/mcp/mcptool.h"
 
 static const char pixel[] =
 	"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIA"

@@ -1,5 +1,5 @@
 /* unit/net/test_address.c - which addresses are public, and how they are written. */
-#include "net/address.h"
+#include "net/gateway/address.h"
 
 #include "harness/test.h"
 

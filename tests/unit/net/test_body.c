@@ -1,5 +1,5 @@
 /* unit/net/test_body.c - bodies end where they say, in pieces of every size. */
-#include "net/body.h"
+#include "net/gateway/body.h"
 
 #include "harness/test.h"
 

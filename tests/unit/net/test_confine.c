@@ -1,5 +1,5 @@
 /* unit/net/test_confine.c - what the gateway cannot do, even if somebody else speaks through it. */
-#include "net/confine.h"
+#include "net/gateway/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>

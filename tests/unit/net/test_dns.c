@@ -1,8 +1,8 @@
 /* unit/net/test_dns.c - queries of the guest: allowed names get an address, others do not exist. */
-#include "net/dns.h"
+#include "net/gateway/dns.h"
 
 #include "harness/test.h"
-#include "net/fake_address.h"
+#include "net/gateway/fake_address.h"
 
 static char asked[HOST_TEXT_SIZE];
 

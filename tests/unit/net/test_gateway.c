@@ -1,5 +1,5 @@
 /* unit/net/test_gateway.c - the gateway's process from the host program's side. */
-#include "net/gateway.h"
+#include "net/host/gateway.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* unit/net/test_http.c - heads that are taken, and the many that are not. */
-#include "net/http.h"
+#include "net/gateway/http.h"
 
 #include "harness/test.h"
 

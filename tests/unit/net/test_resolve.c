@@ -1,5 +1,5 @@
 /* unit/net/test_resolve.c - lookups that wait, and those that nobody waits for. */
-#include "net/resolve.h"
+#include "net/gateway/resolve.h"
 
 #include <semaphore.h>
 #include <stdio.h>

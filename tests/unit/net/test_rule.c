@@ -1,5 +1,5 @@
 /* unit/net/test_rule.c - decisions by host, port, method, path and address. */
-#include "net/rule.h"
+#include "net/gateway/rule.h"
 
 #include "harness/test.h"
 

@@ -1,5 +1,5 @@
 /* unit/net/test_secret.c - secrets go into one header of one host, and never come back. */
-#include "net/secret.h"
+#include "net/gateway/secret.h"
 
 #include "base/base64.h"
 #include "harness/test.h"

@@ -1,5 +1,5 @@
 /* unit/net/test_socks.c - greetings and requests of SOCKS5. */
-#include "net/socks.h"
+#include "net/gateway/socks.h"
 
 #include "harness/test.h"
 

@@ -1,5 +1,5 @@
 /* unit/net/test_tls_sni.c - the name in a ClientHello, whole, in pieces, and broken. */
-#include "net/tls_sni.h"
+#include "net/gateway/tls_sni.h"
 
 #include "harness/test.h"
 

@@ -1,9 +1,9 @@
 /* unit/net/test_url.c - URLs that parsers disagree about: where they lead, and whether it is open.
  */
-#include "net/url.h"
+#include "net/gateway/url.h"
 
 #include "harness/test.h"
-#include "net/rule.h"
+#include "net/gateway/rule.h"
 
 struct tricky {
 	const char *url, *where;

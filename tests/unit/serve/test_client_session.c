@@ -1,7 +1,7 @@
 /* Seats: who waits for whom. A client session that is offloaded has no session, so nothing is
  * started here.
  */
-#include "serve/client_session.h"
+#include "serve/rpc/client_session.h"
 
 #include "base/str.h"
 #include "harness/test.h"

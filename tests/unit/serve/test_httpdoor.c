@@ -1,5 +1,5 @@
 /* The door of the HTTP server: who is put out, and who is served. */
-#include "serve/httpdoor.h"
+#include "serve/http/httpdoor.h"
 
 #include <sys/socket.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "harness/test.h"
-#include "serve/line.h"
+#include "serve/rpc/line.h"
 
 static void feed(int fd, const char *bytes, size_t len)
 {

@@ -1,0 +1,14 @@
+/* cli/approver.h - who decides about calls that need approval when a person runs `cordon`. */
+#pragma once
+
+#include <cordon/cordon.h>
+
+struct approver {
+	struct cordon_session *session; /* set once it is open */
+	enum { APPROVAL_DENY, APPROVAL_ALLOW, APPROVAL_ASK } mode;
+};
+
+/* "ask", "allow" or "deny"; false when it is none of them. NULL: ask on a terminal, else deny. */
+bool approval_mode(const char *text, struct approver *d);
+/* A cordon_approval_fn; arg is a struct approver. */
+void approval_decide(const struct cordon_approval *a, void *arg);

@@ -1,0 +1,56 @@
+/* cli/http_door_exec.c - the door of `cordon`: the program that speaks HTTP takes over. */
+#include <cordon/cordon.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/http_door.h"
+#include "cli/verb.h"
+
+static bool find_program(char *ret, size_t size)
+{
+	static const char *const tails[] = { "cordon-http", "../libexec/cordon/cordon-http" };
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return false;
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0';
+	for (size_t i = 0; i < sizeof(tails) / sizeof(*tails); i++) {
+		snprintf(ret, size, "%s/%s", self, tails[i]);
+		if (access(ret, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The options as they came; the policy was looked at for its errors only. */
+int door_serve_mcp(const struct cli *c, const struct cordon_policy *policy)
+{
+	cleanup_strlist struct strlist args = { 0 };
+	char program[PATH_MAX + 64];
+	int r = strlist_add(&args, "cordon");
+
+	(void)policy;
+	if (!find_program(program, sizeof(program))) {
+		cli_error(c, "cordon-http is missing: HTTP needs a build with libmicrohttpd "
+			     "(package libmicrohttpd-dev)");
+		return cordon_code_exit_status(CORDON_UNSUPPORTED);
+	}
+	if (r == 0)
+		r = strlist_add(&args, c->verb->name);
+	for (size_t i = 0; r == 0 && i < c->given_count; i++) {
+		const struct cli_given *g = &c->given[i];
+		cleanup_free char *word = g->option->value
+						  ? str_printf("--%s=%s", g->option->name, g->value)
+						  : str_printf("--%s", g->option->name);
+		r = word ? strlist_add(&args, word) : -CORDON_NOMEM;
+	}
+	if (r == 0)
+		(void)execv(program, args.items);
+	cli_error(c, "cannot start %s", program);
+	return cordon_code_exit_status(CORDON_OS);
+}

@@ -1,0 +1,166 @@
+/* cli/http_door_serve.c - the door of cordon-http: serves until it is told to end. */
+#include <cordon/cordon.h>
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "base/str.h"
+#include "cli/http_door.h"
+#include "serve/http/httpd.h"
+#include "serve/mcp/mcphttp.h"
+
+enum { TOKEN_HEX = 48, TOKEN_MIN = 16, TOKEN_FILE_MAX = 4096, SWEEP_SECONDS = 15 };
+
+struct token {
+	char *text; /* NULL: everybody is let in */
+	bool is_own;
+};
+
+/* Compares hashes, so that neither content nor length can be told by time. */
+static bool authorize(const char *authorization, char ret_principal[HTTPD_PRINCIPAL_BYTES],
+		      void *arg)
+{
+	static const char scheme[] = "Bearer ";
+	const struct token *t = arg;
+	unsigned char given[32], right[32];
+
+	if (!authorization || strncasecmp(authorization, scheme, sizeof(scheme) - 1) != 0)
+		return false;
+	const char *text = authorization + sizeof(scheme) - 1;
+	text += strspn(text, " ");
+	(void)crypto_generichash(given, sizeof(given), (const unsigned char *)text, strlen(text),
+				 NULL, 0);
+	(void)crypto_generichash(right, sizeof(right), (const unsigned char *)t->text,
+				 strlen(t->text), NULL, 0);
+	(void)str_copy(ret_principal, HTTPD_PRINCIPAL_BYTES, "token");
+	return sodium_memcmp(given, right, sizeof(given)) == 0;
+}
+
+static int check_token(const char *token, struct cordon_error **reterr)
+{
+	size_t len = strlen(token);
+
+	for (size_t i = 0; i < len; i++)
+		if (!isgraph((unsigned char)token[i]))
+			return err_set(reterr, CORDON_INVALID,
+				       "a token is made of letters, digits and signs");
+	return len >= TOKEN_MIN ? 0
+				: err_set(reterr, CORDON_INVALID,
+					  "a token has at least %d characters", TOKEN_MIN);
+}
+
+static int read_token_file(const char *path, char **ret, struct cordon_error **reterr)
+{
+	cleanup_buf struct buf b = { 0 };
+	int r = file_load(path, TOKEN_FILE_MAX, &b, reterr);
+
+	if (r < 0)
+		return r;
+	while (b.len > 0 && isspace((unsigned char)b.data[b.len - 1]))
+		b.data[--b.len] = '\0';
+	*ret = b.len ? buf_take(&b) : str_dup("");
+	return *ret ? 0 : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+
+static int choose_token(const struct cli *c, struct token *ret, struct cordon_error **reterr)
+{
+	const char *path = cli_value(c, "token-file"), *named = getenv("CORDON_MCP_TOKEN");
+	char made[TOKEN_HEX + 1];
+	int r = 0;
+
+	if (cli_has(c, "no-token")) {
+		if (cli_has(c, "public"))
+			return err_set(reterr, CORDON_INVALID,
+				       "--no-token is for the loopback: not with --public");
+		return 0;
+	}
+	if (path)
+		r = read_token_file(path, &ret->text, reterr);
+	else if (named)
+		ret->text = str_dup(named);
+	if (r == 0 && !path && !named) {
+		random_hex(made, TOKEN_HEX);
+		ret->text = str_dup(made);
+		ret->is_own = true;
+	}
+	(void)unsetenv("CORDON_MCP_TOKEN"); /* what we start need not know it */
+	if (r == 0 && !ret->text)
+		r = err_set(reterr, CORDON_NOMEM, "out of memory");
+	return r < 0 ? r : check_token(ret->text, reterr);
+}
+
+/* Until a signal to end; sweeps meanwhile. */
+static void wait_end(struct mcphttp *room, const sigset_t *ends)
+{
+	const struct timespec pause = { .tv_sec = SWEEP_SECONDS };
+
+	while (sigtimedwait(ends, NULL, &pause) < 0 && (errno == EAGAIN || errno == EINTR))
+		mcphttp_sweep(room);
+}
+
+static int serve(const struct cli *c, struct mcphttp *room, const struct token *token,
+		 const sigset_t *ends, struct cordon_error **reterr)
+{
+	const struct httpd_route routes[] = { { "/mcp", mcphttp_serve, room, MCP_MESSAGE_MAX },
+					      { 0 } };
+	cleanup_strlist struct strlist names = { 0 };
+	struct httpd *server = NULL;
+	const char *name;
+
+	for (size_t i = 0; (name = cli_value_at(c, "http-host", i)); i++)
+		if (strlist_add(&names, name) < 0)
+			return err_set(reterr, CORDON_NOMEM, "out of memory");
+	const struct httpd_options o = { .address = cli_value(c, "http"),
+					 .is_public = cli_has(c, "public"),
+					 .hosts = (const char *const *)names.items,
+					 .authorize = token->text ? authorize : NULL,
+					 .authorize_arg = (void *)(uintptr_t)token,
+					 .routes = routes };
+	int r = httpd_start(&o, &server, reterr);
+	if (r < 0)
+		return r;
+	printf("listening at http://%s/mcp\n", httpd_address(server));
+	if (token->is_own)
+		printf("Authorization: Bearer %s\n", token->text);
+	(void)fflush(stdout);
+	wait_end(room, ends);
+	/* All sandboxes are gone after this; who does not take his answer gets none. */
+	if (!mcphttp_close(room))
+		_exit(0);
+	(void)httpd_stop(server);
+	return 0;
+}
+
+int door_serve_mcp(const struct cli *c, const struct cordon_policy *policy)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	struct mcphttp_options o = { .mcp = { .policy = policy } };
+	struct token token = { 0 };
+	struct mcphttp *room = NULL;
+	sigset_t ends;
+
+	(void)sigemptyset(&ends);
+	(void)sigaddset(&ends, SIGINT);
+	(void)sigaddset(&ends, SIGTERM);
+	(void)sigaddset(&ends, SIGHUP);
+	(void)pthread_sigmask(SIG_BLOCK, &ends, NULL); /* before any thread */
+	int r = sodium_init() < 0 ? err_set(&e, CORDON_OS, "no randomness") : 0;
+	if (r == 0)
+		r = choose_token(c, &token, &e);
+	if (r == 0)
+		r = mcphttp_new(&o, &room, &e);
+	if (r == 0)
+		r = serve(c, room, &token, &ends, &e);
+	mcphttp_free(room);
+	free(token.text);
+	return r < 0 ? cli_fail(c, e) : 0;
+}

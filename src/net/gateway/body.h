@@ -1,0 +1,25 @@
+/* net/gateway/body.h - where an HTTP body ends. The payload is taken out of its framing and framed
+ * anew on the other side, so no length that one end believes reaches the other. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/gateway/http.h"
+
+struct body {
+	enum http_framing framing;
+	uint64_t left;  /* HTTP_LENGTH: of the body; HTTP_CHUNKED: of the chunk */
+	unsigned state; /* of the chunk parser; private */
+	unsigned line;  /* bytes of the current size or trailer line */
+	unsigned trailer;
+	bool is_done;
+};
+
+void body_init(struct body *b, const struct http_head *h);
+
+/* Looks at the next bytes: *ret_used of them are over, and of these *ret_len at *ret_payload
+ * are payload. Call again until *ret_used is 0 or b->is_done. -CORDON_PROTOCOL: broken chunks. */
+int body_take(struct body *b, const char *bytes, size_t len, size_t *ret_used,
+	      const char **ret_payload, size_t *ret_len);

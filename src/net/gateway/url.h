@@ -1,0 +1,33 @@
+/* net/gateway/url.h - http and https URLs, read as the URL standard reads them. */
+#pragma once
+
+#include "base/error.h"
+#include "net/gateway/host.h"
+
+enum { URL_MAX_LEN = 8192 };
+
+struct url {
+	bool is_tls; /* https */
+	bool has_userinfo;
+	struct host host;
+	uint16_t port; /* never 0: 80 or 443 when the URL has none */
+	char *path;    /* "/…" with dot segments resolved, and the query; no fragment */
+};
+
+/* What a browser would do with the text: tabs and newlines dropped, '\' is '/', and so on. */
+int url_parse(const char *text, size_t len, struct url *ret, struct cordon_error **reterr);
+/* A Location header against the URL that it came from. */
+int url_resolve(const struct url *base, const char *text, size_t len, struct url *ret,
+		struct cordon_error **reterr);
+void url_done(struct url *u);
+#define cleanup_url CLEANUP(url_done)
+
+/* A path with query as it goes to a server: "." and ".." (also as %2e) resolved, '\' is '/',
+ * a fragment dropped, control characters and non-ASCII bytes escaped. To be freed. */
+int url_normalise_path(const char *text, size_t len, char **ret, struct cordon_error **reterr);
+/* True when the path has escapes that servers disagree about (%2f, %5c, %00, %25 before digits):
+ * no path rule can be decided on it. */
+bool url_path_is_ambiguous(const char *path);
+/* "scheme://host[:port]path", the port only when it is not the scheme's own. NULL: out of memory.
+ */
+char *url_text(const struct url *u);

@@ -1,0 +1,73 @@
+/* serve/http/httpd.h - HTTP/1.1 for the front doors: libmicrohttpd behind one header.
+ *
+ * A thread for every connection, so a handler may take its time. Before a handler sees a request,
+ * its Host and Origin were checked (a page in a browser cannot be tricked into asking us), its
+ * sender is known, and its body is there whole and within the limit. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct httpd;
+struct httpd_exchange; /* one request and its answer */
+
+enum { HTTPD_PRINCIPAL_BYTES = 64 };
+
+/* Answers, once. */
+typedef void (*httpd_fn)(struct httpd_exchange *x, void *arg);
+/* authorization: the header or NULL. Writes who it is; false: 401. */
+typedef bool (*httpd_authorize_fn)(const char *authorization,
+				   char ret_principal[HTTPD_PRINCIPAL_BYTES], void *arg);
+
+struct httpd_route {
+	const char *path; /* exact */
+	httpd_fn fn;
+	void *arg;
+	size_t body_max; /* 413 beyond */
+};
+
+struct httpd_options {
+	const char *address;      /* "127.0.0.1:8080", "[::1]:0"; port 0: any */
+	bool is_public;           /* the address need not be of the loopback */
+	const char *const *hosts; /* names for Host and Origin beside the address itself and, on the
+				   * loopback, localhost; ends with NULL; NULL: none */
+	httpd_authorize_fn authorize; /* NULL: everybody, as "" */
+	void *authorize_arg;
+	unsigned connections;             /* requests that are served at once; 0: 64 */
+	uint64_t header_ms;               /* for saying who one is; 0: 10 seconds */
+	const struct httpd_route *routes; /* ends with a zeroed one; must outlive the server */
+};
+
+int httpd_start(const struct httpd_options *o, struct httpd **ret, struct cordon_error **reterr);
+/* Waits for the handlers. Accepts NULL; always returns NULL. */
+struct httpd *httpd_stop(struct httpd *h);
+/* Where it listens, with the real port. */
+const char *httpd_address(const struct httpd *h);
+
+const char *httpd_method(const struct httpd_exchange *x);
+/* The first of this name, without the blanks around it; NULL: none. */
+const char *httpd_header(struct httpd_exchange *x, const char *name);
+const char *httpd_body(const struct httpd_exchange *x, size_t *ret_len);
+const char *httpd_principal(const struct httpd_exchange *x);
+/* The connection, to poll for POLLRDHUP: its client is gone. */
+int httpd_fd(struct httpd_exchange *x);
+
+/* For the answer that comes; the name must last, the value is copied. */
+void httpd_add_header(struct httpd_exchange *x, const char *name, const char *value);
+/* type NULL: no body. */
+void httpd_answer(struct httpd_exchange *x, unsigned status, const char *type, const void *body,
+		  size_t len);
+
+/* A body that comes in pieces. read: waits and fills; 0: the end; -1: broken off. done: called once
+ * in any case. */
+struct httpd_stream {
+	ssize_t (*read)(char *bytes, size_t max, void *arg);
+	void (*done)(void *arg);
+	void *arg;
+};
+void httpd_answer_stream(struct httpd_exchange *x, unsigned status, const char *type,
+			 const struct httpd_stream *s);

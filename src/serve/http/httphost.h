@@ -1,0 +1,26 @@
+/* serve/http/httphost.h - where a server listens, and the names by which it may be asked.
+ *
+ * A page that a browser shows can make it send requests to the loopback, under the page's own name:
+ * so what names somebody else in Host or Origin is refused. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/str.h"
+
+struct httphost {
+	struct strlist names; /* lower case, without port */
+};
+
+/* address: "127.0.0.1:8080", "[::1]:0". Listens there, and fills the names: the address, those of
+ * the loopback where it is one, and names (ends with NULL; NULL: none). An address beyond the
+ * loopback needs is_public. text: the address with the real port. */
+int httphost_listen(struct httphost *h, const char *address, bool is_public,
+		    const char *const *names, int *ret_fd, char *text, size_t text_size,
+		    struct cordon_error **reterr);
+void httphost_done(struct httphost *h);
+/* A Host header, with or without port. NULL: no. */
+bool httphost_has(const struct httphost *h, const char *host);
+/* An Origin header: scheme, host, port. */
+bool httphost_has_origin(const struct httphost *h, const char *origin);

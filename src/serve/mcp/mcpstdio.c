@@ -1,0 +1,200 @@
+/* serve/mcp/mcpstdio.c - lines over stdio: a thread for every call that runs code. */
+#include "serve/mcp/mcpstdio.h"
+
+#include <string.h>
+
+#include "base/condvar.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "serve/rpc/line.h"
+
+enum { END_MS = 700, LOOK_MS = 50 };
+
+struct service {
+	struct mcp mcp;
+	struct mcp_sink sink;
+	struct linein in;
+	struct lineout out;
+	pthread_mutex_t lock;
+	pthread_cond_t idle;
+	unsigned calls;
+};
+
+struct work {
+	struct service *s;
+	json_t *message;
+};
+
+static bool send_message(const json_t *message, void *arg)
+{
+	struct service *s = arg;
+	size_t len = 0;
+	cleanup_free char *text = json_text(message, &len);
+	const struct line_part part = { text, len };
+
+	return text && lineout_send(&s->out, &part, 1);
+}
+
+static void respond(struct service *s, const json_t *message)
+{
+	cleanup_json json_t *a = mcp_handle(&s->mcp, message, &s->sink);
+
+	if (a)
+		(void)send_message(a, s);
+}
+
+static void *work_thread(void *arg)
+{
+	cleanup_free struct work *w = arg;
+	struct service *s = w->s;
+
+	respond(s, w->message);
+	json_decref(w->message);
+	pthread_mutex_lock(&s->lock);
+	s->calls--;
+	pthread_cond_broadcast(&s->idle);
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+/* Cancels have places of their own, so that a full house can be emptied. */
+static bool start(struct service *s, json_t *message, bool is_cancel)
+{
+	struct work *w = mem_alloc(sizeof(*w));
+	pthread_t thread;
+
+	if (!w)
+		return false;
+	*w = (struct work){ s, json_incref(message) };
+	pthread_mutex_lock(&s->lock);
+	bool fits = s->calls < (unsigned)(is_cancel ? 2 : 1) * MCP_CALLS_MAX;
+	if (fits)
+		s->calls++;
+	pthread_mutex_unlock(&s->lock);
+	if (fits && pthread_create(&thread, NULL, work_thread, w) == 0) {
+		(void)pthread_detach(thread);
+		return true;
+	}
+	if (fits) {
+		pthread_mutex_lock(&s->lock);
+		s->calls--;
+		pthread_mutex_unlock(&s->lock);
+	}
+	json_decref(w->message);
+	free(w);
+	return false;
+}
+
+static void refuse(struct service *s, const json_t *id, int code, const char *why)
+{
+	cleanup_json json_t *a = mcp_error(id, code, why, NULL);
+
+	(void)send_message(a, s);
+}
+
+static void take(struct service *s, const char *line, size_t len)
+{
+	cleanup_json json_t *message = NULL;
+
+	if (strspn(line, " \t\r") >= len)
+		return;
+	if (json_parse(line, len, 0, &message, NULL) < 0) {
+		refuse(s, NULL, -32700, "not JSON");
+		return;
+	}
+	const char *method = json_string_value(json_object_get(message, "method"));
+	bool is_call = str_eq(method, "tools/call");
+	bool is_cancel = str_eq(method, "notifications/cancelled");
+	if (!is_call && !is_cancel)
+		respond(s, message);
+	else if (!start(s, message, is_cancel) && is_call)
+		refuse(s, json_object_get(message, "id"), cordon_code_rpc(CORDON_LIMIT),
+		       "too many calls at once");
+}
+
+static void serve_lines(struct service *s)
+{
+	enum line_state state;
+	char *line;
+	size_t len;
+
+	while ((state = linein_next(&s->in, &line, &len)) != LINE_END)
+		if (state == LINE_TOO_LONG)
+			refuse(s, NULL, -32700, "Request too large");
+		else
+			take(s, line, len);
+}
+
+static void *end_seats(void *arg)
+{
+	struct service *s = arg;
+
+	client_sessions_close(&s->mcp.sessions);
+	pthread_mutex_lock(&s->lock);
+	s->calls--;
+	pthread_cond_broadcast(&s->idle);
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+static void start_end(struct service *s)
+{
+	pthread_t thread;
+
+	pthread_mutex_lock(&s->lock);
+	s->calls++;
+	pthread_mutex_unlock(&s->lock);
+	if (pthread_create(&thread, NULL, end_seats, s) == 0)
+		(void)pthread_detach(thread);
+	else
+		(void)end_seats(s);
+}
+
+/* What was asked before the input ended is answered, as long as somebody may read it. */
+static void answer_the_rest(struct service *s)
+{
+	client_sessions_drain(&s->mcp.sessions);
+	pthread_mutex_lock(&s->lock);
+	while (s->calls > 0 && lineout_has_reader(&s->out))
+		(void)condvar_wait(&s->idle, &s->lock, deadline_after_ms(LOOK_MS));
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* A sandbox that is being made cannot be told to stop; the end of the process can. */
+static bool wait_for_calls(struct service *s)
+{
+	deadline_ns deadline = deadline_after_ms(END_MS);
+
+	pthread_mutex_lock(&s->lock);
+	while (s->calls > 0 && condvar_wait(&s->idle, &s->lock, deadline))
+		;
+	bool is_quiet = s->calls == 0;
+	pthread_mutex_unlock(&s->lock);
+	return is_quiet;
+}
+
+int mcpstdio_serve(const struct mcp_options *o, int in_fd, int out_fd, struct cordon_error **reterr)
+{
+	struct service *s = mem_alloc(sizeof(*s));
+
+	if (!s)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	linein_init(&s->in, in_fd, out_fd, MCP_MESSAGE_MAX);
+	lineout_init(&s->out, out_fd);
+	mcp_init(&s->mcp, o);
+	s->sink = (struct mcp_sink){ send_message, s };
+	pthread_mutex_init(&s->lock, NULL);
+	condvar_init(&s->idle);
+	serve_lines(s);
+	answer_the_rest(s);
+	start_end(s);
+	if (!wait_for_calls(s)) /* somebody still uses all of it */
+		return err_set(reterr, CORDON_TIMEOUT, "not everything ended within %d ms", END_MS);
+	mcp_done(&s->mcp);
+	linein_done(&s->in);
+	lineout_done(&s->out);
+	pthread_mutex_destroy(&s->lock);
+	pthread_cond_destroy(&s->idle);
+	free(s);
+	return 0;
+}

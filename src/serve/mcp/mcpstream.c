@@ -1,0 +1,245 @@
+/* serve/mcp/mcpstream.c - see mcpstream.h. */
+#include "serve/mcp/mcpstream.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+enum {
+	NEWS_MAX = 1 << 20,     /* notifications that wait for a slow reader; more are dropped */
+	EVENTS_AFTER_MS = 1000, /* until then an answer may still come alone */
+	ALIVE_MS = 15000,       /* proxies close what is silent for longer */
+};
+
+struct stream {
+	struct mcpstream_options o;
+	struct mcp_sink sink;
+	json_t *message;
+	int event_fd, connection_fd;
+	pthread_mutex_t lock; /* of all below */
+	struct buf news;      /* events that are not sent yet */
+	json_t *answer;       /* NULL: none yet, or none at all */
+	bool is_over;         /* the worker is done */
+	bool has_told;        /* the answer is among the events */
+	bool is_gone;         /* nobody reads */
+	unsigned refs;
+};
+
+static void wake(struct stream *s)
+{
+	uint64_t one = 1;
+
+	(void)!write(s->event_fd, &one, sizeof(one));
+}
+
+static void stream_put(struct stream *s)
+{
+	pthread_mutex_lock(&s->lock);
+	bool is_last = --s->refs == 0;
+	pthread_mutex_unlock(&s->lock);
+	if (!is_last)
+		return;
+	mcpclient_put(s->o.clients, s->o.client);
+	json_decref(s->message);
+	json_decref(s->answer);
+	buf_done(&s->news);
+	close(s->event_fd);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static int add_event(struct stream *s, const json_t *message)
+{
+	size_t len = 0;
+	cleanup_free char *text = json_text(message, &len);
+	int r = text ? buf_add_str(&s->news, "event: message\ndata: ") : -CORDON_NOMEM;
+
+	if (r == 0)
+		r = buf_add(&s->news, text, len);
+	return r < 0 ? r : buf_add_str(&s->news, "\n\n");
+}
+
+static bool send_news(const json_t *message, void *arg)
+{
+	struct stream *s = arg;
+
+	pthread_mutex_lock(&s->lock);
+	bool is_heard = s->o.accepts_events && !s->is_gone;
+	size_t before = s->news.len;
+	if (is_heard && before < NEWS_MAX && add_event(s, message) < 0)
+		s->news.len = before;
+	pthread_mutex_unlock(&s->lock);
+	wake(s);
+	return is_heard;
+}
+
+static void *work(void *arg)
+{
+	struct stream *s = arg;
+	json_t *answer = mcp_handle(&s->o.client->mcp, s->message, &s->sink);
+
+	pthread_mutex_lock(&s->lock);
+	s->answer = answer;
+	s->is_over = true;
+	pthread_mutex_unlock(&s->lock);
+	wake(s);
+	stream_put(s);
+	return NULL;
+}
+
+/* Until something happens. false: the client hung up. */
+static bool wait_event(struct stream *s, int ms)
+{
+	struct pollfd p[2] = { { .fd = s->event_fd, .events = POLLIN },
+			       { .fd = s->connection_fd, .events = POLLRDHUP } };
+	uint64_t count;
+
+	if (poll(p, 2, ms) < 0)
+		return errno == EINTR;
+	if (p[0].revents & POLLIN)
+		(void)!read(s->event_fd, &count, sizeof(count));
+	return !(p[1].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
+}
+
+/* Nobody reads any more. Its code goes on where the protocol wants that. */
+static void hang_up(struct stream *s)
+{
+	pthread_mutex_lock(&s->lock);
+	bool is_news = !s->is_gone;
+	s->is_gone = true;
+	bool is_over = s->is_over;
+	pthread_mutex_unlock(&s->lock);
+	if (is_news && !is_over && s->o.dies_with_connection)
+		mcp_abandon(&s->o.client->mcp, &s->sink);
+}
+
+/* Until it is known how to answer. true: by events. */
+static bool wait_shape(struct stream *s)
+{
+	deadline_ns until = deadline_after_ms(EVENTS_AFTER_MS);
+
+	for (;;) {
+		pthread_mutex_lock(&s->lock);
+		bool is_over = s->is_over || s->is_gone, has_news = s->news.len > 0;
+		pthread_mutex_unlock(&s->lock);
+		if (has_news || is_over)
+			return has_news;
+		if (s->o.accepts_events && deadline_is_over(until))
+			return true;
+		if (!wait_event(s, s->o.accepts_events ? deadline_poll_ms(until) : ALIVE_MS))
+			hang_up(s);
+	}
+}
+
+/* With the lock held: what there is to send, the answer last. */
+static size_t take_news(struct stream *s, char *bytes, size_t max)
+{
+	if (s->news.len == 0 && s->is_over && !s->has_told) {
+		s->has_told = true;
+		if (s->answer)
+			(void)add_event(s, s->answer);
+	}
+	size_t n = s->news.len < max ? s->news.len : max;
+	memcpy(bytes, buf_text(&s->news), n);
+	buf_consume(&s->news, n);
+	return n;
+}
+
+static ssize_t read_events(char *bytes, size_t max, void *arg)
+{
+	static const char alive[] = ":\n\n";
+	struct stream *s = arg;
+
+	for (;;) {
+		pthread_mutex_lock(&s->lock);
+		size_t n = s->is_gone ? 0 : take_news(s, bytes, max);
+		bool is_gone = s->is_gone, is_end = n == 0 && s->has_told;
+		pthread_mutex_unlock(&s->lock);
+		if (n > 0 || is_end)
+			return (ssize_t)n;
+		if (is_gone)
+			return -1;
+		uint64_t before = clock_now_ns();
+		if (!wait_event(s, ALIVE_MS))
+			hang_up(s);
+		else if (clock_now_ns() - before >= (uint64_t)ALIVE_MS * 1000000 &&
+			 max >= sizeof(alive) - 1) {
+			memcpy(bytes, alive, sizeof(alive) - 1);
+			return sizeof(alive) - 1;
+		}
+	}
+}
+
+static void end_events(void *arg)
+{
+	struct stream *s = arg;
+
+	hang_up(s);
+	stream_put(s);
+}
+
+static void answer_alone(struct httpd_exchange *x, struct stream *s)
+{
+	size_t len = 0;
+	cleanup_free char *text = s->answer ? json_text(s->answer, &len) : NULL;
+
+	if (text)
+		httpd_answer(x, s->o.status(s->answer), "application/json", text, len);
+	else if (s->answer)
+		httpd_answer(x, 500, NULL, NULL, 0);
+	else /* it was cancelled: no answer, which a stream can say */
+		httpd_answer(x, 200, "text/event-stream", NULL, 0);
+}
+
+static struct stream *stream_new(struct httpd_exchange *x, const struct mcpstream_options *o)
+{
+	struct stream *s = mem_alloc(sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->o = *o;
+	s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->event_fd < 0) {
+		free(s);
+		return NULL;
+	}
+	s->connection_fd = httpd_fd(x);
+	s->message = json_incref((json_t *)(uintptr_t)o->message);
+	s->sink = (struct mcp_sink){ send_news, s };
+	s->refs = 2;
+	(void)mcpclient_ref(o->clients, o->client);
+	buf_init(&s->news, SIZE_MAX / 2);
+	pthread_mutex_init(&s->lock, NULL);
+	return s;
+}
+
+void mcpstream_serve(struct httpd_exchange *x, const struct mcpstream_options *o)
+{
+	struct stream *s = stream_new(x, o);
+	pthread_t thread;
+
+	if (!s) {
+		httpd_answer(x, 503, NULL, NULL, 0);
+		return;
+	}
+	if (pthread_create(&thread, NULL, work, s) != 0) {
+		httpd_answer(x, 503, NULL, NULL, 0);
+		s->refs = 1; /* the worker's went with it */
+		stream_put(s);
+		return;
+	}
+	(void)pthread_detach(thread);
+	if (wait_shape(s)) {
+		const struct httpd_stream body = { read_events, end_events, s };
+		httpd_answer_stream(x, 200, "text/event-stream", &body);
+		return;
+	}
+	answer_alone(x, s);
+	stream_put(s);
+}

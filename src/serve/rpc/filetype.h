@@ -1,0 +1,11 @@
+/* serve/rpc/filetype.h - the names that clients know the types of files by. */
+#pragma once
+
+#include <cordon/files.h>
+
+static inline const char *filetype_name(const struct cordon_file_info *info)
+{
+	static const char *const names[] = { "file", "directory", "symlink", "other" };
+
+	return names[info->type];
+}

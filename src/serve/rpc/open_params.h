@@ -1,0 +1,28 @@
+/* serve/rpc/open_params.h - from a client's parameters to the options of a session or a pool. */
+#pragma once
+
+#include <cordon/session.h>
+
+#include "base/str.h"
+#include "serve/rpc/rpc.h"
+
+struct open_params {
+	struct cordon_session_options options; /* points into the rest */
+	struct cordon_policy *policy;
+	struct cordon_tools *tools;
+	struct strlist env;
+};
+
+/* Reads guest, level, policy, set, tools, env, workspace, directory, cold, audit. guest: where none
+ * is named.
+ */
+int open_params_read(struct request *q, const char *guest, struct open_params *ret,
+		     struct cordon_error **reterr);
+void open_params_done(struct open_params *o);
+#define cleanup_open_params CLEANUP(open_params_done)
+
+/* Remembers how the client session was opened, so that it can be again. */
+void open_params_remember(struct client_session *cs, const json_t *params, const char *guest);
+/* The policy that level, policy and set describe, over the server's own. */
+int open_params_policy(const struct rpc *c, const json_t *params, struct cordon_policy **ret,
+		       struct cordon_error **reterr);

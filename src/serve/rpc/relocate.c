@@ -1,0 +1,222 @@
+/* serve/rpc/relocate.c - the methods that put a session away and bring it back: mount, offload and
+ * rehydrate exchange the session behind a client session, whose id stays; suspend lets it wait. */
+#include <cordon/cordon.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "serve/rpc/open_params.h"
+#include "serve/rpc/payload.h"
+#include "serve/rpc/target.h"
+
+enum { STATE_MAX = 1 << 30 };
+
+/* References of others that stay: requests that name none mean the home. */
+static unsigned others(const struct request *q)
+{
+	pthread_mutex_lock(&q->rpc->lock);
+	bool is_home = q->rpc->home == q->cs;
+	pthread_mutex_unlock(&q->rpc->lock);
+	return is_home;
+}
+
+static int check_movable(const struct request *q, struct cordon_error **reterr)
+{
+	if (q->cs->lender || !q->cs->open_params)
+		return err_set(reterr, CORDON_STATE, "a pool's session cannot be moved");
+	if (json_object_get(q->cs->open_params, "workspace"))
+		return err_set(reterr, CORDON_STATE,
+			       "a session with a saved workspace cannot be moved");
+	return 0;
+}
+
+/* A new session as the client session's was opened; the environment of now comes with its files. */
+static int open_again(struct request *q, json_t *params, struct cordon_session **ret,
+		      struct cordon_error **reterr)
+{
+	cleanup_open_params struct open_params o = { 0 };
+	json_t *given = q->params;
+
+	if (!params) /* without them it would be another session, with another policy */
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	q->params = params;
+	int r = open_params_read(q, "sh", &o, reterr);
+	if (r == 0)
+		r = cordon_session_open(&o.options, ret, reterr);
+	q->params = given;
+	return r;
+}
+
+/* Files of the guest's become mounts of the policy; mounts belong to the wall, so a new session
+ * with the old one's files takes its place. What ran in it is gone. */
+static int mount(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	struct cordon_session *session = NULL;
+	cleanup_close int fd = -1;
+	int r = check_movable(q, reterr);
+
+	if (r < 0)
+		return r;
+	cleanup_json json_t *params = json_deep_copy(q->cs->open_params);
+	json_t *policy = json_object_get(params, "policy"), *list;
+	if (!policy && json_object_set_new(params, "policy", json_object()) == 0)
+		policy = json_object_get(params, "policy");
+	list = json_object_get(policy, "mounts");
+	if (!list && json_object_set_new(policy, "mounts", json_array()) == 0)
+		list = json_object_get(policy, "mounts");
+	if (!list)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	r = target_add_mount(list, q->params, reterr);
+	if (r == 0)
+		r = client_session_lock(&q->rpc->sessions, q->cs, others(q), reterr);
+	if (r < 0)
+		return r;
+	r = payload_export(q->cs->session, &fd, reterr);
+	if (r == 0)
+		r = open_again(q, params, &session, reterr);
+	if (r == 0)
+		r = cordon_files_import(session, fd, NULL, reterr);
+	if (r < 0) {
+		cordon_session_close(session);
+		(void)client_session_unlock(&q->rpc->sessions, q->cs, q->cs->session);
+		return r;
+	}
+	json_decref(q->cs->open_params);
+	q->cs->open_params = TAKE_PTR(params);
+	q->cs->project = cordon_project_close(q->cs->project);
+	cordon_session_close(client_session_unlock(&q->rpc->sessions, q->cs, session));
+	return buf_add_str(ret, "{\"ok\":true}");
+}
+
+/* The files, with the client where it has a storage, else here. */
+static int put_away(struct request *q, struct cordon_error **reterr)
+{
+	cleanup_free char *text = NULL;
+	int r = payload_export_text(q->cs->session, STATE_MAX, &text, reterr);
+
+	if (r < 0)
+		return r;
+	if (!q->cs->has_storage) {
+		q->cs->state = TAKE_PTR(text);
+		return 0;
+	}
+	cleanup_json json_t *answer = NULL;
+	cleanup_free char *params =
+		str_printf("{\"sandboxId\":\"%s\",\"data\":\"%s\"}", q->cs->id, text);
+	return params ? callback_request(&q->rpc->callbacks, "storage.save", params, &answer,
+					 reterr)
+		      : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+
+static int offload(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	if (q->cs->is_offloaded)
+		return buf_add_str(ret, "{\"ok\":true}");
+	int r = check_movable(q, reterr);
+	if (r == 0)
+		r = client_session_lock(&q->rpc->sessions, q->cs, others(q), reterr);
+	if (r < 0)
+		return r;
+	r = put_away(q, reterr);
+	if (r < 0) {
+		(void)client_session_unlock(&q->rpc->sessions, q->cs, q->cs->session);
+		return r;
+	}
+	q->cs->project = cordon_project_close(q->cs->project);
+	cordon_session_close(client_session_unlock(&q->rpc->sessions, q->cs, NULL));
+	return buf_add_str(ret, "{\"ok\":true}");
+}
+
+static int load_state(struct request *q, int *ret_fd, struct cordon_error **reterr)
+{
+	cleanup_json json_t *answer = NULL;
+	cleanup_free void *bytes = NULL;
+	const char *text = q->cs->state;
+	size_t len = 0;
+	int r = 0;
+
+	if (q->cs->has_storage) {
+		cleanup_free char *params = str_printf("{\"sandboxId\":\"%s\"}", q->cs->id);
+		r = params ? callback_request(&q->rpc->callbacks, "storage.load", params, &answer,
+					      reterr)
+			   : err_set(reterr, CORDON_NOMEM, "out of memory");
+		text = json_string_value(json_object_get(answer, "data"));
+	}
+	if (r == 0 && !text)
+		r = err_set(reterr, CORDON_NOT_FOUND, "storage.load gave no data");
+	if (r == 0)
+		r = base64_decode(text, strlen(text), &bytes, &len, reterr);
+	return r < 0 ? r : file_from_bytes("cordon-state", bytes, len, ret_fd, reterr);
+}
+
+static int rehydrate(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	struct cordon_session *session = NULL;
+	cleanup_close int fd = -1;
+
+	if (!q->cs->is_offloaded)
+		return buf_add_str(ret, "{\"ok\":true}");
+	cleanup_json json_t *params = json_deep_copy(q->cs->open_params);
+	int r = client_session_lock(&q->rpc->sessions, q->cs, others(q), reterr);
+	if (r < 0)
+		return r;
+	r = load_state(q, &fd, reterr);
+	if (r == 0)
+		r = open_again(q, params, &session, reterr);
+	if (r == 0)
+		r = cordon_files_import(session, fd, NULL, reterr);
+	if (r < 0)
+		session = cordon_session_close(session);
+	(void)client_session_unlock(&q->rpc->sessions, q->cs, session);
+	if (r < 0)
+		return r;
+	free(q->cs->state);
+	q->cs->state = NULL;
+	return buf_add_str(ret, "{\"ok\":true}");
+}
+
+static int suspend(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	int r = client_session_suspend(&q->rpc->sessions, q->cs, reterr);
+
+	return r < 0 ? r : buf_add_str(ret, "{\"ok\":true}");
+}
+
+static int resume(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	(void)reterr;
+	client_session_resume(&q->rpc->sessions, q->cs);
+	return buf_add_str(ret, "{\"ok\":true}");
+}
+
+static int list_history(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	pthread_mutex_lock(&q->rpc->sessions.lock);
+	cleanup_free char *text = q->cs->history ? json_text(q->cs->history, NULL) : str_dup("[]");
+	pthread_mutex_unlock(&q->rpc->sessions.lock);
+	return text ? buf_printf(ret, "{\"entries\":%s}", text)
+		    : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+
+static int clear_history(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	(void)reterr;
+	pthread_mutex_lock(&q->rpc->sessions.lock);
+	json_array_clear(q->cs->history);
+	pthread_mutex_unlock(&q->rpc->sessions.lock);
+	return buf_add_str(ret, "{\"ok\":true}");
+}
+
+/* Those that exchange the session occupy it, as an execution does. */
+const struct rpc_method rpc_move_methods[] = {
+	{ "mount", mount, RPC_SLOW | RPC_SESSION | RPC_EXECUTE, "path files writable" },
+	{ "offload", offload, RPC_SLOW | RPC_SESSION | RPC_EXECUTE | RPC_ASLEEP, "" },
+	{ "rehydrate", rehydrate, RPC_SLOW | RPC_SESSION | RPC_EXECUTE | RPC_ASLEEP, "" },
+	{ "sandbox.suspend", suspend, RPC_SESSION, "" },
+	{ "sandbox.resume", resume, RPC_SESSION, "" },
+	{ "shell.history.list", list_history, RPC_SESSION, "" },
+	{ "shell.history.clear", clear_history, RPC_SESSION, "" },
+	{ 0 },
+};

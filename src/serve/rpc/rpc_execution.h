@@ -1,0 +1,34 @@
+/* serve/rpc/rpc_execution.h - one execution for a client: options in, output as it comes, the
+ * result. */
+#pragma once
+
+#include <cordon/session.h>
+
+#include "base/buf.h"
+#include "serve/rpc/rpc.h"
+
+struct rpc_execution {
+	struct cordon_execute_options options;
+	struct request *request;
+	const char *session; /* its id, for the notifications */
+	bool is_base64;      /* output as bytes instead of text */
+	void *stdin_bytes;
+	char *context;
+	/* Bytes of a character that the next chunk completes, by stream. */
+	struct {
+		char bytes[4];
+		size_t len;
+	} rest[2];
+};
+
+/* Reads code, context, stdin, stdin_base64, timeout_ms, tool_calls, validate, stream, keep_output.
+ */
+int rpc_execution_read(struct request *q, const char *session, struct rpc_execution *ret,
+		       struct cordon_error **reterr);
+/* Tells the client what is left of its output. */
+void rpc_execution_flush(struct rpc_execution *x);
+void rpc_execution_done(struct rpc_execution *x);
+/* All of it on a client session whose execution has begun; the result as in docs/result.md. */
+int rpc_execution_run(struct request *q, struct client_session *cs, struct buf *ret,
+		      struct cordon_error **reterr);
+#define cleanup_rpc_execution CLEANUP(rpc_execution_done)

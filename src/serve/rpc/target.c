@@ -1,0 +1,196 @@
+/* serve/rpc/target.c - see target.h. */
+#include "serve/rpc/target.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+
+enum { WORDS_BYTES = 256, WORDS_MAX = 40 };
+
+int target_string(const struct request *q, const char *key, const char **ret,
+		  struct cordon_error **reterr)
+{
+	return q->params ? json_get_string(q->params, "/params", key, ret, reterr) : 0;
+}
+
+int target_need(const struct request *q, const char *key, const char **ret,
+		struct cordon_error **reterr)
+{
+	*ret = NULL;
+	int r = target_string(q, key, ret, reterr);
+	if (r == 0 && !*ret)
+		return err_set(reterr, CORDON_INVALID, "Missing required param: %s", key);
+	return r;
+}
+
+int target_uint(const struct request *q, const char *key, uint64_t *ret,
+		struct cordon_error **reterr)
+{
+	return q->params ? json_get_uint(q->params, "/params", key, ret, reterr) : 0;
+}
+
+int target_bool(const struct request *q, const char *key, bool *ret, struct cordon_error **reterr)
+{
+	return q->params ? json_get_bool(q->params, "/params", key, ret, reterr) : 0;
+}
+
+static bool is_target(const struct request *q, const char *key)
+{
+	if (q->method->flags & RPC_SESSION)
+		return str_eq(key, "session") || str_eq(key, "sandboxId");
+	return (q->method->flags & RPC_POOL) && str_eq(key, "pool");
+}
+
+int target_check_params(const struct request *q, struct cordon_error **reterr)
+{
+	char words[WORDS_BYTES];
+	const char *names[WORDS_MAX], *key;
+	size_t count = 0;
+	json_t *value;
+	char *rest = NULL;
+
+	if (!q->params || str_eq(q->method->params, "*"))
+		return 0;
+	snprintf(words, sizeof(words), "%s", q->method->params);
+	for (char *w = strtok_r(words, " ", &rest); w && count < WORDS_MAX;
+	     w = strtok_r(NULL, " ", &rest))
+		names[count++] = w;
+	json_object_foreach(q->params, key, value)
+	{
+		bool is_known = is_target(q, key);
+		for (size_t i = 0; i < count && !is_known; i++)
+			is_known = str_eq(key, names[i]);
+		if (is_known)
+			continue;
+		const char *nearest = str_nearest(key, names, count);
+		return err_set(reterr, CORDON_INVALID, "unknown parameter '%.64s' of %s%s%s%s", key,
+			       q->method->name, nearest ? "; did you mean '" : "",
+			       nearest ? nearest : "", nearest ? "'?" : "");
+	}
+	return 0;
+}
+
+/* The one sandbox of requests that name none. */
+static int find_home(struct request *q, struct cordon_error **reterr)
+{
+	struct rpc *c = q->rpc;
+
+	q->is_pod_style = true;
+	pthread_mutex_lock(&c->lock);
+	if (c->home)
+		q->cs = client_session_ref(&c->sessions, c->home);
+	pthread_mutex_unlock(&c->lock);
+	if (!q->cs)
+		return err_set(reterr, CORDON_STATE, "Sandbox not created. Call \"create\" first.");
+	if (!client_session_wait_open(&c->sessions, q->cs))
+		return err_set(reterr, CORDON_STATE, "Sandbox has been destroyed");
+	return 0;
+}
+
+static int find_session(struct request *q, struct cordon_error **reterr)
+{
+	const char *id = NULL, *sandbox = NULL;
+	int r = target_string(q, "session", &id, reterr);
+
+	if (r == 0)
+		r = target_string(q, "sandboxId", &sandbox, reterr);
+	if (r < 0)
+		return r;
+	if (!id && !sandbox)
+		return find_home(q, reterr);
+	q->is_pod_style = !id;
+	q->cs = client_session_get(&q->rpc->sessions, id ? id : sandbox, CLIENT_SESSION_SESSION);
+	if (q->cs)
+		return 0;
+	if (!id)
+		return err_set(reterr, CORDON_INVALID, "Unknown sandboxId: %.100s", sandbox);
+	return err_set(reterr, CORDON_NOT_FOUND, "there is no session '%.100s'", id);
+}
+
+/* Whether what was found can be used now. */
+static int check_session(const struct request *q, struct cordon_error **reterr)
+{
+	pthread_mutex_lock(&q->rpc->sessions.lock);
+	bool is_moving = q->cs->is_moving, is_offloaded = q->cs->is_offloaded;
+	pthread_mutex_unlock(&q->rpc->sessions.lock);
+	if (is_moving && !(q->method->flags & RPC_CLOSE))
+		return err_set(reterr, CORDON_STATE,
+			       "the sandbox is being moved; wait for mount, offload or rehydrate");
+	if (is_offloaded && !(q->method->flags & RPC_ASLEEP))
+		return err_set(reterr, CORDON_STATE,
+			       "Sandbox is offloaded — call rehydrate() first");
+	return 0;
+}
+
+int target_find(struct request *q, struct cordon_error **reterr)
+{
+	const char *id = NULL;
+
+	if (q->method->flags & RPC_SESSION) {
+		int r = find_session(q, reterr);
+		return r < 0 ? r : check_session(q, reterr);
+	}
+	if (!(q->method->flags & RPC_POOL))
+		return 0;
+	int r = target_need(q, "pool", &id, reterr);
+	if (r < 0)
+		return r;
+	q->cs = client_session_get(&q->rpc->sessions, id, CLIENT_SESSION_POOL);
+	return q->cs ? 0 : err_set(reterr, CORDON_STATE, "Pool is closed.");
+}
+
+/* A name in a mount must not lead out of it. */
+static bool is_inside(const char *name)
+{
+	const char *at = name;
+
+	if (name[0] == '/' || name[0] == '\0')
+		return false;
+	for (; at; at = strchr(at, '/')) {
+		at += *at == '/';
+		if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
+			return false;
+	}
+	return true;
+}
+
+int target_add_mount(json_t *mounts, const json_t *mount, struct cordon_error **reterr)
+{
+	const char *path = json_string_value(json_object_get(mount, "path")), *name;
+	json_t *files = json_object_get(mount, "files"), *data;
+
+	if (!path || !json_is_object(files))
+		return err_set(reterr, CORDON_INVALID, "a mount needs path and files");
+	json_object_foreach(files, name, data)
+	{
+		if (!is_inside(name))
+			return err_set(reterr, CORDON_INVALID, "'%.100s' leaves its mount", name);
+		cleanup_free char *guest = str_printf("%s/%s", path, name);
+		json_t *m = guest ? json_object() : NULL;
+		if (!m)
+			return err_set(reterr, CORDON_NOMEM, "out of memory");
+		int r = json_object_set_new(m, "guest", json_string(guest));
+		r |= json_object_set(m, "bytes_base64", data);
+		r |= json_array_append_new(mounts, m);
+		if (r != 0)
+			return err_set(reterr, CORDON_NOMEM, "out of memory");
+	}
+	return 0;
+}
+
+void target_close(struct request *q)
+{
+	struct rpc *c = q->rpc;
+	bool is_home;
+
+	pthread_mutex_lock(&c->lock);
+	is_home = c->home == q->cs;
+	if (is_home)
+		c->home = NULL;
+	pthread_mutex_unlock(&c->lock);
+	if (is_home)
+		client_session_put(&c->sessions, q->cs);
+	client_session_close(&c->sessions, q->cs);
+	q->cs = NULL;
+}
