@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "guest/podimage.h"
 #include "modules/wasm_cache.h"
-#include "net/fetch.h"
+#include "net/host/fetch.h"
 #include "policy/name.h"
 #include "session/session.h"
 
