@@ -307,7 +307,7 @@ def forklib():
         path = os.path.join(d, "libguest.so")
         subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", path,
                         "-D_GNU_SOURCE", os.path.join(TOP, "tests/guests/forklib.c"),
-                        os.path.join(TOP, "guests/lib/serve.c"), os.path.join(TOP, "guests/lib/pages.c")], check=True)
+                        *(os.path.join(TOP, "guests/lib", f) for f in ("serve.c", "pages.c", "prefault.c"))], check=True)
         _forklib.append(path)
         import atexit
         atexit.register(shutil.rmtree, d, True)
