@@ -7,9 +7,11 @@
 
 #include "session/cputime.h"
 
-/* Taken before a session's own lock, never after it. */
+/* Guards the list, and is not held while a session is looked at: who opens or closes another does
+ * not wait for that. The one that is looked at leaves the list when that is over. */
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct cordon_session *watched;
+static pthread_cond_t looked = PTHREAD_COND_INITIALIZER;
+static struct cordon_session *watched, *looked_at, *look_next;
 static bool is_running;
 
 /* The session is not busy, and cannot become so while its lock is held: the engine is ours. */
@@ -28,13 +30,26 @@ static void look(struct cordon_session *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* With the lock held, which it lets go of. */
+static void look_unlocked(struct cordon_session *s)
+{
+	looked_at = s;
+	look_next = s->watch_next;
+	pthread_mutex_unlock(&watch_lock);
+	look(s);
+	pthread_mutex_lock(&watch_lock);
+	looked_at = NULL;
+	pthread_cond_broadcast(&looked);
+}
+
 static void *watch(void *unused)
 {
 	(void)unused;
 	pthread_mutex_lock(&watch_lock);
 	while (watched) {
-		for (struct cordon_session *s = watched; s; s = s->watch_next)
-			look(s);
+		look_next = watched;
+		while (look_next)
+			look_unlocked(look_next);
 		pthread_mutex_unlock(&watch_lock);
 		(void)nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
 		pthread_mutex_lock(&watch_lock);
@@ -78,6 +93,10 @@ int idle_watch_add(struct cordon_session *s, struct cordon_error **reterr)
 void idle_watch_remove(struct cordon_session *s)
 {
 	pthread_mutex_lock(&watch_lock);
+	while (looked_at == s)
+		pthread_cond_wait(&looked, &watch_lock);
+	if (look_next == s)
+		look_next = s->watch_next;
 	for (struct cordon_session **p = &watched; *p; p = &(*p)->watch_next)
 		if (*p == s) {
 			*p = s->watch_next;
