@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,7 +22,15 @@
 #include "session/timeline.h"
 #include "session/welcome.h"
 
-enum { MAX_FORKS = 1000, MAX_AGE_S = 600, MAX_IDLE = 16, TOKEN_DIGITS = 64, SPAWN_FDS = 9 };
+/* AHEAD: at so many parts of a hundred of its life the next one is started, beside it. */
+enum {
+	MAX_FORKS = 1000,
+	MAX_AGE_S = 600,
+	AHEAD = 75,
+	MAX_IDLE = 16,
+	TOKEN_DIGITS = 64,
+	SPAWN_FDS = 9
+};
 
 enum state { STARTING, READY, FAILED };
 
@@ -37,6 +46,7 @@ struct template
 	_Atomic unsigned forks;
 	enum state state;           /* of the registry's lock, as are the next, refs and used_ns */
 	bool is_retired;            /* not for new sessions; freed with its last reference */
+	bool is_followed;           /* the next one was started */
 	struct cordon_error *error; /* why it failed */
 	uint64_t born_ns, used_ns;
 	pthread_mutex_t lock; /* one spawn request at a time */
@@ -46,6 +56,7 @@ struct template
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t registry_changed = PTHREAD_COND_INITIALIZER;
 static struct template *registry;
+static unsigned followers; /* threads that start one, of the registry's lock */
 
 static struct template *destroy(struct template *t)
 {
@@ -189,11 +200,16 @@ static int new_template(enum guest_kind kind, const struct policy *p, const uint
 	return 0;
 }
 
+/* So many parts of a hundred of its life are over. */
+static bool is_aged(const struct template *t, unsigned parts)
+{
+	return t->forks >= MAX_FORKS / 100 * parts ||
+	       clock_now_ns() - t->born_ns > MAX_AGE_S / 100 * parts * 1000000000ULL;
+}
+
 static bool is_worn(const struct template *t)
 {
-	return t->state == READY &&
-	       (t->forks >= MAX_FORKS || clock_now_ns() - t->born_ns > MAX_AGE_S * 1000000000ULL ||
-		box_has_ended(t->box));
+	return t->state == READY && (is_aged(t, 100) || box_has_ended(t->box));
 }
 
 /* Takes everything out of the list that nobody uses and that is worn, or is too much. */
@@ -228,13 +244,23 @@ static void destroy_all(struct template *t)
 	}
 }
 
-/* With the lock held, which it lets go of meanwhile. */
+static bool is_for(const struct template *t, enum guest_kind kind, const uint8_t hash[static 32])
+{
+	return t->kind == kind && !t->is_retired && memcmp(t->hash, hash, 32) == 0;
+}
+
+static void enlist(struct template *t)
+{
+	t->refs++;
+	t->next = registry;
+	registry = t;
+}
+
+/* With the lock held, which it lets go of meanwhile. It is in the list already. */
 static int bring_up(struct template *t)
 {
 	struct cordon_error *e = NULL;
 
-	t->next = registry;
-	registry = t;
 	pthread_mutex_unlock(&registry_lock);
 	int r = start(t, &e);
 	pthread_mutex_lock(&registry_lock);
@@ -245,15 +271,72 @@ static int bring_up(struct template *t)
 	return r;
 }
 
+/* The thread that starts the next one. From then on the one before is not for new sessions. */
+static void *follow(void *arg)
+{
+	struct template *t = arg, *dead;
+
+	pthread_mutex_lock(&registry_lock);
+	int r = bring_up(t);
+	for (struct template *o = registry; r == 0 && !t->is_retired && o; o = o->next)
+		if (o != t && is_for(o, t->kind, t->hash))
+			o->is_retired = true;
+	t->refs--;
+	dead = sweep();
+	pthread_mutex_unlock(&registry_lock);
+	destroy_all(dead);
+	pthread_mutex_lock(&registry_lock);
+	followers--;
+	pthread_cond_broadcast(&registry_changed);
+	pthread_mutex_unlock(&registry_lock);
+	return NULL;
+}
+
+/* Nobody waits for the next one while this one does. Where it cannot be started, this one goes on
+ * to its end. The host's signals are for the host's own threads. */
+static void start_next(struct template *t)
+{
+	struct template *next = NULL;
+	sigset_t all, before;
+	pthread_t thread;
+
+	t->is_followed = true;
+	if (new_template(t->kind, &t->policy, t->hash, &next, NULL) < 0)
+		return;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int e = pthread_create(&thread, NULL, follow, next);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (e != 0) {
+		destroy(next);
+		return;
+	}
+	(void)pthread_detach(thread);
+	enlist(next);
+	followers++;
+}
+
+/* One that is ready where there is any, else one that starts; NULL: there is none. */
+static struct template *find(enum guest_kind kind, const uint8_t hash[static 32])
+{
+	struct template *starting = NULL;
+
+	for (struct template *t = registry; t; t = t->next) {
+		if (!is_for(t, kind, hash))
+			continue;
+		if (t->state != STARTING)
+			return t;
+		starting = t;
+	}
+	return starting;
+}
+
 /* A reference to one that is ready, with the lock held; it is let go of while one starts. */
 static int take(enum guest_kind kind, const struct policy *p, const uint8_t hash[static 32],
 		struct template **ret, struct cordon_error **reterr)
 {
-	struct template *t;
+	struct template *t = find(kind, hash);
 
-	for (t = registry; t; t = t->next)
-		if (t->kind == kind && !t->is_retired && memcmp(t->hash, hash, 32) == 0)
-			break;
 	if (t) {
 		t->refs++;
 		while (t->state == STARTING)
@@ -262,11 +345,13 @@ static int take(enum guest_kind kind, const struct policy *p, const uint8_t hash
 		int r = new_template(kind, p, hash, &t, reterr);
 		if (r < 0)
 			return r;
-		t->refs++;
+		enlist(t);
 		(void)bring_up(t);
 	}
 	t->used_ns = clock_now_ns();
 	if (t->state == READY) {
+		if (!t->is_followed && !t->is_retired && is_aged(t, AHEAD))
+			start_next(t);
 		*ret = t;
 		return 0;
 	}
@@ -349,6 +434,8 @@ void template_release_all(void)
 	pthread_mutex_lock(&registry_lock);
 	for (struct template *t = registry; t; t = t->next)
 		t->is_retired = true;
+	while (followers > 0)
+		pthread_cond_wait(&registry_changed, &registry_lock);
 	dead = sweep();
 	pthread_mutex_unlock(&registry_lock);
 	destroy_all(dead);
