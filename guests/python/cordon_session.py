@@ -443,11 +443,11 @@ class Session:
     def tool_line(self, ident, call, name, args):
         limit = self.tool_bytes.get(name) or self.message_bytes
         try:
-            form = values.encode(dict(args), limit)
+            form = values.encode_args(args, limit)
         except values.ValueFormError as e:
             raise tools.ToolError("Tool '%s': an argument cannot cross: %s" % (name, e)) from None
-        line = to_bytes(dumps({"type": "tool_call", "id": ident, "call": call, "tool": str(name),
-                                "args": form})) + b"\n"
+        line = to_bytes('{"type":"tool_call","id":%d,"call":%d,"tool":%s,"args":%s}\n'
+                        % (ident, call, dumps(str(name)), dumps(form)))
         if len(line) > limit:
             raise tools.ToolError("IPC message too large (%d bytes, max %d)" % (len(line), limit))
         return line

@@ -64,6 +64,17 @@ _CHECKS = {
     "null": lambda v: v is None, "bytes": lambda v: isinstance(v, (bytes, bytearray, memoryview)),
 }
 
+# What passes at a glance: most arguments.
+_EXACT = {
+    "number": (int, float), "numeric": (int, float), "double": (int, float), "integer": (int,),
+    "string": (str,), "character": (str,), "boolean": (bool,), "logical": (bool,),
+}
+
+
+def _exact_of(declared):
+    names = [declared] if isinstance(declared, str) else declared if isinstance(declared, list) else []
+    return {t for n in names if isinstance(n, str) for t in _EXACT.get(n, ())}
+
 
 def _checks_of(declared):
     """(check functions, word for the message) of a declared type; none for what is not checked."""
@@ -83,13 +94,15 @@ def make_function(spec, call):
     declared = spec.get("args") or {}
     command = bool(spec.get("command"))
     order = list(declared)
-    checks = {}
+    checks, exact = {}, {}
     required = []
     for arg, d in declared.items():
         d = d if isinstance(d, dict) else {"type": d}
         checks[arg] = _checks_of(d.get("type"))
+        exact[arg] = _exact_of(d.get("type"))
         if d.get("required", True):
             required.append(arg)
+    needed, known = set(required), checks.keys()
 
     def tool(*args, **kwargs):
         if len(args) > len(order):
@@ -99,20 +112,26 @@ def make_function(spec, call):
             if arg in kwargs:
                 raise ToolArgumentError("Tool '%s': argument '%s' is given twice" % (name, arg))
             kwargs[arg] = v
-        evil = [a for a in kwargs if a not in checks]
-        if evil:
+        given = kwargs.keys()
+        if not given <= known:
             raise ToolArgumentError("Unexpected arguments for tool '%s': %s"
-                                    % (name, ", ".join("'%s'" % a for a in evil)))
-        for arg in required:
-            if arg not in kwargs:
-                raise ToolArgumentError("Tool '%s': argument '%s' is missing" % (name, arg))
-        for arg in [a for a, v in kwargs.items() if v is None and a not in required]:
-            del kwargs[arg]
+                                    % (name, ", ".join("'%s'" % a for a in kwargs if a not in checks)))
+        if not needed <= given:
+            raise ToolArgumentError("Tool '%s': argument '%s' is missing"
+                                    % (name, [a for a in required if a not in kwargs][0]))
+        absent = False
         for arg, v in kwargs.items():
+            if type(v) in exact[arg]:
+                continue
+            if v is None and arg not in needed:
+                absent = True
+                continue
             fns, word = checks[arg]
             if fns and not any(f(v) for f in fns):
                 raise ToolArgumentError("Tool '%s': argument '%s' must be %s, got %s"
                                         % (name, arg, word, type(v).__name__))
+        if absent:
+            kwargs = {a: v for a, v in kwargs.items() if v is not None or a in needed}
         return call(name, kwargs)
 
     def run(*args, stdin=""):

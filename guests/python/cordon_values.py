@@ -79,6 +79,25 @@ def encode(v: Any, limit: Any) -> Any:
     return _Encoder(limit).any(v, 1)
 
 
+def encode_args(args: Any, limit: Any) -> Any:
+    """The JSON form of a tool's arguments: most are few, short and plain, and their own form."""
+    if len(args) > 16 or "$" in args:
+        return encode(dict(args), limit)
+    for v in args.values():
+        t = type(v)
+        if t is int:
+            if not _INT_MIN <= v <= _INT_MAX:
+                break
+        elif t is str:
+            if len(v) > 256:
+                break
+        elif t is not bool and v is not None:
+            break
+    else:
+        return args
+    return encode(dict(args), limit)
+
+
 class _Encoder:
     __slots__ = ("left", "bytes", "limit", "path")
 

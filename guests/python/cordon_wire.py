@@ -94,7 +94,11 @@ class Wire:
         data = os.read(self.fd, 65536)
         if not data:
             return False
-        if data.find(b"\n") < 0:
+        end = data.find(b"\n")
+        if end == len(data) - 1 and not self.rest:  # one line, as nearly always
+            self.lines.append(data[:-1])
+            return True
+        if end < 0:
             parts = [self.rest, data]
             while True:
                 data = os.read(self.fd, 1 << 20)
