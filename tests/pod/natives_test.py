@@ -5,6 +5,7 @@ import shutil
 import sys
 import tempfile
 
+import bash_hunks
 import differential
 import natives
 
@@ -25,6 +26,33 @@ def told(build, programs, versions):
     """What is found where the machine has these versions."""
     natives.installed = lambda: versions
     return natives.Natives(build, programs)
+
+
+def known_differences(folder):
+    """A line of `differences` excuses one script that does one thing, and is stale otherwise."""
+    path = os.path.join(folder, "differences")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("# why\n%s abc the moon\n%s abc the sun\n" % (differential.name_of("a"), differential.name_of("b")))
+    known = differential.Differences(path)
+    check(known.look("a", ["differs"], "abc") == ("the moon", []), "a known difference is excused")
+    check(known.look("a", ["differs"], "abd")[1][0] == "differs", "not when it is another one")
+    check("stale" in known.look("a", [], "abc")[1][0], "nor when there is none any more")
+    check(known.look("c", ["differs"], "abc")[1][0] == "differs", "nor for another script")
+    check(known.look("c", [], "abc") == ("", []), "what does not differ needs no line")
+    check(known.unseen == {differential.name_of("b")}, "a line without a script is told")
+
+
+def known_hunks():
+    """A hunk of bash's own suite is known by its content, wherever it stands and however long it took."""
+    text = "warning: x\n3c4\n< real 0.01\n---\n> real 0.00\n12a13\n> one\n40c41\n< two\n---\n> three\nloose\n"
+    first, second, loose = bash_hunks.hunks(text)
+    table = {bash_hunks.key(h): False for h in (first, second, loose)}
+    check((first, loose) == (["> one"], ["loose"]) and len(second) == 3, "a diff is taken apart", first, second, loose)
+    check(not list(bash_hunks.faults(table, text)), "known hunks are excused")
+    check(not list(bash_hunks.faults(table, text.replace("12a13", "99a98"))), "wherever they stand")
+    check(len(list(bash_hunks.faults(table, text.replace("two", "2")))) == 2, "another one is not, and the old one is stale")
+    check(len(list(bash_hunks.faults(table, ""))) == 3, "those that are gone are stale")
+    check(not list(bash_hunks.faults({k: True for k in table}, "")), "but for those that may be gone")
 
 
 def main():
@@ -49,10 +77,12 @@ def main():
     right = {differential.name_of(SCRIPT): [differential.digest((b"[2,3]\n", 0), {}, work)]}
     wrong = {differential.name_of(SCRIPT): [differential.digest((b"[2,4]\n", 0), {}, work)]}
     got = differential.judge(machine, right, pod, root, work, SCRIPT)
-    check(got == ([], ""), "as it is written down", got)
+    check(got[0] == [] and got[2] == "", "as it is written down", got)
     check(differential.judge(machine, wrong, pod, root, work, SCRIPT)[0] != [], "not as it is written down")
     got = differential.judge(machine, {differential.name_of("exit $PPID"): []}, pod, root, work, "exit $PPID")
     check(got[0] == [], "what depends on the machine is not judged", got)
+    known_differences(os.path.dirname(work))
+    known_hunks()
     shutil.rmtree(os.path.dirname(work), ignore_errors=True)
     print(f"1..{count}")
     sys.exit(failed > 0)
