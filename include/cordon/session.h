@@ -113,7 +113,8 @@ int cordon_session_interrupt(struct cordon_session *s, struct cordon_error **ret
 int cordon_session_restart(struct cordon_session *s, struct cordon_error **reterr);
 bool cordon_session_is_alive(const struct cordon_session *s);
 const char *cordon_session_id(const struct cordon_session *s);
-/* JSON, to be freed: guest, state (running, stopped), pid, tools, executions, policy, assurance. */
+/* JSON, to be freed: id, guest, state (running, stopped), pid, tools, executions, policy, and as in
+ * a result (docs/result.md) the assurance of the guest that runs now; null: none runs. */
 char *cordon_session_describe(const struct cordon_session *s);
 /* Session environment for later executions. */
 int cordon_session_setenv(struct cordon_session *s, const char *name, const char *value,

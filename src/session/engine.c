@@ -233,20 +233,27 @@ int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns 
 	return r < 0 ? r : 0;
 }
 
+json_t *engine_assurance_json(const struct engine *e, const struct policy *p)
+{
+	if (box_status(e->box)->state < STATE_RUNNING)
+		return NULL;
+	json_t *j = box_assurance(e->box, p);
+	/* Code of a pod never runs but as WebAssembly: cordon-pod has no other way. */
+	if (j && e->kind == GUEST_KIND_POD)
+		json_object_set_new(j, "wasm", json_string("cordon-pod"));
+	return j;
+}
+
 const char *engine_assurance(struct engine *e, const struct policy *p)
 {
 	if (box_is_stuck(e->box)) { /* which has something to add */
 		free(e->assurance);
 		e->assurance = NULL;
 	}
-	if (!e->assurance && box_status(e->box)->state >= STATE_RUNNING) {
-		cleanup_json json_t *j = box_assurance(e->box, p);
+	if (!e->assurance) {
+		cleanup_json json_t *j = engine_assurance_json(e, p);
 
-		/* Code of a pod never runs but as WebAssembly: cordon-pod has no other way. */
-		if (e->kind == GUEST_KIND_POD)
-			json_object_set_new(j, "wasm", json_string("cordon-pod"));
-
-		e->assurance = json_text(j, NULL);
+		e->assurance = j ? json_text(j, NULL) : NULL;
 	}
 	return e->assurance;
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "guest/guest.h"
 #include "policy/policy.h"
 #include "wall/box.h"
@@ -63,7 +64,10 @@ int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns 
 struct engine *engine_free(struct engine *e);
 /* Names the reason when the guest ended before it said hello. */
 int engine_explain_death(struct engine *e, struct cordon_error **reterr);
-/* The assurance of this very guest as JSON text; owned by e. */
+/* The assurance of this very guest, which the caller frees; NULL: it is not sealed yet. Other
+ * threads may call it while its owner keeps the engine. */
+json_t *engine_assurance_json(const struct engine *e, const struct policy *p);
+/* The same as JSON text; owned by e. */
 const char *engine_assurance(struct engine *e, const struct policy *p);
 
 /* Pipes and the wire of a guest, the guest's ends first. */

@@ -556,6 +556,7 @@ char *cordon_session_describe(const struct cordon_session *s)
 	pthread_mutex_lock(&unlocked(s)->lock);
 	pid_t pid = living_pid(s);
 	uint64_t executions = s->executions;
+	json_t *assurance = pid > 0 ? engine_assurance_json(s->engine, &s->policy) : NULL;
 	pthread_mutex_unlock(&unlocked(s)->lock);
 	json_object_set_new(o, "id", json_string(s->id));
 	json_object_set_new(o, "guest", json_string(guest_name(s->kind)));
@@ -567,6 +568,7 @@ char *cordon_session_describe(const struct cordon_session *s)
 		json_object_set_new(o, "tools", list);
 	json_object_set_new(o, "executions", json_integer((json_int_t)executions));
 	json_object_set_new(o, "policy", policy_to_json(&s->policy));
+	json_object_set_new(o, "assurance", assurance ? assurance : json_null());
 	return json_text(o, NULL);
 }
 

@@ -41,12 +41,12 @@ struct box {
 	pid_t guest_pid;            /* looked up once */
 	bool is_ready, is_answered; /* its root stands; pid 1 has sent the last interrupt */
 	_Atomic bool is_gone;
-	bool is_stuck;        /* killed, and not dead: it waits in the kernel */
-	bool is_prestarted;   /* its supervisor was there before it */
-	bool is_forked;       /* from a template */
-	struct slots slots;   /* a template's: control groups of sessions that are over */
-	struct box *template; /* outlives this box; NULL: none */
-	uint32_t require;     /* the policy's */
+	_Atomic bool is_stuck; /* killed, and not dead: it waits in the kernel */
+	bool is_prestarted;    /* its supervisor was there before it */
+	bool is_forked;        /* from a template */
+	struct slots slots;    /* a template's: control groups of sessions that are over */
+	struct box *template;  /* outlives this box; NULL: none */
+	uint32_t require;      /* the policy's */
 	char private_dir[NO_USERNS_PATH]; /* on the rung without namespaces; the supervisor removes
 					     it */
 };
@@ -438,7 +438,7 @@ static void wait_empty(struct box *b, deadline_ns deadline)
 
 	while (p.fd >= 0 && (n = poll(&p, 1, deadline_poll_ms(deadline))) < 0 && errno == EINTR)
 		;
-	b->is_stuck |= n == 0;
+	b->is_stuck = b->is_stuck || n == 0;
 }
 
 void box_kill(struct box *b)

@@ -1,7 +1,7 @@
 /* wall/box.h - one sandbox: its supervisor, its workspace, its control groups, its status page.
  *
  * A box belongs to one thread at a time. Other threads, while its owner keeps it, may call
- * box_has_ended, box_end, box_interrupt, box_pid, box_cgroup and box_status. */
+ * box_has_ended, box_end, box_interrupt, box_pid, box_cgroup, box_status and box_assurance. */
 #pragma once
 
 #include <stdbool.h>

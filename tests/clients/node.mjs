@@ -327,7 +327,8 @@ const tests = {
   async "server death is told"() {
     const connection = new cordon.Connection();
     const s = await cordon.Session.open({ connection });
-    const { pid } = await s.describe();
+    const { pid, assurance } = await s.describe();
+    assert.equal(assurance.no_new_privs, true);
     const p = s.run("import time; print(1, flush=True); time.sleep(60)", { onStdout: () => process.kill(connection.pid, "SIGKILL") });
     await assert.rejects(p, cordon.ConnectionLost);
     assert.ok(await until(() => !alive(pid)), "the guest lives on");

@@ -369,7 +369,7 @@ def test_audit_events():
 def test_dropped_session_is_closed():  # SES-14
     s = cordon.Session("python")
     pid = s.describe()["pid"]
-    assert is_alive(pid)
+    assert is_alive(pid) and s.describe()["assurance"]["no_new_privs"] is True
     del s
     gc.collect()
     assert until(lambda: not is_alive(pid)), "it lives on"

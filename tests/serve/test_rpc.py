@@ -110,6 +110,20 @@ def test_cancel_at_any_moment():
         assert c.execute(s, "1 + 1")["result"] == 2
 
 
+def test_describe_tells_the_assurance():
+    with Client() as c:
+        for guest in ("python", "sh"):
+            s = c.open(guest=guest)
+            told = c.call("session.describe", session=s)["assurance"]
+            assert told["wall"] and told["no_new_privs"] is True and told["limits"] and told["seccomp"].startswith("sha256:"), told
+            assert told == c.execute(s, {"python": "1", "sh": "true"}[guest])["assurance"] == c.call("session.describe", session=s)["assurance"]
+        s = c.open(guest="python")
+        n = c.begin(s, HELD["python"])
+        assert c.call("session.describe", session=s)["assurance"]["wall"], "also while code runs"
+        c.call("files.write", session=s, path="/tmp/go", text="")
+        c.wait(n)
+
+
 def test_second_execute_is_refused():  # SES-10, SES-09
     with Client() as c:
         s = c.open(guest="python")

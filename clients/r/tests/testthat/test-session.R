@@ -96,6 +96,7 @@ test_that("restart forgets variables; a closed or killed session comes back", {
   on.exit(s$close())
   s$execute("x <- 1")
   pid <- s$describe()$pid
+  expect_true(s$describe()$assurance$no_new_privs)
   expect_identical(s$restart(), s)
   expect_false(identical(s$describe()$pid, pid))
   fails_with("not found", s$execute("x"))
