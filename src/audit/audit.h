@@ -52,10 +52,10 @@ struct audit_options {
  * everything that is no regular file. */
 int audit_open(const struct audit_options *opts, struct audit **ret, struct cordon_error **reterr);
 struct audit *audit_close(struct audit *a); /* accepts NULL; always returns NULL */
-/* The same, and an error when lines were lost that audit_take_lost has not told of. */
+/* The same, but an error if lines were lost that audit_take_lost has not reported. */
 int audit_end(struct audit *a, struct cordon_error **reterr);
-/* How many lines could not be written since the last call, in words too (to be freed). The log
- * tells of them itself, as `audit_lost`, as soon as it can be written again. */
+/* How many lines could not be written since the last call, also as text (to be freed). The log
+ * records them itself, as `audit_lost`, as soon as it can be written again. */
 uint64_t audit_take_lost(struct audit *a, char **ret_text);
 
 /* NULL only when a is NULL. event and keys are plain ASCII names. */

@@ -1,5 +1,5 @@
-/* audit/journal.h - the file behind an audit: locked, appended to with one write a line, chained,
- * rotated. Other processes may hold the same file open. */
+/* audit/journal.h - the file of an audit log: locked, appended to with one write per line, chained,
+ * rotated. Other processes may have the same file open. */
 #pragma once
 
 #include <stdbool.h>

@@ -19,7 +19,7 @@ int deadline_poll_ms(deadline_ns d);
 /* "2024-01-02T03:04:05.678Z" */
 enum { CLOCK_UTC_SIZE = 25 };
 void clock_utc_text(char ret[static CLOCK_UTC_SIZE]);
-/* The same for who asks often: most of the text changes once a second only. Zero is ready. */
+/* The same for frequent callers: caches the part that changes once a second. Zero is ready. */
 struct clock_utc {
 	time_t second;
 	char text[CLOCK_UTC_SIZE];

@@ -1,5 +1,5 @@
-/* base/condvar.h - condition variables whose waits end by the monotonic clock: a wall clock that is
- * set must neither end a wait nor make it longer. */
+/* base/condvar.h - condition variables with waits by the monotonic clock: setting the wall clock
+ * neither ends nor prolongs a wait. */
 #pragma once
 
 #include <pthread.h>

@@ -18,8 +18,8 @@ int file_read_to_end(int fd, struct buf *b, struct cordon_error **reterr);
 /* Reads a regular file (or "-" for standard input), at most max_bytes. Directories, devices and
  * oversize are refused by name. */
 int file_load(const char *path, size_t max_bytes, struct buf *ret, struct cordon_error **reterr);
-/* A file that gets its name when it is whole and on the disk: written beside, under a name that
- * goes away with the draft, then renamed. A crash or a full disk leaves what was there before. */
+/* A file that gets its name only when it is complete and on disk: written under a temporary name
+ * beside it, then renamed. A crash or a full disk leaves what was there before. */
 struct file_draft {
 	int fd; /* to write to */
 	/* The rest is the draft's own. */

@@ -1,4 +1,5 @@
-/* cli/approver.h - who decides about calls that need approval when a person runs `cordon`. */
+/* cli/approver.h - decides about calls that need approval: asks the person who runs `cordon`, or
+ * allows or denies all. */
 #pragma once
 
 #include <cordon/cordon.h>

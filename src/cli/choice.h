@@ -1,4 +1,4 @@
-/* cli/choice.h - the options by which every verb chooses its policy, read the same way by all. */
+/* cli/choice.h - the options that set the policy, the same for every verb. */
 #pragma once
 
 #include <cordon/policy.h>
@@ -22,20 +22,16 @@
 	}
 
 /* The policy that the options describe, checked: the level, then files, then the single options,
- * then
- * --set, each over what came before. base: a further file or a level's name that comes first, or
- * NULL. */
+ * then `--set`; later ones override. base: a file or a level's name that comes first, or NULL. */
 int choice_policy(const struct cli *c, const char *base, struct cordon_policy **ret,
 		  struct cordon_error **reterr);
-/* The same with something between the files and the options: for what stands over a file and under
- * the command line. */
+/* The same with an extra step between the files and the options (environment variables). */
 typedef int (*choice_between_fn)(const struct cli *c, struct cordon_policy *p,
 				 struct cordon_error **reterr);
 int choice_policy_between(const struct cli *c, const char *base, choice_between_fn between,
 			  struct cordon_policy **ret, struct cordon_error **reterr);
-/* choice_policy for one who passes on what the code prints: what the options do not name among
- * stdout_bytes, stderr_bytes and output_lines is no limit, for these say how much a result keeps.
- */
+/* choice_policy for verbs that pass output on: unless the options name stdout_bytes, stderr_bytes
+ * or output_lines, these are unlimited, because they say how much a result keeps. */
 int choice_policy_streamed(const struct cli *c, struct cordon_policy **ret,
 			   struct cordon_error **reterr);
 /* A bare number of seconds, 12 or 0.5, as the text with its unit, else a copy of the text; to be
@@ -43,8 +39,7 @@ int choice_policy_streamed(const struct cli *c, struct cordon_policy **ret,
 char *choice_seconds(const char *text);
 /* Adds a mount as written on the command line, whatever its path has in it. */
 int choice_add_mount(struct cordon_policy *p, const char *mount, struct cordon_error **reterr);
-/* As cli_fail, but whatever is wrong with a policy, be it a missing file, is bad usage: status 2.
- */
+/* As cli_fail, but every fault of a policy, even a missing file, is bad usage: status 2. */
 int choice_fail(const struct cli *c, const struct cordon_error *e);
 
 static inline void choice_freep(struct cordon_policy **p)

@@ -1,8 +1,8 @@
-/* cli/http_door.h - the verbs' way to HTTP.
+/* cli/http_door.h - how verbs serve HTTP.
  *
- * libmicrohttpd loads dozens of libraries, which every start of `cordon` would pay for. So there
- * are two programs of the same verbs: `cordon`, whose door starts the other one with the same
- * options (door_exec.c), and cordon-http, whose door serves (door_http.c). */
+ * libmicrohttpd loads dozens of libraries, which would slow every start of `cordon`. So there are
+ * two programs with the same verbs: `cordon` starts the other one with the same options
+ * (http_door_exec.c), and cordon-http serves (http_door_serve.c). */
 #pragma once
 
 #include <cordon/policy.h>

@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-/* A reader that stands still holds the code up, as a pipe would, but not beyond its time: what
- * comes then is kept and written when the code is gone. */
+/* A reader that does not read blocks the code, as a pipe would, but not beyond its time limit:
+ * later output is kept and written when the code is gone. */
 struct outlet {
 	const struct cordon_policy *policy;
 	deadline_ns started;

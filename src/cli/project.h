@@ -1,4 +1,4 @@
-/* cli/project.h - what code changed in a copy of a host directory, shown and taken over. */
+/* cli/project.h - shows what code changed in a copy of a host directory, and writes it back. */
 #pragma once
 
 #include <cordon/cordon.h>

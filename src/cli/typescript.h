@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 
-/* Puts JavaScript in the place of the TypeScript. Broken code is an error that says what Node says;
- * a Node that cannot do it, before 22.13, is one too. */
+/* Replaces TypeScript by JavaScript. Errors: broken code, with Node's message, and a Node before
+ * 22.13, which cannot do it. */
 int typescript_strip(const struct cordon_policy *policy, struct buf *code,
 		     struct cordon_error **reterr);

@@ -1,4 +1,4 @@
-/* cli/verbose.h - what a session does, told on standard error while it does it. */
+/* cli/verbose.h - prints the steps of a session on standard error as they happen. */
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* files/change.h - the differences between a directory as it was copied in and as it is now. Shared
- * by review.c, which finds them, and apply.c, which takes them over. */
+/* files/change.h - the differences between a directory as it was copied in and as it is now.
+ * review.c finds them, apply.c writes them back. */
 #pragma once
 
 #include "files/intake.h"

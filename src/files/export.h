@@ -7,9 +7,9 @@
 /* state: JSON of the environment and working directory that goes along, or NULL. */
 int export_write(struct workspace *ws, const char *state, int fd, struct cordon_error **reterr);
 
-/* Merges into the workspace. Nothing is changed unless the file as a whole is sound and small
- * enough; then single entries that must not be are skipped and reported. max_bytes: of contents,
- * 0: the quota. ret_report_json and ret_state (NULL: none came along) may be NULL themselves. */
+/* Merges into the workspace. Changes nothing unless the whole file is valid and small enough. Then
+ * single bad entries are skipped and reported. max_bytes: of contents, 0: the quota.
+ * ret_report_json and ret_state (NULL: there was none) may be NULL themselves. */
 int export_read(struct workspace *ws, int fd, uint64_t max_bytes, char **ret_report_json,
 		char **ret_state, struct cordon_error **reterr);
 

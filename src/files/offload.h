@@ -1,4 +1,4 @@
-/* files/offload.h - giving a workspace's contents to the caller's storage and getting them back. */
+/* files/offload.h - moves a workspace's contents to the caller's storage, and back. */
 #pragma once
 
 #include <stddef.h>
@@ -13,10 +13,10 @@ typedef int (*offload_save_fn)(const char *id, const void *bytes, size_t len, vo
 typedef int (*offload_load_fn)(const char *id, void **ret, size_t *ret_len, void *arg,
 			       struct cordon_error **reterr);
 
-/* Afterwards the workspace is empty and every call on it but offload_load fails as CORDON_STATE
- * ("offloaded"). When save fails everything stays as it was. Twice is once. */
+/* Afterwards the workspace is empty, and every call on it except offload_load fails with
+ * CORDON_STATE ("offloaded"). If save fails, nothing changes. A second offload does nothing. */
 int offload_save(struct workspace *ws, const char *id, const char *state, offload_save_fn save,
 		 void *arg, struct cordon_error **reterr);
-/* ret_state as in export_read; NULL also when there was nothing to do. Twice is once. */
+/* ret_state as in export_read; NULL also if there was nothing to do. A second load does nothing. */
 int offload_load(struct workspace *ws, const char *id, offload_load_fn load, void *arg,
 		 char **ret_state, struct cordon_error **reterr);

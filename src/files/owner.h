@@ -1,5 +1,5 @@
-/* files/owner.h - working under the guest's file ids, so that what the host makes is the guest's.
- */
+/* files/owner.h - works under the guest's file ids, so that files made by the host belong to the
+ * guest. */
 #pragma once
 
 #include <sys/types.h>

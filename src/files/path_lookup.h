@@ -1,4 +1,4 @@
-/* files/path_lookup.h - where a guest path leads: a directory descriptor and one name in it. Shared
+/* files/path_lookup.h - resolves a guest path to a directory descriptor and one name in it. Shared
  * by the files of this room; all functions return 0 or a negative errno. */
 #pragma once
 
@@ -38,11 +38,11 @@ bool path_lookup_is_stage_name(const char *name);
 enum path_lookup_flags {
 	PATH_LOOKUP_FOLLOW = 1 << 0,  /* a link at the end leads on */
 	PATH_LOOKUP_PARENTS = 1 << 1, /* make missing directories on the way */
-	PATH_LOOKUP_WRITE = 1 << 2,   /* outside the trees is told as EROFS, not as ENOENT */
+	PATH_LOOKUP_WRITE = 1 << 2,   /* a path outside the trees is EROFS, not ENOENT */
 };
 
-/* Beside the errnos of the kernel: the place lies in a mount that refuses writes, or in no tree
- * of the workspace. The code may see something there all the same. */
+/* Besides the kernel's errnos: the path lies in a mount that refuses writes, or in no tree of the
+ * workspace. The code may still see a file there. */
 enum { PATH_LOOKUP_READ_ONLY_MOUNT = 4000, PATH_LOOKUP_OUTSIDE, PATH_LOOKUP_OUTSIDE_WRITE };
 
 /* The directories of the layout that are no tree. */
@@ -87,8 +87,7 @@ int path_lookup_fail(const struct workspace *ws, const char *path, int r,
 		     struct cordon_error **reterr);
 /* Enters the owner's ids or fails. */
 int path_lookup_enter(const struct workspace *ws, struct owner *o, struct cordon_error **reterr);
-/* What is there, and, where the kernel keeps no quota for us, -ENOSPC when so much more would
- * exceed it. */
+/* What is there. If the kernel keeps no quota for us: -ENOSPC if so much more would exceed it. */
 int usage_measure(struct workspace *ws, struct workspace_usage *ret);
 int usage_charge(struct workspace *ws, uint64_t bytes, uint64_t files);
 

@@ -1,5 +1,5 @@
-/* files/review.h - running against a copy of a host directory, then looking at what changed, and
- * taking over all or some of it. */
+/* files/review.h - a project: runs code on a copy of a host directory, shows what changed, and
+ * writes all or some of it back. */
 #pragma once
 
 #include "base/json.h"
@@ -29,10 +29,10 @@ void review_use(struct review *r, struct workspace *ws);
  * "lines_added", "lines_removed", "diff"}]}, sorted by path. */
 int review_diff(struct review *r, char **ret_json, struct cordon_error **reterr);
 
-/* Takes over what changed at these paths or beneath them; paths NULL: everything, except what git
- * would execute, which must be named. Each file is replaced in one step. What changed on the host
- * meanwhile, and links that lead out, are refused. JSON, to be freed: {"applied": [path...],
- * "refused": [{"path", "reason"}...]}. */
+/* Writes back what changed at these paths or beneath them; paths NULL: everything, except what git
+ * would execute, which must be named. Each file is replaced in one step. Refuses what also changed
+ * on the host, and links that lead out. JSON, to be freed: {"applied": [path...], "refused":
+ * [{"path", "reason"}...]}. */
 int review_apply(struct review *r, const char *const *paths, size_t count, char **ret_json,
 		 struct cordon_error **reterr);
 

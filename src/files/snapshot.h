@@ -1,5 +1,5 @@
-/* files/snapshot.h - named, reusable pictures of a session's files, with its environment and
- * working directory. Unchanged contents are shared between snapshots. Safe from any thread. */
+/* files/snapshot.h - named snapshots of a session's files, with its environment and working
+ * directory. They can be restored often and share unchanged contents. Safe from any thread. */
 #pragma once
 
 #include <stdint.h>
@@ -19,8 +19,8 @@ int snapshots_new(const struct snapshots_options *opts, struct snapshots **ret,
 /* Accepts NULL; always returns NULL. */
 struct snapshots *snapshots_free(struct snapshots *s);
 
-/* name NULL: the next free number. A name in use is taken over only when the new picture is
- * complete. state: whatever the session wants back at restore (JSON of environment and working
+/* name NULL: the next free number. A snapshot of the same name is replaced only when the new one is
+ * complete. state: what the session wants back at restore (JSON of environment and working
  * directory); may be NULL. ret_name (may be NULL) is to be freed. */
 int snapshots_create(struct snapshots *s, struct workspace *ws, const char *name, const char *state,
 		     char **ret_name, struct cordon_error **reterr);

@@ -1,6 +1,5 @@
-/* files/stdin_fifo.h - a named pipe in the workspace, through which the host gives a guest that
- * already runs another stdin. The guest opens it for reading, and waits there until the host has
- * opened it for writing. */
+/* files/stdin_fifo.h - a named pipe in the workspace: gives a running guest a new stdin. The guest
+ * opens it for reading, which waits until the host has opened it for writing. */
 #pragma once
 
 #include "files/workspace.h"

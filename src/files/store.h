@@ -1,6 +1,6 @@
-/* files/store.h - persistent workspaces by name, one file each in the user's data directory.
- * A save replaces the file in one step, so whatever happens in between, the last good state is
- * there. Who has a name open holds it; others are told who. */
+/* files/store.h - persistent workspaces by name, one file each in the user's data directory. A save
+ * replaces the file in one step, so the last good state always exists. A process that opens a name
+ * locks it; others get an error that names the process. */
 #pragma once
 
 #include "base/error.h"

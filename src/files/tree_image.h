@@ -14,7 +14,7 @@ struct tree_image {
 	uint64_t new_bytes; /* of those that no earlier picture had */
 };
 
-/* base: an earlier picture to share with, or NULL. max_new_bytes: -EDQUOT beyond. */
+/* base: an earlier image to share contents with, or NULL. max_new_bytes: -EDQUOT beyond. */
 int tree_image_take(struct workspace *ws, const struct tree_image *base, uint64_t max_new_bytes,
 		    struct tree_image **ret);
 /* Names and links only, without the contents of files, and without directories that are too deep:

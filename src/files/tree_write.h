@@ -1,5 +1,5 @@
-/* files/tree_write.h - making files, directories and links at plain paths beneath a directory,
- * never through a link. What is in the way is removed. Functions return 0 or a negative errno. */
+/* files/tree_write.h - makes files, directories and links at plain paths beneath a directory, never
+ * through a link. Replaces what is in the way. Functions return 0 or a negative errno. */
 #pragma once
 
 #include <limits.h>
@@ -19,7 +19,7 @@ struct tree_write {
 	/* The directory used last: entries of one directory mostly follow each other. */
 	int base_fd, parent_fd;
 	char parent[PATH_MAX];
-	/* Directories get their modes last, or nothing could be put into a closed one. */
+	/* Directories get their modes last: a mode could forbid putting files into them. */
 	struct tree_write_dir *dirs;
 	size_t dir_count, dir_cap;
 };

@@ -1,5 +1,5 @@
-/* files/unpack.h - putting a tar stream that nobody has vouched for into a workspace. What must not
- * be is skipped and reported; what makes the stream as a whole suspect refuses it. */
+/* files/unpack.h - unpacks an untrusted tar stream into a workspace. Skips and reports entries that
+ * are not allowed. Refuses the whole stream if it looks like an attack. */
 #pragma once
 
 #include <sys/types.h>

@@ -38,7 +38,7 @@ int workspace_open(const struct workspace_options *opts, struct workspace **ret,
 /* Its contents are elsewhere: see offload.h. */
 bool workspace_is_offloaded(const struct workspace *ws);
 struct workspace *workspace_close(struct workspace *ws);
-/* Another one who uses it, and closes it, from any thread. Accepts NULL. */
+/* Takes a reference, from any thread; each is closed. Accepts NULL. */
 struct workspace *workspace_ref(struct workspace *ws);
 
 /* Marks a guest path inside the trees as a mount: left out of exports; read_only: writes through

@@ -1,4 +1,4 @@
-/* guest/guest.h - how each language is started: interpreter, what it sees, how it is spoken to. */
+/* guest/guest.h - how each language is started: interpreter, visible files, protocol. */
 #pragma once
 
 #include <stdbool.h>
@@ -34,7 +34,7 @@ enum guest_mode {
 	GUEST_SESSION,  /* speaks the wire, lives for many executions */
 	GUEST_TEMPLATE, /* speaks the wire, forks sessions */
 	GUEST_SCRIPT,   /* sh: the plain shell runs the code file and ends with its status */
-	GUEST_VALIDATE, /* reads code on stdin, prints a verdict, runs nothing */
+	GUEST_VALIDATE, /* reads code on stdin, checks it and prints the outcome, runs nothing */
 };
 
 struct guest_options {

@@ -6,11 +6,11 @@
 #include "wall/launch.h"
 
 /* Live mounts are bound. Snapshots and bytes outside the workspace become files of the root, copied
- * now; those inside it are the session's to copy (mounts_is_inside). */
+ * now. The session copies those inside it (mounts_is_inside). */
 int mounts_add(struct launch *l, const struct policy *p, struct cordon_error **reterr);
 /* Whether a guest path lies in the workspace's trees. */
 bool mounts_is_inside(const char *guest_path);
-/* Where live mount i of a policy is bound: a workspace is mounted later and would hide what is
+/* Where live mount i of a policy is bound. The workspace is mounted later and would hide a mount
  * inside it, so the session makes a link there. */
 enum { MOUNTS_PLACE = 32 };
 const char *mounts_place(const struct policy *p, size_t i, char buf[static MOUNTS_PLACE]);

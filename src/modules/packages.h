@@ -1,4 +1,4 @@
-/* modules/packages.h - the packages that a policy lets into a pod, checked and made ready. */
+/* modules/packages.h - checks and prepares the packages that a policy allows in a pod. */
 #pragma once
 
 #include "base/error.h"

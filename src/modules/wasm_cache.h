@@ -1,4 +1,5 @@
-/* modules/wasm_cache.h - modules as objects that the pod can map, kept by their hash. */
+/* modules/wasm_cache.h - compiled WebAssembly modules that the pod can map, cached by their
+ * hash. */
 #pragma once
 
 #include <limits.h>

@@ -1,5 +1,5 @@
-/* net/gateway/address.h - IP addresses: strict literals, blocks, and which ones are nobody's
- * business. */
+/* net/gateway/address.h - IP addresses: strict literals, blocks, and which addresses are not
+ * public. */
 #pragma once
 
 #include <stdbool.h>

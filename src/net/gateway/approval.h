@@ -1,5 +1,5 @@
-/* net/gateway/approval.h - questions to the host program: which request waits for which, when one
- * is over, and how many may be asked in vain. */
+/* net/gateway/approval.h - asks the host program about requests: requests that share a question,
+ * when a question ends, and how many may stay unanswered. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,8 +20,8 @@ struct approvals {
 	uint64_t forgotten_ns;
 };
 
-/* Asks, or joins a request that asks the same. false: c was refused, for too many questions have
- * found no answer. */
+/* Asks, or joins a request that asks the same. false: c was refused, because too many questions
+ * stayed unanswered. */
 bool approval_ask(struct conn *c);
 /* c does not wait any more. The host program is told when nobody does. */
 void approval_leave(struct conn *c);

@@ -1,5 +1,5 @@
-/* net/gateway/body.h - where an HTTP body ends. The payload is taken out of its framing and framed
- * anew on the other side, so no length that one end believes reaches the other. */
+/* net/gateway/body.h - finds the end of an HTTP body. The payload is unframed and framed anew on
+ * the other side, so a length that one end believes never reaches the other. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
-/* net/gateway/bulk.h - large bodies go through one large buffer, past the queues. Against splice()
- * this is faster by a quarter: a pipe spares us a copy, but hands the client its bytes in small
- * pieces, which costs it more. */
+/* net/gateway/bulk.h - sends large bodies through one large buffer, past the queues. This is a
+ * quarter faster than splice(): a pipe saves a copy, but gives the client its bytes in small
+ * pieces, which costs more. */
 #pragma once
 
 #include "net/gateway/stream.h"
@@ -28,8 +28,8 @@ struct bulk {
 bool bulk_is_ready(const struct stream *from, const struct stream *to);
 /* False: there is no buffer for it. */
 bool bulk_open(struct bulk *b, struct bulk_pool *pool);
-/* While bytes are held, from waits and to is written. Takes at most max from from, and not all that
- * comes: others want their turn. Returns how many it took. */
+/* While bytes are held, `from` is not read and `to` is written. Takes at most max bytes, and not
+ * everything at once, so that other connections get their turn. Returns how many it took. */
 size_t bulk_move(struct bulk *b, struct stream *from, struct stream *to, uint64_t max,
 		 bool *ret_progress);
 void bulk_close(struct bulk *b);

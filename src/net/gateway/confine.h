@@ -1,5 +1,5 @@
-/* net/gateway/confine.h - the gateway's own wall: it needs sockets, a few files, and nothing else.
- */
+/* net/gateway/confine.h - confines the gateway itself: it needs sockets, a few files, and nothing
+ * else. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,6 +11,6 @@ struct confine_result {
 	bool has_seccomp;  /* no other programs, processes, namespaces, tracing, kernel objects */
 };
 
-/* For ever, for this process and its threads. ca_file may be NULL. What the machine does not offer
- * is told in *ret, not an error. Sets no_new_privs. */
+/* Permanent, for this process and its threads. ca_file may be NULL. *ret says what the machine does
+ * not support; that is not an error. Sets no_new_privs. */
 int confine_self(const char *ca_file, struct confine_result *ret, struct cordon_error **reterr);

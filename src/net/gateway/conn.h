@@ -14,7 +14,7 @@ enum conn_state {
 	CONN_CLASSIFY, /* the tunnel stands; what will be spoken in it? */
 	CONN_TUNNEL,
 	CONN_EXCHANGE, /* HTTP, one request after the other */
-	CONN_REFUSED,  /* refused before the client said a word: how to say it is not known yet */
+	CONN_REFUSED,  /* refused before the client sent anything: its protocol is not known yet */
 	CONN_LEAVING,  /* the last answer is on its way */
 	CONN_CLOSED,
 };
@@ -90,8 +90,8 @@ int conn_new(struct hub *hub, int fd, enum hub_front front, struct cordon_error 
 void conn_run(struct conn *c);
 void conn_abort(struct conn *c); /* at once, with a reset */
 void conn_leave(struct conn *c); /* after what is queued */
-/* Without a word, but not before the client's first one: some clients lose a connection that is
- * reset while they are still taking note of it, and wait for it for ever. Takes body over. */
+/* Closes without an answer, but not before the client's first bytes: some clients miss a reset that
+ * comes while they still connect, and wait for ever. Takes body over. */
 void conn_refuse_later(struct conn *c, unsigned status, json_t *body);
 void conn_tick(struct conn *c); /* time passes */
 struct conn *conn_by_ask(struct hub *hub, uint64_t ask_id);
@@ -131,7 +131,7 @@ bool exchange_step(struct conn *c);
 void exchange_done(struct conn *c);
 bool answer_step(struct conn *c);
 
-/* refuse.c: what the guest is told, and what is told of it. */
+/* refuse.c: what the guest is answered, and the audit event about it. */
 bool refuse_step(struct conn *c);
 void refuse_by_rule(struct conn *c, const struct rule_verdict *v);
 void refuse_mismatch(struct conn *c, const char *what, const char *other);

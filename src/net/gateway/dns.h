@@ -1,5 +1,5 @@
-/* net/gateway/dns.h - answers DNS queries of the guest: synthetic addresses for allowed names,
- * nothing is ever asked of anybody else. */
+/* net/gateway/dns.h - answers the guest's DNS queries: fake addresses for allowed names. No query
+ * is passed on. */
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* net/gateway/fake_address.h - synthetic addresses: a name that the guest looks up gets one of its
- * own, and a connection to it tells the name again. */
+/* net/gateway/fake_address.h - fake addresses: each name that the guest looks up gets one, and a
+ * connection to it identifies the name. */
 #pragma once
 
 #include "net/gateway/host.h"

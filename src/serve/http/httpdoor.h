@@ -1,8 +1,8 @@
-/* serve/http/httpdoor.h - who is connected to a server, and who of them is served.
+/* serve/http/httpdoor.h - limits the connections of an HTTP server.
  *
- * Anybody on the machine may connect and say half a request. So more are let in than are served;
- * who has not said who he is within some seconds is put out, the one who waits for longest at once
- * when the house is full; and only those who are known take the places that count. */
+ * Anybody on the machine may connect and send half a request. So more connections are accepted than
+ * served. A connection without a valid token is closed after some seconds; if all places are taken,
+ * the oldest of these is closed at once. Only authenticated requests take a place that counts. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,7 +29,7 @@ struct httpdoor *httpdoor_free(struct httpdoor *d);
 /* From any thread. fd stays open until httpdoor_leave returns. NULL: no memory. */
 struct httpdoor_guest *httpdoor_enter(struct httpdoor *d, int fd);
 void httpdoor_leave(struct httpdoor *d, struct httpdoor_guest *g);
-/* The headers came, and they are somebody's that we know. false: all places are taken. */
+/* The headers came with a valid token. false: all places are taken. */
 bool httpdoor_begin(struct httpdoor *d, struct httpdoor_guest *g);
 /* All of the request is there. */
 void httpdoor_received(struct httpdoor *d, struct httpdoor_guest *g);

@@ -1,7 +1,7 @@
-/* serve/http/httphost.h - where a server listens, and the names by which it may be asked.
+/* serve/http/httphost.h - where a server listens, and the names that Host and Origin may have.
  *
- * A page that a browser shows can make it send requests to the loopback, under the page's own name:
- * so what names somebody else in Host or Origin is refused. */
+ * A web page can make the browser send requests to the loopback, under the page's own name. So a
+ * request whose Host or Origin names somebody else is refused. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* serve/mcp/mcpcall.h - one tool call on its way: what it was asked, what it works on, what it
- * tells its client meanwhile, and what becomes its result. */
+/* serve/mcp/mcpcall.h - one running tool call: its request, its sandbox, its progress messages and
+ * its result. */
 #pragma once
 
 #include <pthread.h>

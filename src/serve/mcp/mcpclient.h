@@ -1,5 +1,5 @@
-/* serve/mcp/mcpclient.h - the clients of the protocol over HTTP: by the id of their session, or by
- * who they are where the protocol knows no sessions. */
+/* serve/mcp/mcpclient.h - the MCP clients over HTTP: by the id of their session, or, in the
+ * stateless version, by their token. */
 #pragma once
 
 #include "serve/http/httpd.h"

@@ -1,5 +1,5 @@
-/* serve/rpc/callback.h - what the server asks of its client: run a tool, decide about an approval.
- */
+/* serve/rpc/callback.h - requests of the server to its client: run a tool, decide about an
+ * approval. */
 #pragma once
 
 #include <cordon/tools.h>
@@ -20,8 +20,8 @@ struct callbacks {
 	unsigned count;
 	uint64_t last; /* number of the last one */
 	bool is_closing;
-	/* Whoever reads answers executes itself, as no other thread could be made: a tool that is
-	 * called now would wait for nothing. */
+	/* The thread that reads answers executes itself, because no other thread could be started.
+	 * A tool call now would wait for an answer that nobody reads. */
 	_Atomic bool nobody_reads;
 };
 

@@ -1,5 +1,5 @@
-/* serve/rpc/client_session.h - what one client owns: sessions and pools by id, alive for as long as
- * somebody uses them, ended together with the client. */
+/* serve/rpc/client_session.h - what one client owns: sessions and pools by id. They live as long as
+ * they are in use and end with the client. */
 #pragma once
 
 #include <cordon/session.h>
@@ -32,9 +32,9 @@ struct client_sessions {
 	unsigned sessions, forks, pools;
 	unsigned pool_count; /* ever made: names them */
 	bool is_closing;
-	bool is_draining; /* nothing more is asked: who waits for that waits in vain */
+	bool is_draining;                   /* no request follows: what waits for one must end */
 	struct client_session_quota *quota; /* NULL: none but the counts above */
-	char *loss; /* what a session that ended could not keep, and nobody was told yet */
+	char *loss; /* what a closed session could not save, not reported yet */
 };
 
 enum client_session_kind { CLIENT_SESSION_SESSION, CLIENT_SESSION_POOL };
@@ -54,8 +54,8 @@ struct client_session {
 	bool is_suspended;   /* executions that begin wait until it is resumed */
 	bool is_unwanted;    /* the execution was cancelled */
 	bool is_offloaded;   /* there is no session; its files are put away */
-	bool is_moving;      /* its session will be exchanged: nobody may begin to use it */
-	bool is_exchanging;  /* this execution exchanges the session: it cannot be cancelled */
+	bool is_moving;      /* its session will be replaced: no new use may begin */
+	bool is_exchanging;  /* this execution replaces the session: it cannot be cancelled */
 	bool has_storage;    /* the client keeps the files of what is offloaded */
 	bool is_implicit;    /* made for a call that named none: may be ended to make room */
 	char guest[16];      /* for those who want to know */
@@ -116,8 +116,8 @@ void client_session_resume(struct client_sessions *t, struct client_session *s);
 /* No request will come any more: executions that wait for client_session_resume end. */
 void client_sessions_drain(struct client_sessions *t);
 /* Ends the running execution, if any, and waits until it has ended. false: there was none, or it is
- * an exchange of the session that has begun. Whoever calls this holds a reference, for which the
- * exchange waits: so neither waits for the other without end. */
+ * a replacement of the session that has begun. The caller holds a reference, for which a
+ * replacement waits, so this must not wait for it. */
 bool client_session_cancel(struct client_sessions *t, struct client_session *s);
 /* The client session whose execution runs for this request, or NULL. The reference goes with
  * client_session_put. */
@@ -127,10 +127,9 @@ char *client_session_request(struct client_sessions *t, const char *session);
 /* The client session's id, which stays when its session is exchanged, for that of the session. */
 void client_session_name(struct client_sessions *t, const char *session,
 			 char ret[CLIENT_SESSION_ID_BYTES]);
-/* By who holds its execution: nobody finds it from here on, and those who had found it have left.
- * others: references that stay meanwhile, beside the table's and the caller's. -CORDON_CANCELLED:
- * the execution was cancelled, or the client session closed, while others had it; nothing is
- * locked. */
+/* Called by the holder of the execution: removes it from lookups, and waits until earlier users
+ * have left. others: references that stay, besides the table's and the caller's. -CORDON_CANCELLED:
+ * the execution was cancelled or the client session closed meanwhile; nothing is locked. */
 int client_session_lock(struct client_sessions *t, struct client_session *s, unsigned others,
 			struct cordon_error **reterr);
 /* The end of it, with another session or none (offloaded). The old one is returned. */
@@ -143,8 +142,8 @@ void client_session_close(struct client_sessions *t, struct client_session *s);
 void client_sessions_close(struct client_sessions *t);
 /* What a session that has ended could not keep, in words, to be freed; NULL: nothing. */
 char *client_sessions_take_loss(struct client_sessions *t);
-/* Ends the sessions that nobody uses and nobody asked for since then; only_implicit: of those made
- * for calls that named none. keep: so many of them may stay whatever their age. */
+/* Ends sessions that are not in use and were not used since then; only_implicit: only those made
+ * for calls that named none. keep: how many may stay whatever their age. */
 void client_sessions_expire(struct client_sessions *t, uint64_t before_ns, bool only_implicit,
 			    unsigned keep);
 /* When the session that nobody uses was last used; UINT64_MAX: there is none. */

@@ -11,7 +11,7 @@
 
 struct linein {
 	int fd;
-	int watch_fd; /* its reader's death counts as the end of the input; -1: none */
+	int watch_fd; /* if its reader is gone, that counts as the end of the input; -1: none */
 	size_t max;   /* of one line, without its newline */
 	struct buf buf;
 	size_t scanned; /* this much of buf has no newline */
