@@ -43,7 +43,7 @@ static void judge_remains(const struct trial_options *o, struct trial *t)
 }
 
 /* What the supervisor has to say when the code itself came to no verdict. */
-static void judge_result(struct cordon_result *r, struct trial *t)
+void attack_python_judge(struct cordon_result *r, struct trial *t)
 {
 	const char *kind = cordon_result_error_kind(r);
 	cleanup_json json_t *value = NULL;
@@ -70,33 +70,43 @@ static json_t *words(const struct bait *l)
 	return a;
 }
 
-int attack_python_inside(const struct trial_options *o, struct trial *ret,
-			 struct cordon_error **reterr)
+int attack_python_code(const struct trial_options *o, const char *role, struct buf *code,
+		char **ret_context, struct cordon_error **reterr)
 {
 	cleanup_json json_t *context = json_object();
+
+	json_object_set_new(context, "bait_words", words(o->bait));
+	cleanup_free char *text = json_text(context, NULL);
+	buf_init(code, 1 << 20);
+	if (!text || buf_add(code, cordon_attacks_py, cordon_attacks_py_len) < 0 ||
+	    buf_printf(code, "\ntry_attack(\"%s%s\", bait_words)\n", role, o->attack->name) < 0)
+		return err_errno(reterr, ENOMEM, "the code of an attack");
+	*ret_context = TAKE_PTR(text);
+	return 0;
+}
+
+int attack_python_inside(const struct trial_options *o, struct trial *ret, struct cordon_error **reterr)
+{
 	cleanup_buf struct buf code = { 0 };
+	cleanup_free char *context = NULL;
 	struct cordon_policy policy = { 0 };
 	struct cordon_result *result = NULL;
 	struct trial t = { .outcome = TRIAL_BROKEN };
 
-	json_object_set_new(context, "bait_words", words(o->bait));
-	cleanup_free char *context_text = json_text(context, NULL);
-	buf_init(&code, 1 << 20);
-	if (!context_text || buf_add(&code, cordon_attacks_py, cordon_attacks_py_len) < 0 ||
-	    buf_printf(&code, "\ntry_attack(\"%s\", bait_words)\n", o->attack->name) < 0)
-		return err_errno(reterr, ENOMEM, "the code of an attack");
-	int r = policy_copy(&policy.p, o->policy, reterr);
+	int r = attack_python_code(o, "attack_", &code, &context, reterr);
+	if (r == 0)
+		r = policy_copy(&policy.p, o->policy, reterr);
 	if (r < 0)
 		return r;
 	struct cordon_session_options session = { .guest = "python", .policy = &policy };
 	struct cordon_execute_options options = { .code = buf_text(&code),
 						  .code_len = code.len,
-						  .context_json = context_text };
+						  .context_json = context };
 	r = cordon_run(&session, &options, &result, reterr);
 	policy_done(&policy.p);
 	if (r < 0)
 		return r;
-	judge_result(result, &t);
+	attack_python_judge(result, &t);
 	judge_remains(o, &t);
 	cordon_result_free(result);
 	*ret = t;

@@ -2,9 +2,17 @@
  * outside. */
 #pragma once
 
+#include "base/buf.h"
+#include "cordon/session.h"
 #include "prove/trial.h"
 
 int attack_python_inside(const struct trial_options *o, struct trial *ret,
 			 struct cordon_error **reterr);
 int attack_python_outside(const struct trial_options *o, struct trial *ret,
 			  struct cordon_error **reterr);
+
+/* The text to execute, which calls the function `role` and the attack's name (code is initialised
+ * here), and its context, to be freed. */
+int attack_python_code(const struct trial_options *o, const char *role, struct buf *code,
+		       char **ret_context, struct cordon_error **reterr);
+void attack_python_judge(struct cordon_result *r, struct trial *t);

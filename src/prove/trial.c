@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "guest/languages.h"
 #include "prove/attack_python.h"
+#include "prove/attack_session.h"
 #include "session/leftovers.h"
 #include "session/network.h"
 #include "wall/box.h"
@@ -223,6 +224,8 @@ static void judge_box(const struct box *box, struct trial *t)
 
 int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon_error **reterr)
 {
+	if (o->attack->flags & (PROBE_IDLE | PROBE_SIBLING))
+		return attack_session_inside(o, ret, reterr);
 	if (o->attack->is_python)
 		return attack_python_inside(o, ret, reterr);
 	static const struct network_listener nobody;

@@ -17,6 +17,8 @@ enum {
 	PROBE_SPACED = 1 << 5,   /* not promised without namespaces */
 	PROBE_TOLD = 1 << 6,     /* stopped by pid 1: needs a filter with a listener */
 	PROBE_PASSED = 1 << 4,   /* worked when descriptors sent over the wire arrive in the host */
+	PROBE_IDLE = 1 << 7,     /* in a session: goes on when its execution is over */
+	PROBE_SIBLING = 1 << 8,  /* in a session: against another one of the same template */
 };
 
 /* X(id, what it tries, control, flags, what holds when the layers that can be switched off are) */
@@ -255,7 +257,9 @@ enum {
 	X(py_forks, "more processes than allowed", 0, "process limit")                             \
 	X(py_threads, "more threads than allowed", 0, "process limit")                             \
 	X(py_memory, "more memory than allowed", 0, "memory limit")                                \
-	X(py_survive, "outlive the sandbox as a daemon", PROBE_SURVIVOR, "namespaces")
+	X(py_survive, "outlive the sandbox as a daemon", PROBE_SURVIVOR, "namespaces")             \
+	X(py_idle_cpu, "burn CPU time between executions, with the soft limit lifted", PROBE_IDLE, \
+	  "idle watch")
 
 /* How the program ends. */
 enum { PROBE_WORKED = 0, PROBE_REFUSED = 1, PROBE_NOT_HERE = 77 };
