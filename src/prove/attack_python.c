@@ -71,7 +71,7 @@ static json_t *words(const struct bait *l)
 }
 
 int attack_python_code(const struct trial_options *o, const char *role, struct buf *code,
-		char **ret_context, struct cordon_error **reterr)
+		       char **ret_context, struct cordon_error **reterr)
 {
 	cleanup_json json_t *context = json_object();
 
@@ -85,7 +85,8 @@ int attack_python_code(const struct trial_options *o, const char *role, struct b
 	return 0;
 }
 
-int attack_python_inside(const struct trial_options *o, struct trial *ret, struct cordon_error **reterr)
+int attack_python_inside(const struct trial_options *o, struct trial *ret,
+			 struct cordon_error **reterr)
 {
 	cleanup_buf struct buf code = { 0 };
 	cleanup_free char *context = NULL;

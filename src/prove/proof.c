@@ -101,7 +101,7 @@ static int try_guests(struct proof *x, struct trial_options *o, struct trial *re
 		      json_t *guests, struct cordon_error **reterr)
 {
 	struct trial worst = { .outcome = TRIAL_HELD }, t = { 0 };
-	bool is_single = o->attack->is_python || (o->attack->flags & PROBE_ONCE);
+	bool is_single = o->attack->is_python || (o->attack->flags & (PROBE_ONCE | PROBE_CHARGED));
 	size_t count = is_single && x->kind_count > 1 ? 1 : x->kind_count;
 
 	for (size_t i = 0; i < count; i++) {
@@ -163,7 +163,7 @@ static unsigned smallest_set(const struct trial_options *o)
 
 static void find_layers(const struct trial_options *o, const struct trial *first, json_t *layers)
 {
-	bool is_tried = !o->attack->is_python && !(o->attack->flags & PROBE_ONCE);
+	bool is_tried = !o->attack->is_python && !(o->attack->flags & (PROBE_ONCE | PROBE_CHARGED));
 	unsigned set = is_tried ? smallest_set(o) : 0;
 
 	for (size_t i = 0; i < SWITCHES; i++)

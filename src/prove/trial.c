@@ -100,6 +100,8 @@ static int fill_launch(const struct trial_options *o, struct launch *l,
 		return err_errno(reterr, ENOMEM, "the launch of an attack");
 	if (seal)
 		argv[argc++] = seal;
+	if (o->is_empty)
+		argv[argc++] = "empty=1";
 	strlist_done(&l->argv);
 	free(l->executable);
 	l->executable = NULL;
@@ -216,18 +218,15 @@ static bool is_out_of_memory(const struct box *box)
 static void judge_box(const struct box *box, struct trial *t)
 {
 	t->is_deaf = box_status(box)->is_deaf;
+	t->peak_bytes = cgroup_read_peak(box_cgroup(box));
 	if (t->outcome != TRIAL_BROKEN || !is_out_of_memory(box))
 		return;
 	t->outcome = TRIAL_HELD;
 	strcpy(t->said, "killed");
 }
 
-int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon_error **reterr)
+static int try_once(const struct trial_options *o, struct trial *ret, struct cordon_error **reterr)
 {
-	if (o->attack->flags & (PROBE_IDLE | PROBE_SIBLING))
-		return attack_session_inside(o, ret, reterr);
-	if (o->attack->is_python)
-		return attack_python_inside(o, ret, reterr);
 	static const struct network_listener nobody;
 	cleanup_gateway struct gateway *gateway = NULL;
 	cleanup_launch struct launch launch = { 0 };
@@ -275,6 +274,40 @@ int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon
 	ends_done(&e);
 	*ret = t;
 	return r;
+}
+
+/* Carried out with and without what should be counted: the difference is what was. */
+static int try_charged(const struct trial_options *o, struct trial *ret,
+		       struct cordon_error **reterr)
+{
+	struct trial_options empty = *o;
+	struct trial before = { 0 };
+
+	empty.is_empty = true;
+	int r = try_once(&empty, &before, reterr);
+	if (r == 0)
+		r = try_once(o, ret, reterr);
+	if (r < 0 || ret->outcome != TRIAL_OPEN)
+		return r;
+	if (ret->peak_bytes == 0) {
+		ret->outcome = TRIAL_NOT_HERE;
+		strcpy(ret->said, "no control group");
+	} else if (ret->peak_bytes >= before.peak_bytes + PROBE_CHARGE_BYTES) {
+		ret->outcome = TRIAL_HELD;
+		snprintf(ret->said, sizeof(ret->said), "counted: %llu KiB",
+			 (unsigned long long)(ret->peak_bytes - before.peak_bytes) / 1024);
+	}
+	return 0;
+}
+
+int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon_error **reterr)
+{
+	if (o->attack->flags & (PROBE_IDLE | PROBE_SIBLING))
+		return attack_session_inside(o, ret, reterr);
+	if (o->attack->is_python)
+		return attack_python_inside(o, ret, reterr);
+	return o->attack->flags & PROBE_CHARGED ? try_charged(o, ret, reterr)
+						: try_once(o, ret, reterr);
 }
 
 /* The control: the same program, started as any program is, with what the attack needs. */

@@ -32,9 +32,10 @@ enum trial_outcome {
 
 struct trial {
 	enum trial_outcome outcome;
-	char said[64];   /* "EPERM", "killed by SIGSYS" */
-	bool is_noticed; /* the filter reported the call */
-	bool is_deaf;    /* nobody listens to the filter */
+	char said[64];       /* "EPERM", "killed by SIGSYS" */
+	bool is_noticed;     /* the filter reported the call */
+	bool is_deaf;        /* nobody listens to the filter */
+	uint64_t peak_bytes; /* of its control group; 0: it has none */
 };
 
 /* The program of the C attacks. */
@@ -47,6 +48,7 @@ struct trial_options {
 	const struct policy *policy;
 	enum guest_kind kind; /* under whose view and filter */
 	uint32_t layers_off;
+	bool is_empty;    /* PROBE_CHARGED: to compare with, it takes nothing */
 	const char *seal; /* a filter in hexadecimal that the attack comes after; NULL: none */
 };
 

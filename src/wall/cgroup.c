@@ -64,8 +64,6 @@ static int open_made(int parent, const char *name)
 	return fd;
 }
 
-/* The folder `cordon` below a controller's directory, made when missing and given to the
- * supervisor. */
 /* Supervisors have uids of their own and one group. */
 static int give(int dir, const char *file, gid_t owner, mode_t mode)
 {
@@ -82,18 +80,18 @@ static int give(int dir, const char *file, gid_t owner, mode_t mode)
 	return file[0] ? fchmodat(dir, file, mode, 0) : fchmod(dir, mode);
 }
 
-static int open_parent(const char *dir, gid_t owner, bool is_v2)
+/* A folder for our groups below a controller's directory, made when missing and given to the
+ * supervisor. */
+static int open_folder(const char *path, gid_t owner, bool is_v2)
 {
-	char path[300];
-
-	snprintf(path, sizeof(path), "%s/cordon", dir);
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT && (mkdir(path, 0755) == 0 || errno == EEXIST))
 		fd = open_made(AT_FDCWD, path);
 	if (fd < 0)
 		return -errno;
 	/* So that the supervisor may remove our directories when the host is gone. */
-	bool good = give(fd, "", owner, 0775) == 0;
+	bool good = give(fd, "", owner, 0775) == 0 &&
+		    faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
 	if (good && is_v2) {
 		/* And, in v2, move its sessions in. */
 		(void)write_text_at(fd, "cgroup.subtree_control", "+memory +pids");
@@ -106,6 +104,26 @@ static int open_parent(const char *dir, gid_t owner, bool is_v2)
 		return -e;
 	}
 	return fd;
+}
+
+static bool is_foreign(int r)
+{
+	return r == -EACCES || r == -EPERM || r == -EROFS;
+}
+
+/* The folder `cordon`; where that is another's (of the machine's root, in a container that has the
+ * same groups; of another user), one with our own number. */
+static int open_parent(const char *dir, gid_t owner, bool is_v2)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/cordon", dir);
+	int fd = open_folder(path, owner, is_v2);
+	if (!is_foreign(fd))
+		return fd;
+	snprintf(path, sizeof(path), "%s/cordon-%u", dir,
+		 owner == (gid_t)-1 ? (unsigned)geteuid() : (unsigned)owner);
+	return open_folder(path, owner, is_v2);
 }
 
 /* The number after a word at the start of a line, or alone when word is NULL. */
@@ -228,11 +246,6 @@ static int read_back(struct cgroup *c, const struct policy *p)
 		return -EIO;
 	c->cpu_percent /= 1000;
 	return 0;
-}
-
-static bool is_foreign(int r)
-{
-	return r == -EACCES || r == -EPERM || r == -EROFS;
 }
 
 static void name_group(struct cgroup *c, const struct cgroup_options *opts)

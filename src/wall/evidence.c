@@ -108,6 +108,10 @@ static void lacks_namespaces(const struct machine *m, json_t *a)
 			a, json_string("processes: counted with all others of the same user"));
 }
 
+#define NO_GROUP                                                                                   \
+	"no control group: memory is limited process by process, and what the kernel holds for "   \
+	"the code (pipes, sockets) is not counted"
+
 json_t *box_lacks(const struct machine *m)
 {
 	/* What an older Landlock does not support, and which layers still enforce it. */
@@ -131,6 +135,8 @@ json_t *box_lacks(const struct machine *m)
 			if (m->landlock_abi == 0)
 				break;
 		}
+	if (!m->cgroup_dir[0][0])
+		json_array_append_new(a, json_string(NO_GROUP));
 	return a;
 }
 
@@ -146,7 +152,10 @@ json_t *box_assurance(const struct box *b, const struct policy *p)
 	if (s->is_deaf)
 		json_array_append_new(lacks,
 				      json_string("no listener of the filter: what it refuses "
-						  "is not explained"));
+						  "is not explained, and file locks are not "
+						  "counted"));
+	if (box_cgroup(b)->count == 0 && box_machine(b)->cgroup_dir[0][0])
+		json_array_append_new(lacks, json_string(NO_GROUP));
 	if (box_is_stuck(b))
 		json_array_append_new(lacks, json_string("killed, and not all of it has ended: a "
 							 "process waits in the kernel, as for a "

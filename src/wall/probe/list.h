@@ -17,6 +17,7 @@ enum {
 	PROBE_SPACED = 1 << 5,   /* not promised without namespaces */
 	PROBE_TOLD = 1 << 6,     /* stopped by pid 1: needs a filter with a listener */
 	PROBE_PASSED = 1 << 4,   /* worked when descriptors sent over the wire arrive in the host */
+	PROBE_CHARGED = 1 << 9,  /* worked when the sandbox's memory does not grow by it */
 	PROBE_IDLE = 1 << 7,     /* in a session: goes on when its execution is over */
 	PROBE_SIBLING = 1 << 8,  /* in a session: against another one of the same template */
 };
@@ -195,9 +196,20 @@ enum {
 	X(memory_spread, "more memory over several processes", CONTROL_PLAIN, PROBE_ONCE,          \
 	  "memory limit")                                                                          \
 	X(memory_tables, "more memory in page tables", CONTROL_PLAIN, PROBE_ONCE, "memory limit")  \
-	X(memory_pairs, "more memory in socketpairs", CONTROL_PLAIN, PROBE_ONCE | PROBE_SPACED,    \
-	  "memory limit")                                                                          \
+	X(memory_pairs, "more memory in socketpairs", CONTROL_PLAIN, PROBE_ONCE, "memory limit")   \
 	X(memory_tcp, "more memory in TCP's buffers", CONTROL_PLAIN, PROBE_ONCE, "memory limit")   \
+	X(charge_epoll, "memory in epoll items that nobody counts", CONTROL_PLAIN, PROBE_CHARGED,  \
+	  "memory limit")                                                                          \
+	X(charge_pipes, "memory in pipes that nobody counts", CONTROL_PLAIN, PROBE_CHARGED,        \
+	  "memory limit")                                                                          \
+	X(charge_sockets, "memory in sockets that nobody counts", CONTROL_PLAIN, PROBE_CHARGED,    \
+	  "memory limit")                                                                          \
+	X(charge_names, "memory in names that are not there", CONTROL_PLAIN, PROBE_CHARGED,        \
+	  "memory limit")                                                                          \
+	X(links, "more names of one file than there may be files", CONTROL_PLAIN,                  \
+	  PROBE_ONCE | PROBE_SPACED, "workspace quota")                                            \
+	X(watches, "more inotify watches than a sandbox has", CONTROL_PLAIN, PROBE_ONCE,           \
+	  "namespaces")                                                                            \
 	X(disk, "more bytes in the workspace than allowed", CONTROL_PLAIN,                         \
 	  PROBE_ONCE | PROBE_SPACED, "workspace quota")                                            \
 	X(inodes, "more files in the workspace than allowed", CONTROL_PLAIN,                       \
@@ -260,6 +272,9 @@ enum {
 	X(py_survive, "outlive the sandbox as a daemon", PROBE_SURVIVOR, "namespaces")             \
 	X(py_idle_cpu, "burn CPU time between executions, with the soft limit lifted", PROBE_IDLE, \
 	  "idle watch")
+
+/* What PROBE_CHARGED must be seen to take, and holds a good deal more than. */
+enum { PROBE_CHARGE_BYTES = 6 << 20 };
 
 /* How the program ends. */
 enum { PROBE_WORKED = 0, PROBE_REFUSED = 1, PROBE_NOT_HERE = 77 };

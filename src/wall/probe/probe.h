@@ -26,6 +26,7 @@ struct bait {
 	uint64_t memory_bytes, fs_bytes, file_count, file_bytes;
 	long groups;     /* 1: there is a control group to count memory */
 	long network;    /* 1: stream sockets exist, and lead to the gateway only */
+	long empty;      /* 1: PROBE_CHARGED: take nothing */
 	bool is_control; /* outside the sandbox: aim at something harmless of our own */
 };
 

@@ -116,6 +116,7 @@ static const struct {
 	{ "descriptor", offsetof(struct bait, descriptor) },
 	{ "network", offsetof(struct bait, network) },
 	{ "groups", offsetof(struct bait, groups) },
+	{ "empty", offsetof(struct bait, empty) },
 	{ "processes", offsetof(struct bait, processes) },
 	{ "open_files", offsetof(struct bait, open_files) },
 	{ "cpu_seconds", offsetof(struct bait, cpu_seconds) },
