@@ -128,31 +128,30 @@ static void refuse_sockets(scmp_filter_ctx c, bool net)
 /* Of a pair of datagram sockets each could send to any socket that has a name, with descriptors: in
  * sendmsg the address is in memory, where no filter looks. The others have one peer for life. A raw
  * one is a datagram socket to the kernel. */
-static bool is_pair(uint32_t guest, uint64_t type)
+static bool is_pair(uint64_t type)
 {
-	return type == SOCK_STREAM || type == SOCK_SEQPACKET ||
-	       (type == SOCK_DGRAM && guest == GUEST_POD); /* whose own seal refuses it */
+	return type == SOCK_STREAM || type == SOCK_SEQPACKET;
 }
 
-static void allow_pairs(scmp_filter_ctx c, uint32_t guest)
+static void allow_pairs(scmp_filter_ctx c)
 {
 	for (uint64_t type = 0; type < 16; type++)
-		if (is_pair(guest, type))
+		if (is_pair(type))
 			MUST(seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 2,
 					      FAMILY(AF_UNIX),
 					      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)));
 }
 
-static void refuse_pairs(scmp_filter_ctx c, uint32_t guest)
+static void refuse_pairs(scmp_filter_ctx c)
 {
 	for (uint64_t type = 0; type < 16; type++)
-		if (!is_pair(guest, type))
+		if (!is_pair(type))
 			add_if(c, DENY, "socketpair", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type));
 }
 
-static void socket_rules(scmp_filter_ctx c, uint32_t guest, bool net)
+static void socket_rules(scmp_filter_ctx c, bool net)
 {
-	allow_pairs(c, guest);
+	allow_pairs(c);
 	refuse_sockets(c, net);
 	add_if(c, SCMP_ACT_ALLOW, "sendto", SCMP_A4(SCMP_CMP_EQ, 0));
 	if (!net)
@@ -240,7 +239,7 @@ static scmp_filter_ctx whole(uint32_t guest, bool net)
 	lock_rules(c, SCMP_ACT_NOTIFY);
 	clone_rules(c, SCMP_ACT_ALLOW, SCMP_ACT_NOTIFY);
 	file_rules(c, SCMP_ACT_ALLOW, SCMP_ACT_NOTIFY);
-	socket_rules(c, guest, net);
+	socket_rules(c, net);
 	explained_calls(c, net, SCMP_ACT_NOTIFY);
 	add(c, SCMP_ACT_ERRNO(ENOSYS), "clone3"); /* the C library then falls back to clone */
 	return c;
@@ -335,7 +334,7 @@ static scmp_filter_ctx final(uint32_t guest, bool net)
 	if (is_exec_told(guest))
 		add(c, SCMP_ACT_NOTIFY, "execve");
 	final_sockets(c, net);
-	refuse_pairs(c, guest);
+	refuse_pairs(c);
 	lock_rules(c, SCMP_ACT_NOTIFY);
 	add(c, SCMP_ACT_NOTIFY, "flock");
 	add_if(c, DENY, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, SHARE_FILES | BE_THREAD, SHARE_FILES));
