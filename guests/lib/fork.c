@@ -98,6 +98,7 @@ static int build(struct request *q)
 		return -1;
 	plan_mark(j, MARK_MAPPED);
 	const char *files = j->plan->flags & PLANF_PROC_FILES ? "/" PROC_FILES_DIR : NULL;
+	j->is_session = true;
 	if (root_workspace(j, plan_text(j, j->plan->workspace_data), &out[0]) < 0 ||
 	    root_proc(j, "/proc", files) < 0)
 		return -1;

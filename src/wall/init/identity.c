@@ -49,11 +49,12 @@ int identity_forbid_nesting(struct job *j, unsigned allowed)
 
 int identity_limit_watches(struct job *j, bool is_template)
 {
-	/* A user has 128 instances on most machines, for all that he runs. */
-	int r = write_file("/proc/sys/user/max_inotify_instances", is_template ? "16" : "8");
+	/* A user has 128 instances on most machines, for all that he runs. A template's are for all
+	 * its sessions, each of which may have a few of them (root.c). */
+	int r = write_file("/proc/sys/user/max_inotify_instances", is_template ? "64" : "8");
 
 	if (r == 0)
-		r = write_file("/proc/sys/user/max_inotify_watches", is_template ? "4096" : "1024");
+		r = write_file("/proc/sys/user/max_inotify_watches", is_template ? "8192" : "1024");
 	return r < 0 && r != -ENOENT ? plan_fail(j, STAGE_NESTED, 1, -r) : 0;
 }
 

@@ -1,6 +1,8 @@
 /* wall/init/plan.h - the mapped plan and status page inside cordon-init and its reapers. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "wall/format.h"
 
 struct job {
@@ -8,6 +10,7 @@ struct job {
 	uint32_t flags;          /* the plan's; of PLANF_EARLY before it has come */
 	struct status *status;   /* shared mapping */
 	int locks_fd;            /* the kernel's list of the sandbox's locks; 0: none (locks.h) */
+	bool is_session;         /* a template forked it */
 };
 
 /* Maps and checks the plan's outer bounds. 0 or -errno. */

@@ -241,6 +241,29 @@ static int bind_files(const char *place, const char *files)
 	return mount(NULL, place, NULL, MS_REMOUNT | PROC_FLAGS, PROC_PIDS) != 0 ? -errno : 0;
 }
 
+/* A session's part of what its template may have, which is the same user to the kernel. */
+static int limit_session(const char *place)
+{
+	static const char *const limits[][2] = { { "max_inotify_instances", "4" },
+						 { "max_inotify_watches", "512" } };
+	char path[64];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof(limits) / sizeof(*limits); i++) {
+		const char *value = limits[i][1];
+
+		(void)snprintf(path, sizeof(path), "%s/sys/user/%s", place, limits[i][0]);
+		int fd = kernel_open(path, O_WRONLY | O_CLOEXEC, 0);
+		if (fd < 0 && errno == ENOENT) /* a kernel without inotify */
+			continue;
+		if (fd < 0 || write(fd, value, strlen(value)) < 0)
+			r = -errno;
+		if (fd >= 0)
+			close(fd);
+	}
+	return r;
+}
+
 int root_proc(struct job *j, const char *place, const char *files)
 {
 	const char *data = files ? PROC_ALL : PROC_PIDS;
@@ -249,7 +272,10 @@ int root_proc(struct job *j, const char *place, const char *files)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX, errno);
 	if (files)
 		root_keep_locks(j, place);
-	int r = files ? bind_files(place, files) : 0;
+	int r = files && j->is_session ? limit_session(place) : 0;
+	if (r < 0)
+		return plan_fail(j, STAGE_NESTED, 2, -r);
+	r = files ? bind_files(place, files) : 0;
 	return r < 0 ? plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 6, -r) : 0;
 }
 

@@ -330,6 +330,105 @@ def attack_py_idle_cpu(bait):
         os._exit(0)
 
 
+kept = []  # what an attack holds while its sibling tries
+
+
+def attack_py_sibling_name(bait):
+    """listen on an abstract name, which another session of the same template would reach"""
+    import socket
+    s = socket.socket(socket.AF_UNIX)
+    kept.append(s)
+    s.bind("\0cordon-sibling-" + bait["secret"])
+    s.listen(8)
+
+
+def sibling_py_sibling_name(bait):
+    import socket
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect("\0cordon-sibling-" + bait["secret"])
+
+
+def harmed(function, *args):
+    """The sibling's part: the attack worked if it cannot have a little of the same."""
+    try:
+        function(*args)
+    except OSError:
+        return
+    raise Refused("not in its way")
+
+
+def queue_signal():
+    signal.pthread_sigmask(signal.SIG_BLOCK, [40])
+    libc_call("sigqueue", os.getpid(), 40, None)
+
+
+def pass_descriptors(count):
+    import array
+    import socket
+    kept.append(socket.socketpair())
+    kept[-1][0].setblocking(False)
+    kept[-1][0].sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0] * count))])
+
+
+def take_all(function, *args):
+    """Until it is refused."""
+    for _ in range(100000):
+        try:
+            function(*args)
+        except OSError:
+            return
+
+
+def attack_py_sibling_descriptors(bait):
+    """have all the descriptors on their way that the user may have"""
+    take_all(pass_descriptors, 100)
+    take_all(pass_descriptors, 1)
+
+
+def sibling_py_sibling_descriptors(bait):
+    # In a sandbox that is here at all it got its own: they come with its start.
+    must(bait.get("control"), "not in its way")
+    harmed(pass_descriptors, 3)
+
+
+def attack_py_sibling_watches(bait):
+    """take all inotify instances of the user"""
+    take_all(libc_call, "inotify_init")
+
+
+def sibling_py_sibling_watches(bait):
+    harmed(libc_call, "inotify_init")
+
+
+def attack_py_sibling_signals(bait):
+    """queue as many signals as the user may have"""
+    take_all(queue_signal)
+
+
+def sibling_py_sibling_signals(bait):
+    harmed(queue_signal)
+
+
+def try_outside(name, words):
+    """With a sibling of its own, where there is one; as a user who may not have everything, where root may."""
+    if "sibling_" + name not in globals():
+        return try_attack("attack_" + name, words)
+    if os.getuid() == 0:
+        with open("/proc/self/uid_map", encoding="ascii") as f:
+            has_many = any(int(line.split()[2]) > 1 << 31 for line in f)
+        # A number that nobody has; in a container there may be few.
+        other = 2000000000 + os.getpid() if has_many else 61000 + os.getpid() % 4000
+        os.setgid(other)
+        os.setuid(other)
+    said = try_attack("attack_" + name, words)
+    ours, theirs = os.pipe()
+    if said == "worked" and os.fork() == 0:
+        os.write(theirs, try_attack("sibling_" + name, words).encode())
+        os._exit(0)
+    os.close(theirs)
+    return os.read(ours, 80).decode() if said == "worked" else said
+
+
 def try_attack(name, words):
     """name: of the function."""
     bait = dict(word.split("=", 1) for word in words)
@@ -345,4 +444,4 @@ def try_attack(name, words):
 
 
 if __name__ == "__main__" and len(sys.argv) > 1:
-    print(try_attack("attack_" + sys.argv[1], sys.argv[2:]))
+    print(try_outside(sys.argv[1], sys.argv[2:]))

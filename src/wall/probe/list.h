@@ -271,7 +271,15 @@ enum {
 	X(py_memory, "more memory than allowed", 0, "memory limit")                                \
 	X(py_survive, "outlive the sandbox as a daemon", PROBE_SURVIVOR, "namespaces")             \
 	X(py_idle_cpu, "burn CPU time between executions, with the soft limit lifted", PROBE_IDLE, \
-	  "idle watch")
+	  "idle watch")                                                                            \
+	X(py_sibling_name, "meet another session under an abstract name", PROBE_SIBLING,           \
+	  "seccomp")                                                                               \
+	X(py_sibling_descriptors, "leave no descriptor on its way to a new session",               \
+	  PROBE_SIBLING, "rlimits")                                                                \
+	X(py_sibling_watches, "leave no inotify instance to another session",                      \
+	  PROBE_SIBLING | PROBE_SPACED, "namespaces")                                              \
+	X(py_sibling_signals, "leave no queued signal to another session",                         \
+	  PROBE_SIBLING | PROBE_SPACED, "namespaces")
 
 /* What PROBE_CHARGED must be seen to take, and holds a good deal more than. */
 enum { PROBE_CHARGE_BYTES = 6 << 20 };
