@@ -1,5 +1,6 @@
 /* wall/prestart.h - a supervisor that is started before the policy is known. `cordon run` starts
- * one before the C library starts (cli/head.c), and the first sandbox that fits takes it over. */
+ * one before the C library starts (wall/prestart_entry.c), and the first sandbox that fits takes it
+ * over. */
 #pragma once
 
 #include <stdbool.h>

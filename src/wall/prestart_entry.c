@@ -1,7 +1,7 @@
-/* cli/head.c - the very first instructions of the program, before the C library's own: `cordon run`
- * starts the supervisor of its sandbox here (wall/prestart.h), which makes namespaces while the C
- * library, the options and the policy are still to come. Asking the processor what it can do takes
- * the C library longer than all of this, where a hypervisor answers.
+/* wall/prestart_entry.c - the very first instructions of the program, before the C library's own:
+ * `cordon run` starts the supervisor of its sandbox here (wall/prestart.h), which makes namespaces
+ * while the C library, the options and the policy are still to come. Asking the processor what it
+ * can do takes the C library longer than all of this, where a hypervisor answers.
  *
  * Nothing is relocated yet, there are no thread-local variables and no library: plain system calls,
  * and whatever fails means that there is no supervisor ahead. The child shares our memory until it
@@ -195,7 +195,7 @@ static void start(void)
 }
 
 /* The stack as the kernel made it: argc, then argv. Called from below. */
-__attribute__((used)) static void head_main(const long *stack)
+__attribute__((used)) static void prestart_entry_main(const long *stack)
 {
 	const char *verb = stack[0] > 1 ? (const char *)(uintptr_t)stack[2] : "";
 
@@ -204,14 +204,14 @@ __attribute__((used)) static void head_main(const long *stack)
 }
 
 __asm__(".text\n"
-	".globl head_start\n"
-	".hidden head_start\n"
-	".type head_start, @function\n"
-	"head_start:\n\t"
+	".globl prestart_entry\n"
+	".hidden prestart_entry\n"
+	".type prestart_entry, @function\n"
+	"prestart_entry:\n\t"
 	"mov %rsp, %rdi\n\t"
 	"push %rdx\n\t" /* the loader's word for _start */
 	"sub $8, %rsp\n\t"
-	"call head_main\n\t"
+	"call prestart_entry_main\n\t"
 	"add $8, %rsp\n\t"
 	"pop %rdx\n\t"
 	"jmp _start\n");
