@@ -58,8 +58,9 @@ static json_t *layers_json(const struct machine *m, bool *ret_full)
 		json_object_set_new(o, "why", why ? json_string(why) : json_null());
 		json_object_set_new(o, "remedy", why ? json_string(remedy) : json_null());
 		json_array_append_new(a, o);
-		/* Without control groups limits hold for each process, not for the whole; what
-		 * newer kernels add to Landlock stands behind namespaces and the filter. */
+		/* Without control groups, limits apply to each process, not to the whole sandbox.
+		 * What newer kernels add to Landlock is also covered by namespaces and the
+		 * filter. */
 		if (why && ladder[i].layer < LAYER_CGROUPS)
 			*ret_full = false;
 	}

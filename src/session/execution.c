@@ -24,8 +24,8 @@ enum { MAX_OUTPUTS = 64, OUTPUTS_BYTES = 16 << 20 };
 /* Of what a guest may say about the code. */
 enum { MAX_WARNINGS = 64, WARNING_BYTES = 300, WARNINGS_BYTES = 65536 };
 
-/* For a pod's shell: from being told to stop to being told again, which kills what it runs, and
- * from then to its own end. SETTLE_MS: for pid 1 to pass on an interrupt. */
+/* For a pod's shell: from the first interrupt to the second, which kills what it runs, and from
+ * then to its own end. SETTLE_MS: for pid 1 to pass on an interrupt. */
 enum { STOP_MS = 350, SETTLE_MS = 10000 };
 
 struct execution {
@@ -225,8 +225,7 @@ static void serve_wire(struct execution *x, short revents)
 		x->is_over = x->is_dead = true;
 }
 
-/* The clock stands still while somebody decides about an approval. Two who decide at once do not
- * make it stand twice as long. */
+/* The clock stops while an approval is pending. Two pending approvals do not count twice. */
 static void note_standstill(struct execution *x)
 {
 	struct cordon_session *s = x->session;
@@ -240,8 +239,8 @@ static void note_standstill(struct execution *x)
 	x->stands = tool_calls_is_waiting(s->calls) || network_is_waiting(s->network);
 }
 
-/* In all it stands no longer than the policy says: it is the code that asks. A standstill that does
- * not end is over, and the rest of the time with it, at the deadline and all of that. */
+/* In all it stops no longer than the policy allows, because the code decides how often it asks. A
+ * pause that does not end counts up to that limit, then the deadline passes. */
 static deadline_ns deadline_of(const struct execution *x)
 {
 	uint64_t most_ms = x->session->policy.approval_total_ms;
@@ -280,9 +279,9 @@ static void look_at_cpu(const struct execution *x)
 	e->cpu_guest_us = guest;
 }
 
-/* A shell's agent reads the wire at any time, and is told which execution is meant. The others
- * read nothing while code runs: they get SIGINT, which was sent when this returns, and comes to no
- * later one. */
+/* A shell's agent reads the wire at any time and is told which execution is meant. The other guests
+ * read nothing while code runs, so they get SIGINT. It was sent when this returns, so it cannot hit
+ * a later execution. */
 static int interrupt(struct execution *x)
 {
 	bool is_agent = x->engine->kind == GUEST_KIND_POD || x->engine->kind == GUEST_KIND_SH;

@@ -53,7 +53,8 @@ static bool is_crowded(const struct evidence *v, struct engine *e, const struct 
 	       cgroup_pids_peak(c) >= p->processes;
 }
 
-/* What the host's own figures bear out: somebody was killed for it, or nearly all was in use. */
+/* What the host's own figures confirm: a process was killed for it, or nearly all of the limit was
+ * in use. */
 static bool is_out_of_memory(const struct evidence *v, const struct engine *e,
 			     const struct policy *p)
 {
@@ -281,9 +282,9 @@ static bool has_peaked(struct engine *e, const struct policy *p)
 	       box_status(e->box)->processes_peak >= p->processes;
 }
 
-/* A peak stays for the session's life: it tells once, and after that only beside the guest's own
- * words, or every later failure would be put down to it. Where nobody counts refusals, how many
- * there are now tells: pid 1, the guest and what it started. */
+/* A peak stays for the session's life. So it counts once; afterwards only together with what the
+ * guest says, or every later failure would be blamed on it. If refusals are not counted, the
+ * current number of processes decides: pid 1, the guest and what it started. */
 static bool has_been_crowded(const struct evidence *v, struct engine *e, const struct policy *p)
 {
 	bool peaked = has_peaked(e, p), is_new = peaked && !e->was_crowded;
@@ -366,7 +367,8 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 		(void)result_fail(r, "internal", "%s", cordon_error_message(err));
 		return;
 	}
-	/* The supervisor ends the whole sandbox, so nobody was left to tell of the guest's end. */
+	/* The supervisor kills the whole sandbox, so no process is left that could report the
+	 * guest's end. */
 	bool out_of_memory = box_is_out_of_memory(e->box);
 	int signo = out_of_memory ? SIGKILL : WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	r->exit_code = signo ? 128 + signo : WEXITSTATUS(status);

@@ -7,8 +7,8 @@
 
 #include "session/cputime.h"
 
-/* Guards the list, and is not held while a session is looked at: who opens or closes another does
- * not wait for that. The one that is looked at leaves the list when that is over. */
+/* Guards the list. It is not held while a session is checked, so opening or closing another one
+ * does not wait. The session that is checked leaves the list only afterwards. */
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t looked = PTHREAD_COND_INITIALIZER;
 static struct cordon_session *watched, *looked_at, *look_next;

@@ -36,7 +36,7 @@ struct cordon_pool {
 
 	pthread_mutex_t lock;
 	pthread_cond_t work; /* for the threads: there may be something to make or to close */
-	pthread_cond_t left; /* for who opens or frees the pool: one was made, a waiter has left */
+	pthread_cond_t left; /* a session was made, or a waiter left: for opening and freeing */
 	pthread_t threads[POOL_THREADS];
 	uint32_t thread_count;
 	bool is_closed;
@@ -106,8 +106,8 @@ static int refuse(const struct cordon_pool *p, struct cordon_error **reterr)
 	return 0;
 }
 
-/* After every change: the first of the queue get what is idle, and who cannot get anything in time
- * is told so. */
+/* After every change: the first in the queue get the idle sessions, and waiters that cannot be
+ * served in time get an error. */
 static void settle(struct cordon_pool *p)
 {
 	struct pool_waiter **at = &p->first;
@@ -171,9 +171,9 @@ static void close_one(struct cordon_pool *p)
 	pthread_cond_signal(&p->work);
 }
 
-/* Making and closing take a processor from whoever has just taken a session to use it: as long as
- * there are enough for the next, they can wait a moment. With fewer they do not, or who comes again
- * and again would soon find none. */
+/* Making and closing sessions takes processor time from the caller who just took one. While enough
+ * are left for the next callers, it can wait a moment. With fewer it must not wait, or a caller
+ * without pauses would soon find none. */
 static deadline_ns rest_until(const struct cordon_pool *p)
 {
 	deadline_ns until = p->used_ns + REST_MS * 1000000ULL;

@@ -10,8 +10,9 @@
 
 #include "base/cleanup.h"
 
-/* How long nothing may be heard before somebody looks, and how often in a row it must be found
- * stopped: a whole program that was stopped at a terminal goes on one process after the other. */
+/* How long to wait for a sign of life before checking, and how often in a row a process must be
+ * found stopped: when a whole program is continued at a terminal, its processes continue one after
+ * the other. */
 enum { LOOK_MS = 500, STOPS = 2 };
 
 static bool is_stopped(pid_t pid)
@@ -41,7 +42,7 @@ struct pulse pulse_begin(const struct box *carrier, deadline_ns deadline)
 	return (struct pulse){ .carrier = carrier, .deadline = deadline };
 }
 
-/* Of the next wait: no longer than until somebody looks. */
+/* Of the next wait: no longer than until the next check. */
 static deadline_ns next_look(const struct pulse *p)
 {
 	deadline_ns look = deadline_after_ms(LOOK_MS);

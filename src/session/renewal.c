@@ -9,8 +9,8 @@
 
 #define LOST "not all files could be kept: %s"
 
-/* The old workspace stays the session's until the new one has its files: when there is no new
- * guest, the next execution tries again with them. */
+/* The session keeps the old workspace until the new one has its files. If no new guest could be
+ * started, the next execution tries again with them. */
 static int replace(struct cordon_session *s, char **ret_lost, struct cordon_error **reterr)
 {
 	struct startup u = { 0 };

@@ -72,7 +72,7 @@ static struct template *destroy(struct template *t)
 	return NULL;
 }
 
-/* stdin, stdout and stderr of a template are nobody's. */
+/* stdin, stdout and stderr of a template are not used. */
 static int start_box(struct template *t, const char *token, struct cordon_error **reterr)
 {
 	cleanup_launch struct launch launch = { 0 };
@@ -161,7 +161,8 @@ static bool was_lost(struct template *t)
 		(s->state != STATE_EXITED || WIFSIGNALED(s->wait_status)));
 }
 
-/* Without the lock: the template is in the list already, and nobody touches it meanwhile. */
+/* Without the lock: the template is in the list already, and no other thread touches it
+ * meanwhile. */
 static int start(struct template *t, struct cordon_error **reterr)
 {
 	struct cordon_error *e = NULL;
@@ -212,7 +213,7 @@ static bool is_worn(const struct template *t)
 	return t->state == READY && (is_aged(t, 100) || box_has_ended(t->box));
 }
 
-/* Takes everything out of the list that nobody uses and that is worn, or is too much. */
+/* Removes unused templates from the list that are too old, forked too often, or too many. */
 static struct template *sweep(void)
 {
 	struct template *out = NULL, **p = &registry;
@@ -256,7 +257,7 @@ static void enlist(struct template *t)
 	registry = t;
 }
 
-/* With the lock held, which it lets go of meanwhile. It is in the list already. */
+/* Called with the lock held; releases it meanwhile. The template is in the list already. */
 static int bring_up(struct template *t)
 {
 	struct cordon_error *e = NULL;

@@ -10,11 +10,11 @@
 #include "tools/valuetype.h"
 
 enum { PLACE_BYTES = 160, LIST_BYTES = 400 };
-/* What one call's check may cost: schemas that refer to themselves, alternatives and patterns could
- * make a guest's value arbitrarily dear otherwise. Some 0.2 s. */
+/* What the check of one call may cost, some 0.2 s. Otherwise schemas that refer to themselves,
+ * alternatives and patterns would let a guest's value make the check arbitrarily slow. */
 enum { STEPS_MAX = 64 << 20, VALUE_STEPS = 16, NESTING_MAX = 200 };
 
-/* Where a value stands, for messages: a.b[3]. Cut when it is long, never wrong. */
+/* The path of a value for messages: a.b[3]. Cut if it is long, never wrong. */
 struct place {
 	const char *tool;
 	const json_t *root;

@@ -532,7 +532,7 @@ int tool_calls_next(struct tool_calls *t, struct tool_calls_answer *ret,
 					      : finish(t, c, ret, reterr);
 		if (r != 0) {
 			if (t->first)
-				wake(t); /* there may be more, should nobody ask now */
+				wake(t); /* more may be ready */
 			return r;
 		}
 	}

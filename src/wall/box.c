@@ -92,8 +92,8 @@ static gid_t owner_of_groups(const struct box *b)
 	return b->machine.is_root ? b->gid : (gid_t)-1;
 }
 
-/* The rung below is only for those who gave up every namespace, and never without Landlock and the
- * filter. */
+/* The sandbox without namespaces is only for policies that require no namespace, and needs Landlock
+ * and the filter. */
 static int enter_shelter(struct box *b, const struct launch *from, struct launch *ret,
 			 struct cordon_error **reterr)
 {
@@ -165,7 +165,8 @@ static int start_supervisor(struct box *b, const struct box_options *o, uint32_t
 	return 0;
 }
 
-/* Before that nothing of the guest's runs. When the supervisor is gone already, it has told why. */
+/* Before that, no code of the guest runs. If the supervisor is already gone, the status page says
+ * why. */
 static int give_leave(struct box *b, struct cordon_error **reterr)
 {
 	char order = CONTROL_GO;
@@ -469,8 +470,7 @@ bool box_is_stuck(const struct box *b)
 	return b->is_stuck;
 }
 
-/* One whose sandbox is stuck is left to itself: it removes what there is when that has come to its
- * end. */
+/* The supervisor of a stuck sandbox is left running: it cleans up when that has ended. */
 static void bury_keeper(struct box *b)
 {
 	struct pollfd p = { .fd = b->pidfd, .events = POLLIN };

@@ -233,8 +233,7 @@ static int make_one(struct cgroup *c, const char *dir, uint32_t i,
 	return c->join_fds[i] < 0 ? -errno : 0;
 }
 
-/* From what the kernel counts to what the policy says; a limit that could not be read back is none.
- */
+/* Converts the kernel's value to the policy's; a limit that could not be read back is none. */
 static int read_back(struct cgroup *c, const struct policy *p)
 {
 	if (c->memory_bytes == UINT64_MAX || c->processes == UINT64_MAX)
@@ -401,8 +400,8 @@ int cgroup_renew(struct cgroup *c)
 	/* The peaks of v2 cannot be set back on most kernels. */
 	if (c->count == 0 || c->is_v2)
 		return -1;
-	/* A supervisor who cannot see us from his pid namespace takes old, empty groups for those
-	 * of a dead host: this one is young again, unless he was here already. */
+	/* A supervisor that cannot see us from its pid namespace takes old, empty groups for those
+	 * of a dead host. This makes the group look new again, unless it was removed already. */
 	for (uint32_t i = 0; i < c->count; i++)
 		if (futimens(c->dir_fds[i], NULL) != 0 && errno == ENOENT)
 			return -1;

@@ -72,7 +72,7 @@ static json_t *filter_json(const struct box *b)
 	return json_string(text);
 }
 
-/* Without namespaces: what there is none of. */
+/* Without namespaces: what is missing. */
 static void lacks_namespaces(const struct machine *m, json_t *a)
 {
 	static const char *const words[] = {

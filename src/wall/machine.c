@@ -72,7 +72,7 @@ static bool write_line(const char *dir, const char *name, const char *text)
 	return good;
 }
 
-/* Only a group without processes, or the root of all, can be told to pass them on. */
+/* Only a group without processes, or the root group, can enable controllers for its children. */
 static bool tell_to_pass_on(const char *path)
 {
 	if (!write_line(path, "cgroup.subtree_control", "+memory +pids"))

@@ -114,7 +114,7 @@ static int spawn_keeper(const struct supervisor_options *o, struct supervisor *s
 	return spawn_start(&s, &sv->pid, &sv->pidfd, reterr);
 }
 
-/* The one that waits since the program began, where it would have been told the same. */
+/* The prestarted supervisor, if it was started with the same options. */
 static bool take_ahead(const struct supervisor_options *o, struct supervisor *s)
 {
 	struct prestart a;

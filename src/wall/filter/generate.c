@@ -83,8 +83,9 @@ static void lock_rules(scmp_filter_ctx c, uint32_t action)
 		add_if(c, action, "fcntl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, *p));
 }
 
-/* clone without new namespaces; with them it is refused and explained. Only threads share their
- * descriptors: the locks of a process that is dead and whose table lives on have nobody's name. */
+/* clone without new namespaces; with them it is refused and reported. Only threads may share
+ * descriptors: otherwise the locks of a dead process, whose descriptor table lives on, could not be
+ * attributed. */
 static void clone_rules(scmp_filter_ctx c, uint32_t allow, uint32_t refuse)
 {
 	add_if(c, allow, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS | SHARE_FILES, 0));

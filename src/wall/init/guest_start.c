@@ -78,8 +78,8 @@ static int own_namespaces(const struct job *j)
 {
 	bool net = !(j->flags & (PLANF_NO_NETNS | PLANF_LOOPBACK));
 
-	/* From a cgroup namespace v2 lets nobody reach a group outside: a template, whose sessions
-	 * get groups beside its own, has none; they have. */
+	/* In v2 a process in a cgroup namespace cannot reach a group outside it. So a template,
+	 * whose sessions get groups beside its own, has no such namespace; its sessions do. */
 	bool groups = !(j->flags & PLANF_TEMPLATE) || !(j->flags & PLANF_BORN_IN_GROUP);
 
 	if (!(j->flags & PLANF_USERNS))
@@ -146,7 +146,7 @@ static int seal_template(struct job *j, int report)
 	return reaper_send(report, 'L', NULL, 0) < 0 ? plan_fail(j, STAGE_SECCOMP, 9, errno) : 0;
 }
 
-/* Waits for pid 1's next word: that the root stands, that we may go. */
+/* Waits for pid 1's next message: the root is complete, or go. */
 static bool is_told(int report)
 {
 	char byte;

@@ -119,9 +119,9 @@ static bool may_go(void)
 	return n == 1 && order == CONTROL_GO;
 }
 
-/* The guest's process makes what needs no root while the root is built here, and seals itself while
- * we leave the host's; it is released when there is no way back. Its network takes longest: first
- * of all but what both need and it inherits. */
+/* The guest's process does what needs no root while the root is built here, and seals itself while
+ * we leave the host's root. It is released when there is no way back. Its network namespace takes
+ * longest, so it is forked first, right after what both need and it inherits. */
 static int build_all(struct job *j, struct guest *g, uid_t uid, gid_t gid)
 {
 	bool template = j->flags & PLANF_TEMPLATE, spaced = j->flags & PLANF_USERNS;
@@ -142,7 +142,8 @@ _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 	plan_mark(j, MARK_SPACES);
 	leave_group_alone(j);
 	be_ordinary();
-	/* Without a pid namespace its orphans come to us, and after our end to the supervisor. */
+	/* Without a pid namespace its orphans become our children, and after our end the
+	 * supervisor's. */
 	if (!(j->flags & PLANF_USERNS) && prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
 		plan_fail(j, STAGE_FORK, 4, errno);
 		_exit(1);
@@ -174,8 +175,8 @@ static bool remove_patiently(int parent, const char *name)
 	return false;
 }
 
-/* A host that was killed before it had a supervisor leaves an empty group behind: "PID-..." of
- * nobody. One that is being made is younger than this. */
+/* A host that was killed before it had a supervisor leaves an empty group "PID-..." behind, whose
+ * process does not exist. A group that is just being made is younger than this. */
 static bool is_stale(int parent, const char *name)
 {
 	struct stat st;
@@ -286,7 +287,8 @@ static void listen_to_host(void)
 	sigaction(SIGTERM, &sa, NULL);
 }
 
-/* v2: pid 1 is born in its group. We are in another, since nobody removes the one he is in. */
+/* v2: pid 1 is born in its group. We are in another one, because a process cannot remove its own
+ * group. */
 static void clone_into_group(const struct job *j, struct clone3_args *args)
 {
 	if (!(j->flags & PLANF_BORN_IN_GROUP))

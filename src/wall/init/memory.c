@@ -1,6 +1,6 @@
-/* wall/init/memory.c - see memory.h. Between two looks a guest can go over: this bounds the harm,
- * a control group prevents it. Memory that no process has mapped cannot be seen, so the filter
- * refuses memory files where this watch stands in (seal.c). */
+/* wall/init/memory.c - see memory.h. Between two checks a guest can exceed the limit: this bounds
+ * the harm, while a control group prevents it. Memory that no process has mapped cannot be seen, so
+ * the filter refuses memory files if this check is in use (seal.c). */
 #include "wall/init/memory.h"
 
 #include <dirent.h>
@@ -109,7 +109,7 @@ static int look_at_tree(struct job *j, pid_t root)
 	if (now > j->status->memory_peak_kib)
 		j->status->memory_peak_kib = now;
 	if (now > limit) {
-		/* Told first: whoever sees it die finds the reason. */
+		/* Recorded first: a reader who sees the end then finds the reason. */
 		j->status->memory_victims[j->status->memory_kills++ % STATUS_VICTIMS] = root;
 		(void)kill(root, SIGKILL);
 	}

@@ -36,9 +36,9 @@ static bool read_path(pid_t pid, uint64_t address, char *ret, size_t size)
 	return is_whole;
 }
 
-/* Of one call, by what it was aimed at; the rest of them is counted without that. Else a guest
- * could fill the page with one call's targets, and what is refused next would be told nowhere. Of
- * programs this goes for each reason by itself: it says which layer refuses. */
+/* Limits the targets listed per call; the rest is only counted. Otherwise a guest could fill the
+ * page with the targets of one call and hide later refusals. For programs this applies to each
+ * reason separately, because the reason says which layer refuses. */
 static uint32_t targets_of(uint32_t nr)
 {
 	return nr == SYS_execve ? STATUS_DENIALS / 3 : 4;
@@ -128,7 +128,7 @@ static void count(struct job *j, const struct seccomp_data *d, uint64_t arg, con
 		denial->count++;
 }
 
-/* A search along PATH tries one name in every directory of programs: told by that name. */
+/* A search along PATH tries one name in every directory; it is reported by that name. */
 static const char *const program_dirs[] = { "/usr/local/sbin/", "/usr/local/bin/", "/usr/sbin/",
 					    "/usr/bin/",        "/sbin/",          "/bin/" };
 enum { PROGRAM_DIRS = sizeof(program_dirs) / sizeof(*program_dirs) };

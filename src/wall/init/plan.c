@@ -122,7 +122,8 @@ const char *plan_text(const struct job *j, uint32_t offset)
 
 int plan_fail(struct job *j, enum stage stage, uint32_t detail, int os_errno)
 {
-	/* The first is the reason: who waits for a process that failed finds a broken pipe. */
+	/* Only the first failure is recorded: a process that waits for a failed one only sees a
+	 * broken pipe. */
 	if (j->status->state == STATE_FAILED)
 		return -1;
 	j->status->stage = stage;

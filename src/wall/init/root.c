@@ -225,8 +225,8 @@ void root_keep_locks(struct job *j, const char *place)
 	close(fd);
 }
 
-/* Over files that are still there: a proc that shows processes only has no place for them. What is
- * bound stays when it is told to. */
+/* Binds over files that still exist: a proc that shows only processes does not have them. The bound
+ * files stay when proc is switched to that. */
 static int bind_files(const char *place, const char *files)
 {
 	static const char *const names[] = { PROC_FILES };

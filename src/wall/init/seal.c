@@ -136,8 +136,8 @@ int seal_landlock(struct job *j)
 	return r != 0 ? plan_fail(j, STAGE_LANDLOCK, UINT32_MAX - 1, e) : 0;
 }
 
-/* Where the supervisor watches memory, there is no memory that no process has mapped: no memory
- * files. ENOSYS, as on a kernel that has none. The filter proper forbids other architectures. */
+/* If the supervisor checks memory, there must be no memory that no process has mapped: memory files
+ * are refused. ENOSYS, as on a kernel without them. The main filter forbids other architectures. */
 static long forbid_memory_files(void)
 {
 	struct sock_filter code[] = {
@@ -203,8 +203,8 @@ static long forbid_neighbours(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
 }
 
-/* Where Landlock has no scopes: signals only to the own process and its group, and nobody else is
- * told of a descriptor's events. */
+/* If Landlock has no scopes: signals only to the own process and its group, and no signal of a
+ * descriptor's events to other processes. */
 static long forbid_signals(void)
 {
 	uint32_t self = (uint32_t)getpid();
