@@ -183,7 +183,7 @@ static void add_key(struct audit_event *e, const char *key)
 	add(e, "\":", 2);
 }
 
-/* The field that was just added, for those who watch: only what gives nothing away. */
+/* The field that was just added, for the log callback: only harmless ones. */
 static void show(struct audit_event *e, const char *key)
 {
 	static const char *const shown[] = { "guest",    "pid",          "tool",      "call",

@@ -77,7 +77,7 @@ static bool settle_suspect(struct walk *w, const json_t *event)
 	return true;
 }
 
-/* Its writer's own word that lines are missing before this one. */
+/* The writer's record that lines before this one were lost. */
 static void note_loss(struct walk *w, const json_t *event)
 {
 	json_int_t lines = json_integer_value(json_object_get(event, "lines"));

@@ -133,7 +133,7 @@ static int serve(const struct cli *c, struct mcphttp *room, const struct token *
 		printf("Authorization: Bearer %s\n", token->text);
 	(void)fflush(stdout);
 	wait_end(room, ends);
-	/* All sandboxes are gone after this; who does not take his answer gets none. */
+	/* All sandboxes are gone after this; a client that does not read its answer gets none. */
 	if (!mcphttp_close(room))
 		_exit(0);
 	(void)httpd_stop(server);

@@ -57,8 +57,8 @@ static void seed_json(void)
 	json_object_seed(seed);
 }
 
-/* An end that nobody gave us would be the next thing we open, and the code's output would go there.
- * For reading only: who writes to it is told. */
+/* A standard stream that we were started without: the next file we open would take its number, and
+ * the code's output would go there. Opened for reading only, so writing to it is an error. */
 static bool fill_ends(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

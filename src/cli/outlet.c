@@ -23,7 +23,7 @@ void outlet_done(struct outlet *o)
 		buf_done(&o->rest[i]);
 }
 
-/* Asked for only when somebody keeps us waiting. */
+/* Used only when a reader keeps us waiting. */
 static deadline_ns deadline_of(struct outlet *o)
 {
 	if (o->deadline)

@@ -78,7 +78,7 @@ static void print_warnings(const struct cli *c, const struct cordon_result *r)
 			cli_style(c, STYLE_PLAIN));
 }
 
-/* Both also where the code succeeded: whoever looks at the status alone must not take a part for
+/* Both also if the code succeeded: a caller that looks only at the status must not take a part for
  * the whole. */
 static int print_cuts(const struct cli *c, const struct cordon_result *r)
 {
@@ -126,7 +126,7 @@ static int report(const struct cli *c, struct cordon_result *r, struct outlet *o
 	return status ? status : lost ? lost : cut;
 }
 
-/* Whether requests wait for a decision of the one who started this. */
+/* Whether requests wait for a decision of the person who started this. */
 static bool asks(const struct cordon_policy *p)
 {
 	cleanup_free char *text = cordon_policy_json(p);

@@ -116,7 +116,8 @@ static int pour(int from, int to)
 	}
 }
 
-/* Where the host is root, what it writes belongs to who had it, or who has the directory. */
+/* If the host is root, a written file belongs to its previous owner, or to the directory's
+ * owner. */
 static void give(int fd, int dir_fd, const char *name)
 {
 	struct stat st;

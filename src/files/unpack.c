@@ -1,4 +1,4 @@
-/* files/unpack.c - putting a tar stream that nobody has vouched for into a workspace. */
+/* files/unpack.c - unpacks an untrusted tar stream into a workspace. */
 #include "files/unpack.h"
 
 #include <archive.h>

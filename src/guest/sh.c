@@ -48,9 +48,9 @@ static int script(const struct guest_options *o, struct launch *l, const char *s
 	return 0;
 }
 
-/* Host tools as programs: links to the agent, which tells by its name what is meant. They give no
- * power that a call on the wire would not have. Tools that the policy keeps from this session are
- * there, too: who calls one is told so by the host, and the audit log knows. */
+/* Host tools as programs: links to the agent, which knows the tool by its name. They can do no more
+ * than a call on the wire. Tools that the policy does not allow are there too: the host refuses
+ * their calls and records them in the audit log. */
 static int tools(const struct guest_options *o, struct launch *l)
 {
 	int r = 0;

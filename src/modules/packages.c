@@ -56,7 +56,7 @@ static bool is_address(const char *registry)
 	return str_starts(registry, "http://") || str_starts(registry, "https://");
 }
 
-/* Why nothing came, by the client's word: not open, too large, or nobody there. */
+/* Why nothing came, as the client says: denied, too large, or unreachable. */
 static int fetch_refusal(int code, const struct cordon_error *e, const char *address, size_t max,
 			 struct refusal *why)
 {

@@ -209,7 +209,7 @@ void checkpoint_make(struct w2c_sys *p)
 		return;
 	}
 	in_child(p, warm_up);
-	/* From here on nobody writes: not to the file, not to what says how to read it. */
+	/* From here on nothing is written: not to the file, not to its description. */
 	fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
 	if (snapshot->ready)
 		in_child(p, try_out);

@@ -1,5 +1,6 @@
-/* pod/jobs.c - which command of a session a process belongs to, and the end of all of one's. A
- * process cannot be found by looking, /proc shows nobody but itself; it is told to look. */
+/* pod/jobs.c - which command of a session a process belongs to, and ending all processes of one
+ * command. Another process cannot be inspected, because /proc shows a process only itself. So each
+ * process is signalled and checks itself. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,5 +1,5 @@
-/* net/gateway/address.c - IP addresses: strict literals, blocks, and which ones are nobody's
- * business. */
+/* net/gateway/address.c - IP addresses: strict literals, blocks, and which addresses are not
+ * public. */
 #include "net/gateway/address.h"
 
 #include <arpa/inet.h>

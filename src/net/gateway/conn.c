@@ -216,7 +216,7 @@ static bool step(struct conn *c)
 	return progress || c->state != before;
 }
 
-/* A client that was reset has nobody to answer to. */
+/* A client that was reset gets no answer. */
 static bool is_over(const struct conn *c)
 {
 	return c->state == CONN_CLOSED || c->client.is_broken;

@@ -256,8 +256,9 @@ static bool step_proxy(struct conn *c)
 
 bool dial_step(struct conn *c)
 {
-	/* Who hangs up does not wait for a decision. One who has only said all of his request is
-	 * told apart from that by having said something: nothing is behind a tunnel's. */
+	/* A client that hung up does not wait for a decision. A client that only finished sending
+	 * its request is different: it has sent something. Behind a tunnel's request nothing was
+	 * sent. */
 	if (c->ask_id != 0 && c->purpose == PURPOSE_TUNNEL && c->client.is_eof &&
 	    c->client.in.len == 0) {
 		conn_abort(c);

@@ -28,7 +28,7 @@ static uint16_t default_port(const struct conn *c)
 	return c->is_opened ? 443 : 80;
 }
 
-/* The Host field must name the target: a server that goes by it would serve somebody else. */
+/* The Host header must name the target: a server that goes by it would answer for another site. */
 static bool check_host(struct conn *c, const struct http_head *h)
 {
 	struct host named;

@@ -340,8 +340,8 @@ static void run(struct host_request *r)
 		progress = false;
 		if (!r->is_over) {
 			progress |= feed(r);
-			/* A refusal comes before all of a request is read: what is written in vain
-			 * is no reason to miss it. */
+			/* A refusal may come before the whole request is read: a failed write must
+			 * not hide it. */
 			progress |= stream_flush(&r->near) && !r->near.is_broken;
 			r->near.is_broken = false;
 			progress |= stream_fill(&r->near);

@@ -81,7 +81,7 @@ static void listen_or_not(struct listener *l, bool want)
 		(void)loop_add_fd(l->hub->loop, l->fd, EPOLLIN, on_listener, l, &l->source, NULL);
 }
 
-/* Those who come when all places are taken wait in the kernel's queue; names are answered still. */
+/* Connections beyond the limit wait in the kernel's queue; DNS queries are still answered. */
 void hub_balance(struct hub *hub)
 {
 	bool is_busy = control_is_busy(&hub->control);

@@ -334,8 +334,8 @@ void ruleset_decide(const struct ruleset *rs, const struct rule_query *q, struct
 	ret->ask = ret->allowed && rs->ask;
 }
 
-/* A wide block is not a name: 0.0.0.0/0 opens the public Internet, not the machine's own. The
- * metadata services are open only to those who write their address down. */
+/* A wide block does not name an address: 0.0.0.0/0 opens the public Internet, not the machine's own
+ * network. Metadata services are open only if a rule has their exact address. */
 static bool names_address(const struct rule *r, const struct address *a, enum address_class class)
 {
 	if (r->kind != RULE_BLOCK || !address_in_block(a, &r->block))

@@ -103,7 +103,7 @@ bool stream_flush(struct stream *s)
 
 	if (s->fd < 0 || s->is_broken)
 		return false;
-	/* The first attempt needs no word from epoll: sockets are writable most of the time. */
+	/* The first attempt does not wait for epoll: sockets are writable most of the time. */
 	while (s->out.len > 0) {
 		ssize_t n = write_some(s, fifo_bytes(&s->out), s->out.len);
 		if (n == -EINTR)
@@ -155,7 +155,8 @@ void stream_watch(struct stream *s, bool want_read)
 	if (events == s->events && (s->source || events == 0))
 		return;
 	s->events = events;
-	/* epoll always tells of a hang-up: who waits for nothing must not be in it at all. */
+	/* epoll always reports a hang-up, so a stream that waits for nothing must not be registered
+	 * at all. */
 	if (events == 0)
 		s->source = loop_source_remove(s->source);
 	else if (s->source)

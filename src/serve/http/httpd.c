@@ -188,7 +188,8 @@ static enum MHD_Result count_header(void *arg, enum MHD_ValueKind kind, const ch
 	return MHD_YES;
 }
 
-/* Two of what may come once: whoever sent it wants one reader to see this and another one that. */
+/* A header that may come once came twice: the sender wants two readers to see different
+ * requests. */
 static bool has_doubles(struct MHD_Connection *c)
 {
 	unsigned seen[4] = { 0 };

@@ -108,7 +108,8 @@ struct httpdoor *httpdoor_free(struct httpdoor *d)
 	return NULL;
 }
 
-/* Of those who are not served, first the ones whom nobody knows; of these who came first. */
+/* Of the connections that are not served: first those without a valid token, of these the
+ * oldest. */
 static struct httpdoor_guest *find_superfluous(struct httpdoor *d)
 {
 	struct httpdoor_guest *found = NULL;

@@ -83,7 +83,7 @@ static void leave(struct mcpclients *t, struct mcpclient *c)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* With the lock held: the one that nobody used for longest, and not since then. */
+/* With the lock held: the client that was unused for longest, and not used since then. */
 static struct mcpclient *find_idle(struct mcpclients *t, uint64_t before_ns)
 {
 	struct mcpclient *oldest = NULL;
@@ -95,7 +95,7 @@ static struct mcpclient *find_idle(struct mcpclients *t, uint64_t before_ns)
 	return oldest;
 }
 
-/* Ends the one that nobody used for longest. false: all are in use. */
+/* Ends the client that was unused for longest. false: all are in use. */
 static bool end_idle(struct mcpclients *t, uint64_t before_ns)
 {
 	pthread_mutex_lock(&t->lock);
@@ -108,8 +108,8 @@ static bool end_idle(struct mcpclients *t, uint64_t before_ns)
 	return c != NULL;
 }
 
-/* A client that left without a word is not told from one that pauses: so the one that paused for
- * longest gives way to who comes. Without the lock. */
+/* A client that left silently looks like one that pauses. So the one that paused for longest makes
+ * room for a new one. Called without the lock. */
 static void find_place(struct mcpclients *t)
 {
 	for (bool goes_on = true; goes_on;) {
@@ -120,7 +120,7 @@ static void find_place(struct mcpclients *t)
 	}
 }
 
-/* Ends the sandbox that nobody used for longest, of whichever client. */
+/* Ends the sandbox that was unused for longest, of any client. */
 static bool make_room(void *arg)
 {
 	struct mcpclients *t = arg;
@@ -235,7 +235,7 @@ void mcpclients_expire(struct mcpclients *t, uint64_t before_ns)
 
 	while (end_idle(t, before_ns))
 		;
-	/* What belongs to no session of the protocol has nobody else to end it. */
+	/* What belongs to no session of the protocol is ended only here. */
 	for (unsigned i = 0; (c = nth_stateless(t, i)); i++) {
 		client_sessions_expire(&c->mcp.sessions, before_ns, false, 0);
 		leave(t, c);

@@ -150,7 +150,7 @@ static void start_end(struct service *s)
 		(void)end_seats(s);
 }
 
-/* What was asked before the input ended is answered, as long as somebody may read it. */
+/* Requests that came before the input ended are answered, as long as the answers can be read. */
 static void answer_the_rest(struct service *s)
 {
 	client_sessions_drain(&s->mcp.sessions);

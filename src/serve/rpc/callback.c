@@ -11,7 +11,7 @@
 
 enum { ID_BYTES = 32, WAIT_SECONDS = 30 };
 
-/* Of somebody who waits for the answer himself. */
+/* Of a thread that waits for the answer itself. */
 struct waiter {
 	json_t *result; /* NULL: none yet */
 	char *error;

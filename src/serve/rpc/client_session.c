@@ -64,7 +64,7 @@ static int take_quota(struct client_sessions *t, enum client_session_kind kind,
 
 	if (kind != CLIENT_SESSION_SESSION || !q)
 		return 0;
-	/* Those who come find a place as long as there is one that nobody uses. */
+	/* New ones find a place as long as an unused one can be ended. */
 	for (unsigned tries = 0; tries <= q->max; tries++) {
 		if (atomic_fetch_add(&q->used, 1) < q->max)
 			return 0;
@@ -405,9 +405,8 @@ int client_session_lock(struct client_sessions *t, struct client_session *s, uns
 	pthread_mutex_lock(&t->lock);
 	s->is_moving = true;
 	pthread_cond_broadcast(&t->changed);
-	/* Among the others may be one who waits for the end of this execution:
-	 * client_session_cancel, client_session_close. Both say so, and then it is this one who
-	 * gives way. */
+	/* Another user may wait for the end of this execution: client_session_cancel or
+	 * client_session_close. Both say so, and then this one gives way. */
 	while (s->refs > 2 + others && !s->is_closing && !s->is_unwanted)
 		wait_little(t);
 	bool gives_way = s->is_closing || s->is_unwanted;

@@ -23,7 +23,7 @@ void linein_done(struct linein *in)
 	buf_done(&in->buf);
 }
 
-/* Waits for input. false: none will come, or nobody is left to hear an answer. */
+/* Waits for input. false: none will come, or the answers can no longer be read. */
 static bool wait_input(const struct linein *in)
 {
 	struct pollfd p[2] = { { .fd = in->fd, .events = POLLIN }, { .fd = in->watch_fd } };

@@ -146,7 +146,8 @@ static int finish(struct rpc *c, struct proof *p, pid_t pid, int r, const struct
 
 	if (r < 0) /* it may go on writing */
 		(void)kill(pid, SIGKILL);
-	/* Until its number is free nobody may be signalled by it: waited for, then forgotten. */
+	/* Its pid must not be signalled once it is free: wait for the process, then forget the pid.
+	 */
 	while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
 		;
 	pthread_mutex_lock(&c->lock);

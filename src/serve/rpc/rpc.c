@@ -414,8 +414,8 @@ static void start_closers(struct rpc *c)
 	}
 }
 
-/* What was asked before the input ended is answered, as long as somebody may read it. What waits
- * for an answer of the client gets none. */
+/* Requests that came before the input ended are answered, as long as the answers can be read.
+ * Requests that wait for an answer of the client get none. */
 static void answer_the_rest(struct rpc *c)
 {
 	callbacks_close(&c->callbacks);
@@ -431,7 +431,7 @@ static int end(struct rpc *c, struct cordon_error **reterr)
 {
 	deadline_ns deadline = deadline_after_ms(END_MS);
 
-	/* A thread that writes to somebody who does not read must not keep the rest. */
+	/* A thread that writes to a client that does not read must not block the others. */
 	(void)shutdown(c->out.fd, SHUT_RDWR);
 	start_closers(c);
 	pthread_mutex_lock(&c->lock);

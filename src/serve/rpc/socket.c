@@ -80,7 +80,7 @@ int socket_accept(int fd, int *ret_client, struct cordon_error **reterr)
 			continue;
 		if (client < 0 &&
 		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-			/* Too many at once: those who are here are served, this one waits. */
+			/* Too many at once: current clients are served, this one waits. */
 			(void)nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
 			continue;
 		}

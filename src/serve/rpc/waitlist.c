@@ -6,7 +6,7 @@
 #include "serve/rpc/rpc.h"
 #include "session/pool.h"
 
-enum { LOOK_MS = 50 }; /* how often closed pools are looked for while somebody waits */
+enum { LOOK_MS = 50 }; /* how often closed pools are looked for while requests wait */
 
 /* One request that waits. The list's thread is the only one that takes it out and frees it. */
 struct parked {
@@ -89,8 +89,8 @@ static void finish(struct parked *p)
 	free(p);
 }
 
-/* The pool of one whose time is over and who does not know yet; NULL: none, and *ret_next is when
- * to look again. */
+/* The pool of a waiter whose deadline passed and was not told yet; NULL: none, and *ret_next is
+ * when to look again. */
 static struct cordon_pool *find_late(struct waitlist *w, deadline_ns *ret_next)
 {
 	*ret_next = w->first ? deadline_after_ms(LOOK_MS) : 0;
