@@ -241,7 +241,7 @@ tool_error <- function(message, call = NULL)
 
 call_tool <- function(name, args) {
 	answer <- .Call(wire_call, name, args, tool_bytes[[name]], printed)
-	if (identical(names(answer), "error")) stop(tool_error(answer[[1]]))
+	if (!is.null(names(answer))) stop(tool_error(answer[[1]])) # the name is "error"
 	answer[[1]]
 }
 
@@ -259,18 +259,21 @@ make_tool <- function(spec) {
 	}, "")
 	optional <- vapply(declared, function(d) is.list(d) && identical(d$required, FALSE), NA)
 	tests <- lapply(kinds, function(kind) checks[[kind]])
+	whole <- kinds == "integer"
+	has_optional <- any(optional)
+	present <- seq_along(kinds)
 	run <- compiler::cmpfun(function(args) {
-		if (any(optional)) args <- args[!(optional & vapply(args, is.null, NA))]
-		for (n in names(args)) {
-			test <- tests[[n]]
-			if (!is.null(test) && !test(args[[n]]))
-				stop(tool_error(sprintf("Tool '%s': argument '%s' must be %s, got %s", name, n,
-					kinds[[n]], class(args[[n]])[1])))
+		if (has_optional) present <- which(!(optional & vapply(args, is.null, NA)))
+		for (i in present) {
+			x <- args[[i]]
+			test <- tests[[i]]
+			if (!is.null(test) && !test(x))
+				stop(tool_error(sprintf("Tool '%s': argument '%s' must be %s, got %s", name, arg_names[[i]],
+					kinds[[i]], class(x)[1])))
 			# A whole number where an integer is wanted travels as one.
-			if (kinds[[n]] == "integer" && is.double(args[[n]]) && all(abs(args[[n]]) < 2^31))
-				storage.mode(args[[n]]) <- "integer"
+			if (whole[[i]] && is.double(x) && all(abs(x) < 2^31)) storage.mode(args[[i]]) <- "integer"
 		}
-		call_tool(name, args)
+		call_tool(name, if (has_optional) args[present] else args)
 	})
 	absent <- function(n) stop(tool_error(sprintf("Tool '%s': argument '%s' is missing", name, n)))
 	formals <- rep(list(quote(expr = )), length(declared))
