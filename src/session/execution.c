@@ -1,5 +1,7 @@
 /* session/execution.c - one execution: a single poll loop over the wire, the streams, the
  * supervisor, the caller's cancel and the clock. */
+#include "session/execution.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,136 +13,15 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "session/cputime.h"
-#include "session/exit_cause.h"
+#include "session/execution_messages.h"
 #include "session/network.h"
-#include "session/output_stream.h"
 #include "session/result.h"
-#include "session/session.h"
-#include "session/stdin_feed.h"
 
 enum { CPU_CHECK_MS = 200, BRIEF_MS = 10 };
-/* Outputs are copied into the result, and once more into its text. */
-enum { MAX_OUTPUTS = 64, OUTPUTS_BYTES = 16 << 20 };
-/* Of what a guest may say about the code. */
-enum { MAX_WARNINGS = 64, WARNING_BYTES = 300, WARNINGS_BYTES = 65536 };
 
 /* For a pod's shell: from the first interrupt to the second, which kills what it runs, and from
  * then to its own end. SETTLE_MS: for pid 1 to pass on an interrupt. */
 enum { STOP_MS = 350, SETTLE_MS = 10000 };
-
-struct execution {
-	struct cordon_session *session;
-	struct engine *engine;
-	const struct cordon_execute_options *options;
-	struct cordon_result *result;
-	struct evidence evidence;
-	struct output_stream out, err;
-	uint64_t id, started_ns;
-	deadline_ns deadline;
-	/* The clock, for approvals: how long it stood; what tool calls and network said, and when.
-	 */
-	uint64_t stood_ns, asked_ns, noted_ns;
-	bool stands;
-	deadline_ns stop_by;  /* it was asked to stop, and is made to then; 0: not */
-	int stops;            /* how often it was asked */
-	bool is_over;         /* a result came, or none will */
-	bool is_dead;         /* the engine cannot go on */
-	size_t outputs_bytes; /* of what was kept */
-	uint64_t outputs_lost;
-	struct stdin_feed in;
-};
-
-static char *copy_text(struct wire_text t)
-{
-	return t.data ? str_ndup(t.data, t.len) : NULL;
-}
-
-/* Advice of the guest's own parser: a short list of sentences, or nothing. */
-static void take_warnings(struct cordon_result *r, struct wire_text t)
-{
-	cleanup_json json_t *list = NULL;
-	json_t *one;
-	size_t i;
-
-	if (!t.data || json_parse(t.data, t.len, WARNINGS_BYTES, &list, NULL) < 0)
-		return;
-	json_array_foreach(list, i, one)
-	{
-		if (i < MAX_WARNINGS && json_is_string(one) &&
-		    json_string_length(one) <= WARNING_BYTES)
-			(void)result_warn(r, json_string_value(one));
-	}
-}
-
-static void take_result(struct execution *x, const struct wire_message *m)
-{
-	struct cordon_result *r = x->result;
-	struct evidence *v = &x->evidence;
-
-	timeline_mark(&x->session->timeline, TIMELINE_ANSWERED);
-	v->has_result = true;
-	v->ok = m->ok;
-	v->has_exit_code = m->has_exit_code;
-	v->exit_code = m->exit_code;
-	r->value_json = copy_text(m->value);
-	r->text = copy_text(m->text);
-	take_warnings(r, m->warnings);
-	if (m->cwd.data)
-		session_note_cwd(x->session, m->cwd.data, m->cwd.len);
-	r->restarted = m->is_restarted;
-	v->told = copy_text(m->denials);
-	if (m->has_error && x->stop_by == 0) { /* else we know better why */
-		v->kind = copy_text(m->error.kind);
-		v->name = copy_text(m->error.name);
-		v->message = copy_text(m->error.message);
-		r->exception_name = copy_text(m->error.name);
-		r->exception_message = copy_text(m->error.message);
-		r->traceback = copy_text(m->error.traceback);
-		r->exception_line = m->error.line;
-	}
-	x->is_over = true;
-}
-
-/* One of the longest legal lines fits always. */
-static size_t outputs_max(const struct execution *x)
-{
-	uint64_t longest = x->session->policy.rpc_bytes;
-
-	return longest > OUTPUTS_BYTES ? longest : OUTPUTS_BYTES;
-}
-
-static void take_output(struct execution *x, const struct wire_message *m)
-{
-	json_t *a = result_array(&x->result->outputs);
-	size_t len = m->data.len + m->name.len;
-
-	if (!a || json_array_size(a) >= MAX_OUTPUTS || x->outputs_bytes + len > outputs_max(x)) {
-		x->outputs_lost++;
-		return;
-	}
-	x->outputs_bytes += len;
-	json_t *o = json_object();
-	json_object_set_new(o, "mime", json_string_lossy(m->mime.data, m->mime.len));
-	json_object_set_new(o, "encoding", json_string(m->is_base64 ? "base64" : "text"));
-	json_object_set_new(o, "data", json_string_lossy(m->data.data, m->data.len));
-	json_object_set_new(o, "name",
-			    m->name.data ? json_string_lossy(m->name.data, m->name.len)
-					 : json_null());
-	json_array_append_new(a, o);
-}
-
-static void tell_lost_outputs(const struct execution *x)
-{
-	char text[160];
-
-	if (x->outputs_lost == 0)
-		return;
-	(void)snprintf(text, sizeof(text),
-		       "%llu rich outputs were not kept: an execution may have %d, and %zu bytes "
-		       "together",
-		       (unsigned long long)x->outputs_lost, MAX_OUTPUTS, outputs_max(x));
-	(void)result_warn(x->result, text);
-}
 
 /* The guest broke the protocol, or the host cannot do its part. */
 static void break_off(struct execution *x, bool is_own, struct cordon_error *e)
@@ -179,7 +60,7 @@ static void call_tool(struct execution *x, const struct wire_message *m)
 }
 
 /* Handlers, commands and approvals that have come to an end. */
-static void serve_desk(struct execution *x)
+static void serve_calls(struct execution *x)
 {
 	struct cordon_error *e = NULL;
 	struct tool_calls_answer a;
@@ -193,10 +74,10 @@ static void take_message(struct execution *x, const struct wire_message *m)
 {
 	switch (m->type) {
 	case WIRE_RESULT:
-		take_result(x, m);
+		execution_take_result(x, m);
 		break;
 	case WIRE_OUTPUT:
-		take_output(x, m);
+		execution_take_output(x, m);
 		break;
 	case WIRE_TOOL_CALL:
 		call_tool(x, m);
@@ -411,7 +292,7 @@ static void wait_and_serve(struct execution *x)
 	if (p[P_WIRE].revents)
 		serve_wire(x, p[P_WIRE].revents);
 	if (p[P_CALLS].revents)
-		serve_desk(x);
+		serve_calls(x);
 	if (p[P_NET].revents)
 		network_serve(x->session->network);
 	if (p[P_STDIN].revents || p[P_SOURCE].revents || x->in.is_awaited)
@@ -535,7 +416,7 @@ static void finish(struct execution *x)
 		r->cpu_ms = (double)(cpu_us - x->evidence.cpu_before_us) / 1e3;
 	r->memory_mb = (double)peak / (1024 * 1024);
 	network_end(x->session->network, r);
-	tell_lost_outputs(x);
+	execution_tell_lost_outputs(x);
 	x->evidence.err_text = buf_text(&x->err.kept);
 	x->evidence.workspace = x->session->workspace;
 	x->evidence.cwd = x->session->cwd ? x->session->cwd : x->session->directory;

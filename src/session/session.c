@@ -1,5 +1,6 @@
 /* session/session.c - opening, executing, restarting and closing sessions. */
 #include "session/session.h"
+#include "session/execution.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -101,5 +101,3 @@ unsigned session_take_wishes(struct cordon_session *s);
 /* One execution on the session's engine; the caller holds the session busy. *ret_alive: the engine
  * can go on. */
 struct cordon_result;
-int execution_run(struct cordon_session *s, const struct cordon_execute_options *o,
-		  struct cordon_result **ret, bool *ret_alive, struct cordon_error **reterr);
