@@ -16,7 +16,9 @@ all: setup-core ## build the library and the program
 	@tools/configure $(BUILD) $(if $(CI),-Dwerror=true)
 	@$(NICE) ninja -C $(BUILD)
 
-run: all ## run a first program in the sandbox, or FILE=x.py
+run: setup-core ## build the program and run a first one in the sandbox, or FILE=x.py
+	@tools/configure $(BUILD) $(if $(CI),-Dwerror=true)
+	@$(NICE) ninja -C $(BUILD) programs
 	@$(BUILD)/cordon run $(if $(FILE),$(FILE),examples/first.py)
 
 test: setup-test all pod-tests $(if $(CI),setup-lint asan) ## set up, build, run all tests (CI=1: also sanitizers and lint)

@@ -481,23 +481,24 @@ int template_fork(struct template *t, struct engine *e, struct cordon_error **re
 {
 	char token[TOKEN_DIGITS + 1];
 	struct engine_ends ends = ENGINE_ENDS_NONE;
-	struct box_seat seat = { .control_fd = -1, .status_fd = -1 };
+	struct box_fork_fds forked = { .control_fd = -1, .status_fd = -1 };
 
 	random_hex(token, TOKEN_DIGITS);
 	int r = engine_ends_open(&ends, true, reterr);
 	if (r < 0)
 		return r;
-	r = box_prepare(&t->policy, t->box, &e->box, &seat, reterr);
+	r = box_prepare(&t->policy, t->box, &e->box, &forked, reterr);
 	if (r < 0) {
 		engine_ends_done(&ends);
 		return r;
 	}
 	timeline_mark(e->timeline, TIMELINE_SEATED);
-	int fds[SPAWN_FDS] = { ends.wire,      ends.in,    ends.out,   ends.err,  seat.control_fd,
-			       seat.status_fd, t->null_fd, t->null_fd, t->null_fd };
+	int fds[SPAWN_FDS] = { ends.wire,  ends.in,           ends.out,
+			       ends.err,   forked.control_fd, forked.status_fd,
+			       t->null_fd, t->null_fd,        t->null_fd };
 	for (int i = 0; i < MACHINE_CONTROLLERS; i++)
-		if (seat.cgroup_fds[i] >= 0)
-			fds[6 + i] = seat.cgroup_fds[i];
+		if (forked.cgroup_fds[i] >= 0)
+			fds[6 + i] = forked.cgroup_fds[i];
 	pthread_mutex_lock(&t->lock);
 	r = send_request(t, token, fds, reterr);
 	t->forks++;
@@ -505,7 +506,7 @@ int template_fork(struct template *t, struct engine *e, struct cordon_error **re
 	if (r == 0)
 		r = engine_adopt(e, &ends, &t->policy, token, reterr);
 	timeline_mark(e->timeline, TIMELINE_ASKED);
-	box_seat_done(&seat);
+	box_fork_fds_done(&forked);
 	engine_ends_done(&ends);
 	return r;
 }

@@ -36,14 +36,14 @@ bool box_has_namespaces(const struct policy *p);
 int box_wait_ready(struct box *b, deadline_ns deadline, struct cordon_error **reterr);
 
 /* What the host hands to a template so that it forks a session; the session's half of a box. */
-struct box_seat {
-	int control_fd, status_fd;           /* to be passed; closed by box_seat_done */
+struct box_fork_fds {
+	int control_fd, status_fd;           /* to be passed; closed by box_fork_fds_done */
 	int cgroup_fds[MACHINE_CONTROLLERS]; /* borrowed from the box; -1: none */
 };
 /* A box whose processes a template will fork; the template's box outlives it. */
 int box_prepare(const struct policy *p, struct box *template, struct box **ret,
-		struct box_seat *ret_seat, struct cordon_error **reterr);
-void box_seat_done(struct box_seat *s);
+		struct box_fork_fds *ret_fds, struct cordon_error **reterr);
+void box_fork_fds_done(struct box_fork_fds *s);
 
 /* Orders its end, and does not wait. */
 void box_end(struct box *b);
