@@ -16,16 +16,12 @@ static void *nothing(void *arg)
 	return arg;
 }
 
-TEST(files_and_calls)
+/* In a process that has no way back. */
+static void try_confined(const char *path)
 {
-	char path[] = "/tmp/cordon-confine-XXXXXX";
 	struct confine_result got = { 0 };
 	struct addrinfo *list = NULL;
 	pthread_t thread;
-
-	int fd = mkstemp(path);
-	ASSERT(fd >= 0);
-	(void)close(fd);
 	bool has_names = access("/etc/hosts", R_OK) == 0; /* a bare root has none */
 	ASSERT_EQ(confine_self(NULL, &got, NULL), 0);
 	ASSERT(got.has_seccomp);
@@ -49,4 +45,19 @@ TEST(files_and_calls)
 	ASSERT(socket(AF_INET, SOCK_STREAM, 0) >= 0);
 	ASSERT(socket(AF_INET6, SOCK_STREAM, 0) >= 0 || errno == EAFNOSUPPORT);
 	_exit(0); /* the leak checker of sanitized builds could not run any more */
+}
+
+TEST(files_and_calls)
+{
+	char path[] = "/tmp/cordon-confine-XXXXXX";
+	int status = -1, fd = mkstemp(path);
+
+	ASSERT(fd >= 0);
+	(void)close(fd);
+	pid_t pid = fork();
+	if (pid == 0)
+		try_confined(path);
+	ASSERT_EQ(waitpid(pid, &status, 0), pid);
+	ASSERT_EQ(unlink(path), 0); /* which it could not */
+	ASSERT_EQ(status, 0);
 }
