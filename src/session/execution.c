@@ -226,7 +226,7 @@ static int patience_ms(const struct execution *x)
 	return in >= 0 && in < soonest ? in : soonest;
 }
 
-enum { P_WIRE, P_OUT, P_ERR, P_BOX, P_CANCEL, P_STDIN, P_SOURCE, P_CALLS, P_NET, P_COUNT };
+enum { P_WIRE, P_OUT, P_ERR, P_BOX, P_CANCEL, P_STDIN, P_SOURCE, P_CALLS, P_NET, P_END, P_COUNT };
 
 /* Whether it goes on: cancelled, gone, or out of time. */
 static void look_after(struct execution *x, bool is_wanted, bool box_spoke)
@@ -276,6 +276,7 @@ static void wait_and_serve(struct execution *x)
 		[P_SOURCE] = { .fd = stdin_feed_source_fd(&x->in), .events = POLLIN },
 		[P_CALLS] = { .fd = tool_calls_fd(x->session->calls), .events = POLLIN },
 		[P_NET] = { .fd = network_fd(x->session->network), .events = POLLIN },
+		[P_END] = { .fd = box_end_fd(e->box), .events = POLLIN },
 	};
 
 	note_standstill(x);
@@ -298,7 +299,7 @@ static void wait_and_serve(struct execution *x)
 	if (p[P_STDIN].revents || p[P_SOURCE].revents || x->in.is_awaited)
 		stdin_feed_go_on(&x->in, p[P_SOURCE].revents != 0);
 	if (!x->is_over)
-		look_after(x, p[P_CANCEL].revents != 0, p[P_BOX].revents != 0);
+		look_after(x, p[P_CANCEL].revents != 0, p[P_BOX].revents || p[P_END].revents);
 }
 
 static void begin(struct execution *x)

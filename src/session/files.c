@@ -37,6 +37,27 @@ static int touched(struct cordon_session *s, int r)
 	return r;
 }
 
+/* After a change of that workspace: a renewal may have copied its files before, and the session has
+ * another one now. Waits for one that is on its way. */
+static bool is_current(struct cordon_session *s, const struct workspace *ws)
+{
+	pthread_mutex_lock(&s->files_lock);
+	bool is = s->workspace == ws;
+	pthread_mutex_unlock(&s->files_lock);
+	return is;
+}
+
+static int changed(struct cordon_session *s, const struct workspace *ws, int r,
+		   struct cordon_error **reterr)
+{
+	persist_touch(s->persist);
+	if (r < 0 || is_current(s, ws))
+		return r;
+	return err_set(reterr, CORDON_STATE,
+		       "the session was restarted meanwhile, and may lack this change: make it "
+		       "again");
+}
+
 /* What is mounted live is not in the workspace: the host has it under a name of its own. */
 static int workspace_at(struct cordon_session *s, const char *path, struct workspace **ret,
 			struct cordon_error **reterr)
@@ -75,10 +96,16 @@ int cordon_file_read_at(struct cordon_session *s, const char *path, uint64_t off
 int cordon_file_write(struct cordon_session *s, const char *path, const void *bytes, size_t len,
 		      struct cordon_error **reterr)
 {
-	cleanup_workspace struct workspace *ws = NULL;
-	int r = workspace_at(s, path, &ws, reterr);
+	for (;;) {
+		cleanup_workspace struct workspace *ws = NULL;
+		int r = workspace_at(s, path, &ws, reterr);
 
-	return r < 0 ? r : touched(s, workspace_write(ws, path, bytes, len, reterr));
+		if (r == 0)
+			r = workspace_write(ws, path, bytes, len, reterr);
+		/* It replaces the whole file, so that nothing is wrong with doing it twice. */
+		if (r < 0 || is_current(s, ws))
+			return touched(s, r);
+	}
 }
 
 int cordon_file_append(struct cordon_session *s, const char *path, const void *bytes, size_t len,
@@ -87,7 +114,7 @@ int cordon_file_append(struct cordon_session *s, const char *path, const void *b
 	cleanup_workspace struct workspace *ws = NULL;
 	int r = workspace_at(s, path, &ws, reterr);
 
-	return r < 0 ? r : touched(s, workspace_append(ws, path, bytes, len, reterr));
+	return r < 0 ? r : changed(s, ws, workspace_append(ws, path, bytes, len, reterr), reterr);
 }
 
 int cordon_file_stat(struct cordon_session *s, const char *path, struct cordon_file_info *ret,
@@ -114,7 +141,7 @@ int cordon_file_mkdir(struct cordon_session *s, const char *path, bool parents,
 	cleanup_workspace struct workspace *ws = NULL;
 	int r = workspace_at(s, path, &ws, reterr);
 
-	return r < 0 ? r : touched(s, workspace_mkdir(ws, path, parents, reterr));
+	return r < 0 ? r : changed(s, ws, workspace_mkdir(ws, path, parents, reterr), reterr);
 }
 
 int cordon_file_move(struct cordon_session *s, const char *from, const char *to,
@@ -126,7 +153,7 @@ int cordon_file_move(struct cordon_session *s, const char *from, const char *to,
 	if (r == 0)
 		r = workspace_at(s, to, &same, reterr);
 
-	return r < 0 ? r : touched(s, workspace_move(ws, from, to, reterr));
+	return r < 0 ? r : changed(s, ws, workspace_move(ws, from, to, reterr), reterr);
 }
 
 int cordon_file_remove(struct cordon_session *s, const char *path, bool recursive,
@@ -135,7 +162,7 @@ int cordon_file_remove(struct cordon_session *s, const char *path, bool recursiv
 	cleanup_workspace struct workspace *ws = NULL;
 	int r = workspace_at(s, path, &ws, reterr);
 
-	return r < 0 ? r : touched(s, workspace_remove(ws, path, recursive, reterr));
+	return r < 0 ? r : changed(s, ws, workspace_remove(ws, path, recursive, reterr), reterr);
 }
 
 json_t *session_env(struct cordon_session *s)
@@ -550,5 +577,5 @@ int cordon_file_put_tar(struct cordon_session *s, const char *path, int tar_fd,
 	cleanup_workspace struct workspace *ws = NULL;
 	int r = workspace_at(s, path, &ws, reterr);
 
-	return r < 0 ? r : touched(s, unpack_from_fd(ws, path, tar_fd, NULL, reterr));
+	return r < 0 ? r : changed(s, ws, unpack_from_fd(ws, path, tar_fd, NULL, reterr), reterr);
 }

@@ -77,13 +77,27 @@ static int receive(struct box *b)
 	return 1;
 }
 
+int box_end_fd(const struct box *b)
+{
+	return b->is_forked ? b->pidfd : -1;
+}
+
+/* A template that was stopped while it forked has a copy of the session's end of the socket. */
+static bool is_dead(const struct box *b)
+{
+	struct pollfd p = { .fd = box_end_fd(b), .events = POLLIN };
+
+	return p.fd >= 0 && poll(&p, 1, 0) > 0;
+}
+
 bool box_is_gone(struct box *b)
 {
+	bool was_dead = !b->is_gone && is_dead(b); /* before what it has said is read */
 	int r = 1;
 
 	while (!b->is_gone && (r = receive(b)) > 0)
 		;
-	if (r < 0)
+	if (r < 0 || was_dead)
 		b->is_gone = true;
 	return b->is_gone;
 }
@@ -92,14 +106,15 @@ bool box_has_ended(const struct box *b)
 {
 	struct pollfd p = { .fd = b->control, .events = POLLRDHUP };
 
-	return b->is_gone || poll(&p, 1, 0) > 0;
+	return b->is_gone || poll(&p, 1, 0) > 0 || is_dead(b);
 }
 
 /* 0: time is up, or nobody could wait. */
 static int wait_word(const struct box *b, deadline_ns deadline)
 {
-	struct pollfd p = { .fd = b->control, .events = POLLIN };
-	int n = poll(&p, 1, deadline_poll_ms(deadline));
+	struct pollfd p[] = { { .fd = b->control, .events = POLLIN },
+			      { .fd = box_end_fd(b), .events = POLLIN } };
+	int n = poll(p, 2, deadline_poll_ms(deadline));
 
 	return n < 0 ? errno == EINTR : n;
 }

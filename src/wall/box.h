@@ -62,6 +62,9 @@ int box_interrupt(struct box *b, deadline_ns deadline);
 
 /* Readable (EOF) when the sandbox is gone; for poll(2). */
 int box_control_fd(const struct box *b);
+/* Readable when a session that a template forked is dead, even if another process still holds its
+ * end of the control socket. -1: this box has no such descriptor. */
+int box_end_fd(const struct box *b);
 /* Handles what came on the control socket. True: the sandbox is gone. */
 bool box_is_gone(struct box *b);
 /* The same for any thread, once the box is ready; handles nothing. */

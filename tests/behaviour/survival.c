@@ -13,10 +13,13 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "harness/test.h"
+#include "wall/format.h"
 
 #define CRASH "import os; os.kill(os.getpid(), 9)"
 #define KEEP "open('/home/user/kept', 'w').write('kept')"
@@ -359,8 +362,6 @@ TEST(a_stopped_template_is_retired)
 	pid_t guest = template_pid(2);
 
 	must(s, KEEP);
-	/* After the next fork it holds no descriptor of the first session any more. */
-	cordon_session_close(open_with("python", NULL));
 	stop(guest);
 	struct cordon_session *other = open_with("python", NULL);
 	must(other, "1");
@@ -369,6 +370,99 @@ TEST(a_stopped_template_is_retired)
 	must_have_kept(s);
 	cordon_session_close(s);
 	cordon_session_close(other);
+}
+
+/* A copy of another's descriptor, which only root may have of what is in a sandbox. */
+static int copy_of(pid_t pid, int fd)
+{
+	cleanup_close int process = (int)syscall(SYS_pidfd_open, pid, 0);
+	int copy = process < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, process, fd, 0);
+
+	if (copy < 0 && errno == EPERM)
+		test_skip("needs the right to copy descriptors of a guest");
+	ASSERT(copy >= 0);
+	return copy;
+}
+
+/* As one has them that was stopped while it forked: neither socket tells of the session's end. */
+TEST(a_crash_is_told_while_the_template_holds_the_sessions_sockets)
+{
+	struct cordon_session *s = open_with("python", NULL);
+	pid_t init = template_pid(3), guest = template_pid(4);
+
+	must(s, KEEP);
+	int control = copy_of(init, INIT_FD_CONTROL), wire = copy_of(guest, INIT_FD_WIRE);
+	must_fail(s, CRASH, 20000, "crashed", NULL);
+	must_have_kept(s);
+	close(control);
+	close(wire);
+	cordon_session_close(s);
+}
+
+struct transfer {
+	struct cordon_session *session;
+	int tar, code;
+};
+
+static void *put_tar(void *arg)
+{
+	struct transfer *t = arg;
+
+	t->code = cordon_file_put_tar(t->session, "/home/user", t->tar, NULL);
+	return NULL;
+}
+
+/* An empty file as an archive has it. */
+static void write_entry(int fd, const char *name)
+{
+	char head[512] = "";
+	unsigned sum = 0;
+
+	snprintf(head, 100, "%s", name);
+	strcpy(head + 100, "0000644");
+	strcpy(head + 108, "0000000");
+	strcpy(head + 116, "0000000");
+	strcpy(head + 124, "00000000000");
+	strcpy(head + 136, "00000000000");
+	memset(head + 148, ' ', 8);
+	head[156] = '0';
+	memcpy(head + 257, "ustar\00000", 8);
+	for (size_t i = 0; i < sizeof(head); i++)
+		sum += (unsigned char)head[i];
+	snprintf(head + 148, 8, "%06o", sum);
+	ASSERT_EQ(write(fd, head, sizeof(head)), (ssize_t)sizeof(head));
+}
+
+static bool is_there(struct cordon_session *s, const char *path)
+{
+	struct cordon_file_info info;
+
+	return cordon_file_stat(s, path, &info, NULL) == 0;
+}
+
+/* What goes on in the old workspace while the session gets a new one is not called done. */
+TEST(a_change_that_a_restart_overtakes_is_told)
+{
+	static const char end[1024];
+	struct transfer t = { .session = open_with("python", NULL) };
+	pthread_t thread;
+	int tar[2];
+
+	ASSERT_EQ(pipe(tar), 0);
+	t.tar = tar[0];
+	ASSERT_EQ(pthread_create(&thread, NULL, put_tar, &t), 0);
+	write_entry(tar[1], "early");
+	while (!is_there(t.session, "/home/user/early"))
+		usleep(1000);
+	ASSERT_EQ(cordon_session_restart(t.session, NULL), 0);
+	write_entry(tar[1], "late");
+	ASSERT_EQ(write(tar[1], end, sizeof(end)), (ssize_t)sizeof(end));
+	close(tar[1]);
+	pthread_join(thread, NULL);
+	ASSERT(is_there(t.session, "/home/user/early"));
+	ASSERT(is_there(t.session, "/home/user/late") || t.code == -CORDON_STATE);
+	close(tar[0]);
+	cordon_session_close(t.session);
 }
 
 struct opening {
