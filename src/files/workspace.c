@@ -145,19 +145,6 @@ static int open_regular(struct workspace *ws, const char *path, int flags, struc
 	}
 }
 
-int workspace_open_file(struct workspace *ws, const char *path, int *ret_fd,
-			struct cordon_file_info *ret_info, struct cordon_error **reterr)
-{
-	AS_OWNER(ws, reterr);
-	struct stat st;
-	int fd = open_regular(ws, path, O_RDONLY, &st);
-	if (fd < 0)
-		return path_lookup_fail(ws, path, fd, reterr);
-	info_of(&st, ret_info);
-	*ret_fd = fd;
-	return 0;
-}
-
 int workspace_read(struct workspace *ws, const char *path, size_t max_bytes, char **ret,
 		   size_t *ret_len, struct cordon_error **reterr)
 {

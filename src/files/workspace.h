@@ -85,9 +85,6 @@ int workspace_move(struct workspace *ws, const char *from, const char *to,
 /* A directory with content only if recursive; then its modes do not protect what is in it. */
 int workspace_remove(struct workspace *ws, const char *path, bool recursive,
 		     struct cordon_error **reterr);
-/* A regular file for reading by descriptor, to stream what is large. */
-int workspace_open_file(struct workspace *ws, const char *path, int *ret_fd,
-			struct cordon_file_info *ret_info, struct cordon_error **reterr);
 
 DEFINE_FREEP(struct workspace *, workspace_close)
 #define cleanup_workspace CLEANUP(workspace_closep)

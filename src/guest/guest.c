@@ -46,15 +46,6 @@ const char *guest_name(enum guest_kind kind)
 	return "none";
 }
 
-enum guest_kind guest_from_path(const char *path)
-{
-	for (size_t i = 0; i < sizeof(guests) / sizeof(*guests); i++)
-		for (size_t e = 0; e < 4 && guests[i].endings[e]; e++)
-			if (str_ends(path, guests[i].endings[e]))
-				return guests[i].kind;
-	return GUEST_KIND_NONE;
-}
-
 bool guest_can_fork(enum guest_kind kind)
 {
 	for (size_t i = 0; i < sizeof(guests) / sizeof(*guests); i++)

@@ -20,8 +20,6 @@ enum guest_kind {
 
 enum guest_kind guest_from_name(const char *name); /* GUEST_KIND_NONE when unknown */
 const char *guest_name(enum guest_kind kind);
-/* The guest for a file name's ending (".py", ".R", ".mjs", ".sh"); GUEST_KIND_NONE when unknown. */
-enum guest_kind guest_from_path(const char *path);
 bool guest_can_fork(enum guest_kind kind); /* has warm templates */
 /* Takes its token as the wire's first line (docs/wire.md), not from its environment. */
 bool guest_reads_token(enum guest_kind kind);

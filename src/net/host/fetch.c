@@ -163,20 +163,6 @@ int fetch_run(const struct fetch_options *o, struct fetch_result *ret, struct co
 	return 0;
 }
 
-const char *fetch_header(const struct fetch_result *r, const char *name)
-{
-	json_t *field;
-	size_t i;
-
-	json_array_foreach(r->headers, i, field)
-	{
-		const char *key = json_string_value(json_array_get(field, 0));
-		if (str_eq(key, name))
-			return json_string_value(json_array_get(field, 1));
-	}
-	return NULL;
-}
-
 void fetch_result_done(struct fetch_result *r)
 {
 	free(r->url);

@@ -38,7 +38,5 @@ struct fetch_result {
  * -CORDON_PROTOCOL or -CORDON_OS: the server, or the way to it. */
 int fetch_run(const struct fetch_options *o, struct fetch_result *ret,
 	      struct cordon_error **reterr);
-/* First field of that name (lower case), NULL when there is none. */
-const char *fetch_header(const struct fetch_result *r, const char *name);
 void fetch_result_done(struct fetch_result *r);
 #define cleanup_fetch CLEANUP(fetch_result_done)

@@ -475,13 +475,6 @@ bool rpc_take_line(struct rpc *c, const char *line, size_t len)
 	return true;
 }
 
-bool rpc_take_message(struct rpc *c, json_t *message)
-{
-	bool is_reading = true;
-
-	return take_message(c, message, &is_reading);
-}
-
 static void rpc_done(struct rpc *c)
 {
 	linein_done(&c->in);

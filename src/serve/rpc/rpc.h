@@ -33,7 +33,6 @@ int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr);
  * used. NULL: out of memory. */
 struct rpc *rpc_new(const struct rpc_options *o);
 bool rpc_take_line(struct rpc *c, const char *line, size_t len); /* false: it was the last */
-bool rpc_take_message(struct rpc *c, json_t *message);           /* the same, parsed */
 void rpc_free(struct rpc *c);                                    /* ends all the client owned */
 
 /* One client; for the files of this room. */
