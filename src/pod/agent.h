@@ -1,4 +1,4 @@
-/* pod/agent.h - a session: a shell that outlives its commands, and the agent that keeps it. */
+/* pod/agent.h - a pod session: a shell that outlives its commands, and the agent that keeps it. */
 #ifndef POD_AGENT_H
 #define POD_AGENT_H
 
@@ -75,7 +75,7 @@ void agent_end_jobs(const struct agent *a);
 
 enum { AGENT_FDS = 3 };
 void agent_poll(const struct agent *a, struct pollfd ret[AGENT_FDS]);
-/* Attends to one event; 0 or a negative errno: the agent cannot go on. */
+/* Handles one event; 0, or a negative errno if the agent cannot continue. */
 int agent_attend(struct agent *a, const struct pollfd fds[AGENT_FDS]);
 
 /* Serves requests on the agent's descriptor until it closes; returns the exit status. */

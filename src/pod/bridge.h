@@ -1,5 +1,5 @@
-/* pod/bridge.h - a pod as one of Cordon's guests: speaks docs/wire.md to the host on descriptor 3
- * for the session's shell. Runs no guest code. */
+/* pod/bridge.h - makes a pod one of Cordon's guests: speaks docs/wire.md to the host on descriptor
+ * 3 for the session's shell. Runs no guest code. */
 #ifndef POD_BRIDGE_H
 #define POD_BRIDGE_H
 

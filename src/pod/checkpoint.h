@@ -1,4 +1,4 @@
-/* pod/checkpoint.h - a program that has started, kept as a snapshot that exec resumes. */
+/* pod/checkpoint.h - a started program, kept as a memory image that exec resumes. */
 #ifndef POD_CHECKPOINT_H
 #define POD_CHECKPOINT_H
 
@@ -9,7 +9,7 @@
 void checkpoint_make(struct w2c_sys *p);
 /* Continues the snapshot of p->command's program where there is one that fits; else returns. */
 void checkpoint_resume(struct w2c_sys *p);
-/* At the end of a first run that is ours: what it has written will be there for others at once. */
+/* At the end of a trial run of ours: the pages that it wrote are copied at once in later runs. */
 __attribute__((noreturn)) void checkpoint_learn(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* pod/door.h - the pod's one entrance: a table of system calls, each with its checks. */
+/* pod/door.h - the only interface of WebAssembly code to the system: a table of system calls, each
+ * with its checks. */
 #ifndef POD_DOOR_H
 #define POD_DOOR_H
 

@@ -1,12 +1,12 @@
-/* pod/facts.h - what /proc says about a machine, said about a pod: uptime, meminfo, cpuinfo,
- * loadavg, version. The wall's /proc knows processes only, and the host's figures are none of a
- * guest's. */
+/* pod/facts.h - files of /proc that describe a machine, answered for the pod: uptime, meminfo,
+ * cpuinfo, loadavg, version. The sandbox's /proc shows processes only, and the guest must not see
+ * the host's figures. */
 #ifndef POD_FACTS_H
 #define POD_FACTS_H
 
 #include "process.h"
 
-/* A file of that kind has the mark of any other of /proc: what stat is told of it. */
+/* Such a file has the device and inode of another file of /proc: what stat reports for it. */
 #define FACTS_MARK "/proc/self/stat"
 
 bool facts_is(const char *path);

@@ -1,4 +1,5 @@
-/* pod/jobs.h - which command of a session a process belongs to, and the end of all of one's. */
+/* pod/jobs.h - which command of a session a process belongs to, and ending all processes of one
+ * command. */
 #ifndef POD_JOBS_H
 #define POD_JOBS_H
 
@@ -7,22 +8,22 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The runtime's own, on which the guest has no say: its libc keeps this number to itself. */
+/* A signal of the runtime, which the guest cannot use: its libc does not offer this number. */
 #define JOBS_SIGNAL 34
 #define JOBS_SIGNAL_BIT (1ull << (JOBS_SIGNAL - 1))
 
 /* In the agent, before the first shell: every process of the pod is a fork of it. */
 int jobs_open(void);
-/* In the shell: from here on it, and what it forks, is at work on this command. */
+/* In the shell: from here on it, and what it forks, belongs to this command. */
 void jobs_begin(uint32_t command);
-/* In the agent: kills what is at work on the command, but not the shell. is_shared: the machine's
- * other processes are here too, so only those of the shell's own group. */
+/* In the agent: kills the processes of the command, but not the shell. is_shared: the machine's
+ * other processes are visible too, so only those of the shell's own group. */
 void jobs_end(pid_t shell, uint32_t command, bool is_shared);
 
 /* In the agent, before it sends the shell SIGINT: which command that is for. */
 void jobs_interrupt(uint32_t command);
-/* In the handler of SIGINT: notes which command one of the agent's is for. False: one that was
- * over before this process began its own. */
+/* In the handler of SIGINT: notes which command an interrupt of the agent is for. False: for a
+ * command that ended before this process began its own. */
 bool jobs_note_interrupt(const siginfo_t *info);
 /* In the shell: whether the interrupt that was noted is for a command that it has yet to take. */
 bool jobs_is_early(void);

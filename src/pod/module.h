@@ -18,7 +18,7 @@
 #define MODULE_SPAN (256ull << 20) /* of addresses */
 #define WASI_ARGS 9
 
-/* What an object may call: it has no other way out. */
+/* The only functions that an object can call. */
 struct module_host {
 	uint32_t (*wasi)(struct w2c_sys *p, uint32_t call, const uint64_t a[WASI_ARGS]);
 	void (*trap)(wasm_rt_trap_t trap);

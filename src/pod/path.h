@@ -1,4 +1,5 @@
-/* pod/path.h - where a name of the guest leads: the wall's root, or beneath one without a wall. */
+/* pod/path.h - resolves the guest's file names: in the sandbox's root, or beneath a directory if
+ * there is no sandbox. */
 #ifndef POD_PATH_H
 #define POD_PATH_H
 
@@ -31,7 +32,8 @@ static inline int path_flags(const struct place *place, int flags)
 	return place->followed ? flags & ~AT_SYMLINK_NOFOLLOW : flags;
 }
 
-/* Opens for the guest: a descriptor below its limit, never a door back into this process. */
+/* Opens for the guest: a descriptor below its limit, never one that leads back into this
+ * process. */
 int64_t path_open(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int mode);
 /* Opens a name of our own for a guest that may not leave a directory it holds: -EXDEV where the
  * name would, by dots or by links. */
@@ -46,7 +48,7 @@ bool path_may_run(const struct stat *st);
 /* The current directory as the guest sees it; its length or a negative errno. */
 int path_cwd(const struct w2c_sys *p, char buf[PATH_MAX]);
 
-/* Looks where /proc is now: its files are the kernel's doors into processes. */
+/* Finds where /proc is now: its files give access to processes. */
 void path_find_proc(struct w2c_sys *p);
 
 #endif

@@ -134,8 +134,8 @@ static inline int guest_fd(const struct w2c_sys *p, uint64_t v)
 	return fd >= 0 && fd < p->fd_limit ? fd : -1;
 }
 
-/* Tells the host of something refused, where the guest can neither hide nor forge it (in
- * agent_packet.c). */
+/* Reports a denial to the host over a channel that the guest can neither block nor forge
+ * (agent_packet.c). */
 void process_deny(const struct w2c_sys *p, const char *operation, const char *target);
 
 #endif

@@ -1,5 +1,5 @@
 /* pod/toolbox.h - the host's tools in a pod: commands that call the session's agent, and the Python
- * packages that came with them. Their files are not on any disk: the door shows /usr/bin/TOOL and
+ * packages that came with them. Their files are on no disk: system calls show /usr/bin/TOOL and
  * /usr/lib/python as if they were. */
 #ifndef POD_TOOLBOX_H
 #define POD_TOOLBOX_H

@@ -1,9 +1,9 @@
-/* prove/attack_session.h - an attack in Python that takes a session, or two of one template: on
- * what comes after an execution, and on the sessions beside it. */
+/* prove/attack_session.h - attacks in Python that need a session, or two of one template: on what
+ * follows an execution, and on other sessions. */
 #pragma once
 
 #include "prove/trial.h"
 
-/* Outside it is carried out as every other one in Python is. */
+/* Outside the sandbox it runs like every other attack in Python. */
 int attack_session_inside(const struct trial_options *o, struct trial *ret,
 			  struct cordon_error **reterr);

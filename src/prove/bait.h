@@ -1,5 +1,5 @@
-/* prove/bait.h - things of the host laid out for attacks to be aimed at: a file, sockets, a
- * descriptor, shared memory. Made for a proof and gone after it. */
+/* prove/bait.h - targets for attacks, laid out on the host: a file, sockets, a descriptor, shared
+ * memory. Made for a proof and removed after it. */
 #pragma once
 
 #include "base/error.h"
@@ -20,10 +20,10 @@ struct bait {
 	struct strlist args; /* KEY=VALUE for the attack (wall/probe/probe.h) */
 };
 
-/* A program (the bytes of the attacks) beside the file, to be started outside the wall. */
+/* A copy of the attack program beside the file, to be started outside the sandbox. */
 int bait_plant(struct bait *l, const void *bytes, size_t len, struct cordon_error **reterr);
-/* policy: whose limits the attacks try to pass. is_mounted: a policy will mount the shared folder,
- * else the code sees it where the host has it. has_groups: control groups count. */
+/* policy: the attacks try to exceed its limits. is_mounted: a policy will mount the shared folder;
+ * otherwise the code sees it at the host's path. has_groups: control groups count. */
 int bait_lay(struct bait *l, const struct policy *policy, bool is_mounted, bool has_groups,
 	     struct cordon_error **reterr);
 /* Adds the mount. */

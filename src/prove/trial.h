@@ -1,5 +1,5 @@
-/* prove/trial.h - one attack carried out once: behind the wall through the launch that guests
- * get, or outside as its positive control. */
+/* prove/trial.h - one attack carried out once: in the sandbox, through the same launch as guests,
+ * or outside as its positive control. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,7 +26,7 @@ enum trial_outcome {
 	TRIAL_HELD,
 	TRIAL_OPEN,
 	TRIAL_NOT_HERE, /* not applicable on this machine or to this user */
-	TRIAL_LACKING,  /* open on the rung without namespaces, which says so */
+	TRIAL_LACKING,  /* open without namespaces, as documented */
 	TRIAL_BROKEN,   /* neither: crashed, or did not start */
 };
 
@@ -48,7 +48,7 @@ struct trial_options {
 	const struct policy *policy;
 	enum guest_kind kind; /* under whose view and filter */
 	uint32_t layers_off;
-	bool is_empty;    /* PROBE_CHARGED: to compare with, it takes nothing */
+	bool is_empty;    /* PROBE_CHARGED: for comparison, it uses nothing */
 	const char *seal; /* a filter in hexadecimal that the attack comes after; NULL: none */
 };
 

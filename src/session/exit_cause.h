@@ -1,4 +1,4 @@
-/* session/exit_cause.h - why an execution ended, from the supervisor's own evidence. */
+/* session/exit_cause.h - why an execution ended, from the host's own evidence. */
 #pragma once
 
 #include <stdbool.h>

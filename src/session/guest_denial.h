@@ -1,5 +1,5 @@
-/* session/guest_denial.h - what a guest says that it was refused. It is the word of code that may
- * lie: a claim is checked against what the policy gives, worded by the host, and marked as one. */
+/* session/guest_denial.h - denials that only the guest reports. Its code may lie, so a claim is
+ * checked against the policy, worded by the host, and marked `claimed`. */
 #pragma once
 
 #include "files/workspace.h"

@@ -1,6 +1,6 @@
-/* session/idle_watch.h - CPU time that sessions use while nobody executes anything in them. What an
- * execution left behind runs on, and is counted with the next one; where there is none, this counts
- * it, once a second, in one thread for all sessions of the process. */
+/* session/idle_watch.h - limits the CPU time that sessions use between executions. Processes that
+ * an execution left behind run on, and count with the next execution. If none comes, this counts
+ * them, once a second, in one thread for all sessions of the process. */
 #pragma once
 
 #include "session/session.h"

@@ -1,5 +1,5 @@
 /* session/network.h - a session's gateway: started with its guest, polled while code runs, and
- * asked for what it allowed and denied. A NULL network does nothing, so callers need no ifs. */
+ * asked what it allowed and denied. A NULL network does nothing, so callers need no checks. */
 #pragma once
 
 #include <stdbool.h>

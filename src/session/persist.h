@@ -1,4 +1,4 @@
-/* session/persist.h - a workspace that outlives its session, under a name of the user's. */
+/* session/persist.h - a workspace that outlives its session, under a name that the user chose. */
 #pragma once
 
 #include "session/session.h"

@@ -1,6 +1,5 @@
-/* wire/keyset.h - which keys a JSON text has used, to find duplicates in linear time.
- * Holds keyed 64-bit hashes only: a guest that does not know the key cannot make two of them meet.
- */
+/* wire/keyset.h - the keys that a JSON text has used, to find duplicates in linear time. It holds
+ * only keyed 64-bit hashes: a guest that does not know the key cannot cause collisions. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,4 @@
-/* wire/queue.h - bytes on their way to the guest: built in place, sent in parts, born with a limit.
- */
+/* wire/queue.h - bytes to be sent to the guest: built in place, sent in parts, with a limit. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* wire/window.h - which call numbers were already used, in constant memory. Numbers may come a
- * little out of order (several helpers of one shell); one that is used or too old is refused. */
+/* wire/window.h - which call numbers were already used, in constant memory. Numbers may arrive a
+ * little out of order (several helpers of one shell). A used or too old number is refused. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* net/gateway/fifo.h - bytes on their way, in one piece and never too many. */
+/* net/gateway/fifo.h - a bounded byte queue whose contents are contiguous. */
 #pragma once
 
 #include <stdbool.h>

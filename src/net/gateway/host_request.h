@@ -1,6 +1,6 @@
-/* net/gateway/host_request.h - a request of the host program itself, within the gateway: follows
- * redirects by hand. Every hop goes through a connection of its own like a guest's, by the same
- * rules. */
+/* net/gateway/host_request.h - an HTTP request of the host program, made inside the gateway. It
+ * follows redirects itself. Every hop uses a connection of its own, by the same rules as a
+ * guest's. */
 #pragma once
 
 #include "base/json.h"
@@ -14,6 +14,6 @@ struct host_request;
 int host_request_new(struct hub *hub, const json_t *spec, int out_fd, struct host_request **ret,
 		     struct cordon_error **reterr);
 void host_request_start(struct host_request *r);
-/* The hop under way was refused; body is what a guest would have been told. */
+/* The current hop was refused; body is what a guest would have been answered. */
 void host_request_refused(struct host_request *r, const json_t *body);
 struct host_request *host_request_free(struct host_request *r);

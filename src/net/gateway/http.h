@@ -1,5 +1,5 @@
-/* net/gateway/http.h - HTTP/1 heads, read so strictly that no two readers can disagree about them:
- * CRLF only, no folding, one Content-Length or one "chunked", no control characters. */
+/* net/gateway/http.h - a strict parser of HTTP/1 heads, so that no two readers can disagree about a
+ * message: CRLF only, no folding, one Content-Length or one "chunked", no control characters. */
 #pragma once
 
 #include <stdbool.h>

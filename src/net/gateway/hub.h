@@ -65,7 +65,7 @@ struct hub {
 int hub_new(struct loop *l, struct config *config, int control_fd, int relay_fd, struct hub **ret,
 	    struct cordon_error **reterr);
 struct hub *hub_free(struct hub *hub);
-/* The first word to the host program: ports, authority, and how far the gateway is confined. */
+/* The first message to the host program: ports, authority, and how far the gateway is confined. */
 void hub_tell_ready(struct hub *hub, const struct confine_result *confined);
 /* Starts or stops taking connections, by how many there are. */
 void hub_balance(struct hub *hub);
@@ -73,5 +73,5 @@ void hub_balance(struct hub *hub);
 bool hub_spend(struct hub *hub, uint64_t bytes);
 /* Before the first TLS of the gateway's own; does nothing the second time. */
 int hub_open_tls(struct hub *hub, struct cordon_error **reterr);
-/* True when the connections of this host must be looked into. */
+/* True if requests to this host must be inspected. */
 bool hub_must_inspect(const struct hub *hub, const struct host *h, bool by_rule);

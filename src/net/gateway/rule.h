@@ -20,7 +20,7 @@ struct rule_query {
 struct rule_verdict {
 	bool allowed;
 	bool inspect; /* allowed only as far as method and path agree: they must be seen */
-	bool raw;     /* a rule names this very port: any protocol may be spoken there */
+	bool raw;     /* a rule names this port: any protocol is allowed there */
 	bool ask;     /* the host program decides */
 	char rule[RULE_TEXT_SIZE];   /* "network.allow[2] *.example.org", "no rule" */
 	char reason[RULE_TEXT_SIZE]; /* why it was denied; "" when allowed */

@@ -1,5 +1,5 @@
 /* net/gateway/secret.h - secrets that the guest never sees: put into one header of requests to one
- * host, and taken out of what comes back. */
+ * host, and removed from its answers. */
 #pragma once
 
 #include "base/buf.h"
@@ -30,8 +30,8 @@ bool secret_list_has_host(const struct secret_list *l, const struct host *h);
 int secret_fill(const struct secret_list *l, const struct host *h, const struct http_field *f,
 		struct buf *out, bool *ret_used);
 
-/* Finds the secrets of one host in a stream of bytes, also written as base64, in percent escapes
- * or in JSON, and stars them out. Lengths stay the same. */
+/* Finds the secrets of one host in a stream of bytes, also as base64, percent escapes or JSON
+ * escapes, and replaces them with stars. Lengths stay the same. */
 struct secret_filter;
 int secret_filter_new(const struct secret_list *l, const struct host *h, struct secret_filter **ret,
 		      struct cordon_error **reterr);

@@ -42,6 +42,6 @@ bool stream_flush(struct stream *s);
 void stream_shut(struct stream *s);
 /* Tells the loop what to wait for. */
 void stream_watch(struct stream *s, bool want_read);
-/* With a reset, so that the peer cannot take a torn answer for a whole one. */
+/* Closes with a reset, so that the peer cannot take a partial answer for a complete one. */
 void stream_abort(struct stream *s);
 void stream_close(struct stream *s);

@@ -1,6 +1,6 @@
 /* net/gateway/tls.h - TLS on both sides of the gateway: towards the guest with certificates of an
- * authority that lives as long as the session, towards servers verified against the system's store.
- * Without OpenSSL at build time every tls_store_new() fails with what to do about it. */
+ * authority that lives as long as the session, towards servers with verification against the
+ * system's trust store. Built without OpenSSL, tls_store_new() fails and says what to do. */
 #pragma once
 
 #include <stdbool.h>
@@ -34,7 +34,7 @@ ssize_t tls_read(struct tls *t, void *to, size_t len);
 ssize_t tls_write(struct tls *t, const void *from, size_t len);
 void tls_end(struct tls *t); /* says goodbye */
 bool tls_wants_write(const struct tls *t);
-/* True once the handshake is over and, towards a server, its certificate was found good. */
+/* True once the handshake is done and, towards a server, its certificate was verified. */
 bool tls_is_verified(const struct tls *t);
 /* Why it failed, "" when it did not. */
 const char *tls_problem(const struct tls *t);

@@ -25,8 +25,8 @@ void url_done(struct url *u);
 /* A path with query as it goes to a server: "." and ".." (also as %2e) resolved, '\' is '/',
  * a fragment dropped, control characters and non-ASCII bytes escaped. To be freed. */
 int url_normalise_path(const char *text, size_t len, char **ret, struct cordon_error **reterr);
-/* True when the path has escapes that servers disagree about (%2f, %5c, %00, %25 before digits):
- * no path rule can be decided on it. */
+/* True if the path has escapes that servers interpret differently (%2f, %5c, %00, %25 before
+ * digits): no path rule can decide about it. */
 bool url_path_is_ambiguous(const char *path);
 /* "scheme://host[:port]path", the port only when it is not the scheme's own. NULL: out of memory.
  */

@@ -11,15 +11,14 @@ struct mcphttp_options {
 	struct mcp_options mcp; /* of every client */
 	unsigned clients;       /* sessions of the protocol at once; 0: 64 */
 	unsigned sandboxes;     /* of all clients together; 0: 128 */
-	uint64_t idle_ms; /* what nobody used for so long is ended by mcphttp_sweep; 0: half an hour
-			   */
+	uint64_t idle_ms; /* mcphttp_sweep ends what was unused for so long; 0: half an hour */
 };
 
 int mcphttp_new(const struct mcphttp_options *o, struct mcphttp **ret,
 		struct cordon_error **reterr);
 /* For a route of httpd.h, with the room as arg. */
 void mcphttp_serve(struct httpd_exchange *x, void *room);
-/* Ends clients and sandboxes that nobody uses; to be called now and then. */
+/* Ends unused clients and sandboxes; call it now and then. */
 void mcphttp_sweep(struct mcphttp *h);
 /* Ends all clients and what they run; later requests are refused. Before httpd_stop. false: an
  * answer is stuck with a client that does not read, and httpd_stop would wait for it. */

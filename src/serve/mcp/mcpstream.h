@@ -1,6 +1,6 @@
-/* serve/mcp/mcpstream.h - one request whose answer may take a while: carried out by a thread of its
- * own while the connection's thread sends what it says, as JSON when the answer is all there is to
- * say, as an event stream otherwise. */
+/* serve/mcp/mcpstream.h - one request whose answer may take a while. A thread of its own carries it
+ * out while the connection's thread sends: plain JSON if there is only the answer, otherwise an
+ * event stream. */
 #pragma once
 
 #include "serve/http/httpd.h"

@@ -1,5 +1,5 @@
-/* serve/rpc/payload.h - bytes that come with a request or go with an answer: as base64, or by way
- * of a file of the host, which the server's user opens because the client is that user. */
+/* serve/rpc/payload.h - bytes that come with a request or an answer: as base64, or in a file of the
+ * host, which the server opens as its own user, who is also the client's. */
 #pragma once
 
 #include <cordon/session.h>

@@ -1,5 +1,5 @@
 /* serve/rpc/prove_methods.h - doctor.prove: the attacks take minutes and leave descriptors open on
- * purpose, so they are carried out by a process of their own beside the server's threads. */
+ * purpose, so a process of its own runs them, beside the server's threads. */
 #pragma once
 
 #include "serve/rpc/rpc.h"
