@@ -88,6 +88,10 @@ CASES = [
     case("Python: what psutil reads when it is imported",
          "s = open('/proc/stat').read(); m = open('/proc/meminfo').read(); s.startswith('cpu ') and 'btime' in s and 'Cached:' in m",
          result=True),
+    # The real one, where it is installed (tools/setup).
+    *([case("Python: psutil", "import psutil; m = psutil.virtual_memory(); [m.total, m.available <= m.total, psutil.cpu_count() > 0, "
+            "psutil.boot_time() > 0, psutil.Process().pid > 0]", options=["--set", "memory_bytes=300M"],
+            result=[300 << 20, True, True, True, True])] if os.path.isdir("/usr/lib/python3/dist-packages/psutil") else []),
     case("the host's memory is nowhere in it", "import os; host = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') // 1024; "
          "str(host) in open('/proc/meminfo').read()", result=False),
     case("they cannot be changed", "import os; os.chmod('/proc/meminfo', 0o777)", status=126, error=has("Read-only file system")),
