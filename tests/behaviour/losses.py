@@ -107,8 +107,8 @@ def small(tap, who, uid):
 
 
 class Rpc:
-    def __init__(self, uid, home):
-        self.child = subprocess.Popen([CORDON, "rpc"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
+    def __init__(self, uid, home, words=("rpc",)):
+        self.child = subprocess.Popen([CORDON, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
                                       env={"PATH": "/usr/bin:/bin", "HOME": home}, preexec_fn=become(uid))
         self.count = 0
 
@@ -152,6 +152,29 @@ def vanished(tap, who, uid):
     shutil.rmtree(place)
 
 
+def models(tap, who, uid):
+    """`cordon mcp`: what the log lost while a sandbox ended is told by who ends it, and at the end of all."""
+    for way in ("a sandbox is ended", "the client leaves"):
+        home = tempfile.mkdtemp(prefix="losses-")
+        os.chmod(home, 0o777)
+        logs = os.path.join(home, "logs")
+        mcp = Rpc(uid, home, ("mcp", "--set", "audit=" + os.path.join(logs, "log")))
+        mcp.call("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "t", "version": "1"})
+        made = mcp.call("tools/call", name="create_sandbox", arguments={"language": "sh"})
+        name = made.get("structuredContent", {}).get("sandbox_id")
+        tap.check(name and not made.get("isError"), f"{who}: mcp: a sandbox", made)
+        shutil.rmtree(logs)
+        told = ""
+        if way == "a sandbox is ended":
+            answer = mcp.call("tools/call", name="destroy_sandbox", arguments={"sandbox_id": name})
+            told = str(answer) if answer.get("isError") else ""
+        _, err = mcp.child.communicate(timeout=SECONDS)
+        if way == "the client leaves":
+            told = err.decode() if mcp.child.returncode == 125 else ""
+        tap.check("of the audit log" in told, f"{who}: mcp: {way}: lost lines are told", mcp.child.returncode, err, told)
+        shutil.rmtree(home)
+
+
 def applied(tap, who, uid):
     """A change that is not taken over is no success."""
     place = tempfile.mkdtemp(prefix="losses-")
@@ -175,4 +198,4 @@ if "--inside" in sys.argv:
         resource.setrlimit(resource.RLIMIT_FSIZE, (6 << 20, 6 << 20))
     inside(sys.argv[sys.argv.index("--inside") + 1], "--limited" in sys.argv)
 else:
-    main([], small, vanished, applied)
+    main([], small, vanished, models, applied)

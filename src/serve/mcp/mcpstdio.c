@@ -190,11 +190,12 @@ int mcpstdio_serve(const struct mcp_options *o, int in_fd, int out_fd, struct co
 	start_end(s);
 	if (!wait_for_calls(s)) /* somebody still uses all of it */
 		return err_set(reterr, CORDON_TIMEOUT, "not everything ended within %d ms", END_MS);
+	cleanup_free char *loss = client_sessions_take_loss(&s->mcp.sessions);
 	mcp_done(&s->mcp);
 	linein_done(&s->in);
 	lineout_done(&s->out);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->idle);
 	free(s);
-	return 0;
+	return loss ? err_set(reterr, CORDON_OS, "%s", loss) : 0;
 }

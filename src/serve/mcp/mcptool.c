@@ -141,9 +141,11 @@ static int destroy_sandbox(struct mcpcall *c, struct cordon_error **reterr)
 {
 	int r = mcptool_find_named(c, reterr);
 
-	if (r == 0)
-		client_session_close(&c->mcp->sessions, mcpcall_leave_seat(c));
-	return r;
+	if (r < 0)
+		return r;
+	client_session_close(&c->mcp->sessions, mcpcall_leave_seat(c));
+	cleanup_free char *loss = client_sessions_take_loss(&c->mcp->sessions);
+	return loss ? err_set(reterr, CORDON_OS, "%s", loss) : 0;
 }
 
 static int fork_sandbox(struct mcpcall *c, struct cordon_error **reterr)
