@@ -10,7 +10,7 @@ CI ?=
 NICE ?= nice
 
 .DEFAULT_GOAL := all
-.PHONY: all run test asan lint format fuzz soak bench man install pod pod-tests vm clean help fresh setup-core setup-test setup-lint
+.PHONY: all run test asan tsan lint format fuzz soak bench man install pod pod-tests vm clean help fresh setup-core setup-test setup-lint
 
 all: setup-core ## build the library and the program
 	@tools/configure $(BUILD) $(if $(CI),-Dwerror=true)
@@ -21,8 +21,8 @@ run: setup-core ## build the program and run a first one in the sandbox, or FILE
 	@$(NICE) ninja -C $(BUILD) programs
 	@$(BUILD)/cordon run $(if $(FILE),$(FILE),examples/first.py)
 
-test: setup-test all pod-tests $(if $(CI),setup-lint asan) ## set up, build, run all tests (CI=1: also sanitizers and lint)
-	@tools/test $(if $(CI),--asan build-asan --lint) $(BUILD)
+test: setup-test all pod-tests $(if $(CI),setup-lint asan tsan) ## set up, build, run all tests (CI=1: also sanitizers and lint)
+	@tools/test $(if $(CI),--asan build-asan --tsan build-tsan --lint) $(BUILD)
 
 fresh: ## both commands on bare Debian roots made for it (root; W='KIND... [-- COMMAND]')
 	@tools/setup fresh
@@ -34,6 +34,10 @@ vm: setup-test all ## behaviour and attacks on other kernels, in an emulator (an
 asan: setup-core ## build with AddressSanitizer and UBSan into build-asan
 	@tools/configure build-asan -Db_sanitize=address,undefined
 	@$(NICE) ninja -C build-asan
+
+tsan: setup-core ## build with ThreadSanitizer into build-tsan
+	@tools/configure build-tsan -Db_sanitize=thread
+	@$(NICE) ninja -C build-tsan
 
 lint: setup-lint all ## style, sizes, room order, static analysis
 	@tools/lint

@@ -57,7 +57,8 @@ static void *work_thread(void *arg)
 	return NULL;
 }
 
-/* Cancels have places of their own, so that a full house can be emptied. */
+/* Cancels have places of their own, so that a full house can be emptied. True: the message is the
+ * thread's alone. */
 static bool start(struct service *s, json_t *message, bool is_cancel)
 {
 	struct work *w = mem_alloc(sizeof(*w));
@@ -65,7 +66,7 @@ static bool start(struct service *s, json_t *message, bool is_cancel)
 
 	if (!w)
 		return false;
-	*w = (struct work){ s, json_incref(message) };
+	*w = (struct work){ s, message };
 	pthread_mutex_lock(&s->lock);
 	bool fits = s->calls < (unsigned)(is_cancel ? 2 : 1) * MCP_CALLS_MAX;
 	if (fits)
@@ -80,7 +81,6 @@ static bool start(struct service *s, json_t *message, bool is_cancel)
 		s->calls--;
 		pthread_mutex_unlock(&s->lock);
 	}
-	json_decref(w->message);
 	free(w);
 	return false;
 }
@@ -107,7 +107,9 @@ static void take(struct service *s, const char *line, size_t len)
 	bool is_cancel = str_eq(method, "notifications/cancelled");
 	if (!is_call && !is_cancel)
 		respond(s, message);
-	else if (!start(s, message, is_cancel) && is_call)
+	else if (start(s, message, is_cancel))
+		message = NULL;
+	else if (is_call)
 		refuse(s, json_object_get(message, "id"), cordon_code_rpc(CORDON_LIMIT),
 		       "too many calls at once");
 }

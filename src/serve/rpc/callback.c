@@ -56,19 +56,23 @@ static struct callback *take(struct callbacks *t, const char *id)
 	return found;
 }
 
-static struct callback *add(struct callbacks *t, struct cordon_call *call, struct waiter *waiter)
+/* Once it is in the table it may be answered, and gone, at any time: its id is given out as a copy.
+ */
+static bool add(struct callbacks *t, struct cordon_call *call, struct waiter *waiter,
+		char ret_id[static ID_BYTES])
 {
 	struct callback *c = mem_alloc(sizeof(*c));
 	bool fits;
 
 	if (!c)
-		return NULL;
+		return false;
 	c->call = call;
 	c->waiter = waiter;
 	pthread_mutex_lock(&t->lock);
 	fits = t->count < CALLBACKS_MAX && !t->is_closing;
 	if (fits) {
 		snprintf(c->id, sizeof(c->id), "cb_%" PRIu64, ++t->last);
+		memcpy(ret_id, c->id, ID_BYTES);
 		c->next = t->first;
 		t->first = c;
 		t->count++;
@@ -76,7 +80,7 @@ static struct callback *add(struct callbacks *t, struct cordon_call *call, struc
 	pthread_mutex_unlock(&t->lock);
 	if (!fits)
 		free(c);
-	return fits ? c : NULL;
+	return fits;
 }
 
 enum cordon_answer callback_call_tool(struct cordon_call *call, void *table)
@@ -90,14 +94,11 @@ enum cordon_answer callback_call_tool(struct cordon_call *call, void *table)
 					NULL);
 		return CORDON_ANSWER_ERROR;
 	}
-	struct callback *c = add(t, call, NULL);
-	if (!c) {
+	char id[ID_BYTES], session[CLIENT_SESSION_ID_BYTES];
+	if (!add(t, call, NULL, id)) {
 		(void)cordon_call_error(call, "too many tool calls wait for the client", NULL);
 		return CORDON_ANSWER_ERROR;
 	}
-	/* The call may be answered, and gone, as soon as the line is out: copy before. */
-	char id[ID_BYTES], session[CLIENT_SESSION_ID_BYTES];
-	memcpy(id, c->id, sizeof(id));
 	client_session_name(t->sessions, cordon_call_session(call), session);
 	const char *args = cordon_call_args(call);
 	cleanup_free char *request = client_session_request(t->sessions, cordon_call_session(call));
@@ -111,7 +112,7 @@ enum cordon_answer callback_call_tool(struct cordon_call *call, void *table)
 	if (head && lineout_send(t->out, parts, 3))
 		return CORDON_ANSWER_PENDING;
 	/* Whoever takes it out of the table answers it. */
-	c = take(t, id);
+	struct callback *c = take(t, id);
 	if (!c)
 		return CORDON_ANSWER_PENDING;
 	free(c);
@@ -171,12 +172,11 @@ int callback_request(struct callbacks *t, const char *method, const char *params
 		     struct cordon_error **reterr)
 {
 	struct waiter w = { 0 };
-	struct callback *c = add(t, NULL, &w);
+	struct callback *c = NULL;
 	char id[ID_BYTES];
 
-	if (!c)
+	if (!add(t, NULL, &w, id))
 		return err_set(reterr, CORDON_LIMIT, "too many questions wait for the client");
-	memcpy(id, c->id, sizeof(id));
 	cleanup_free char *head = str_printf(
 		"{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"method\":\"%s\",\"params\":", id, method);
 	const struct line_part parts[] = { { head ? head : "", head ? strlen(head) : 0 },
