@@ -193,7 +193,7 @@ static const char *control_word(const struct trial *t)
 					      : "failed";
 }
 
-/* What this machine's rung does not claim to hold, and says so. */
+/* What this machine's sandbox does not promise, as documented. */
 static bool is_unclaimed(const struct proof *x, const struct attack *a, const struct trial *t)
 {
 	return (!x->has_namespaces && (a->flags & PROBE_SPACED)) ||

@@ -185,8 +185,8 @@ static void stop(struct execution *x)
 	x->stop_by = deadline_after_ms(STOP_MS);
 }
 
-/* Who wants it ended may say so again and again, until it is: that does not shorten the time that
- * it has for it. */
+/* A cancel may be repeated until the execution has ended: that does not shorten its time to
+ * stop. */
 static void cancel(struct execution *x)
 {
 	x->evidence.cancelled = x->evidence.cancelled || !x->evidence.timed_out;
@@ -434,9 +434,9 @@ static void finish(struct execution *x)
 	r->err_truncated = x->err.is_truncated;
 }
 
-/* Not to be guessed: else what an earlier execution has sent ahead, or a process that it left
- * behind sends blindly, is taken for the answer of this one. Exact also where numbers are doubles.
- */
+/* Unguessable: otherwise a message that an earlier execution sent in advance, or that a process it
+ * left behind sends blindly, could pass for the answer of this one. Below 2^53, so that it is exact
+ * in a double too. */
 static uint64_t fresh_id(void)
 {
 	uint64_t id = 0;

@@ -338,10 +338,10 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 		(void)result_fail(r, kind, "exited with status %d", r->exit_code);
 }
 
-/* V8 ends itself, by abort() or by a trap, at the heap that the launch has given it, or when four
- * fifths of that are taken and collecting no longer helps; all that the kernel tells then is a
- * signal. That so much memory was in use is our own figure. Where V8 was refused memory sooner, the
- * kernel's counters say so. */
+/* A V8 heap abort is reported as `memory`. V8 aborts (SIGABRT or a trap) at the heap size that the
+ * launch gave it, or at four fifths of it when garbage collection no longer helps. The kernel
+ * reports only a signal; our own figures confirm that so much memory was in use. If V8 was refused
+ * memory earlier, the kernel's counters say so. */
 static bool gave_up(const struct engine *e, const struct policy *p, int signo)
 {
 	uint64_t watched = box_status(e->box)->memory_peak_kib * 1024;

@@ -90,7 +90,7 @@ static bool plain_path(const char *cwd, const char *path, char ret[static PATH_M
 }
 
 enum ground {
-	GROUND_GIVEN,     /* the policy gives it: whatever refused it was not the policy */
+	GROUND_GIVEN,     /* the policy allows it: something else refused it */
 	GROUND_ELSEWHERE, /* nothing gives it */
 	GROUND_PROGRAM,   /* it may be written and read there, and not executed */
 };

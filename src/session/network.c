@@ -305,7 +305,7 @@ static void dispatch(struct network *n)
 {
 	if (gateway_dispatch(n->gateway, NULL) < 0) {
 		n->is_lost = true;
-		n->pending_count = 0; /* with the gateway went those who waited there */
+		n->pending_count = 0; /* the requests that waited there are gone too */
 	}
 	note_waiting(n);
 }

@@ -183,8 +183,8 @@ static deadline_ns rest_until(const struct cordon_pool *p)
 	return deadline_is_over(until) ? 0 : until;
 }
 
-/* What a thread of the pool does next. After a failure what is dead goes first, for making may have
- * failed for want of what it holds. */
+/* What a thread of the pool does next. After a failure it first closes dead sessions: they may hold
+ * what was missing. */
 static void work_once(struct cordon_pool *p)
 {
 	bool makes = wants_more(p) && has_room(p), waits = p->last_error && p->retry_at;

@@ -293,8 +293,8 @@ static void *follow(void *arg)
 	return NULL;
 }
 
-/* Nobody waits for the next one while this one does. Where it cannot be started, this one goes on
- * to its end. The host's signals are for the host's own threads. */
+/* The next template starts in the background while this one still serves. If it cannot be started,
+ * this one is used to its end. Signals are left to the host's own threads. */
 static void start_next(struct template *t)
 {
 	struct template *next = NULL;

@@ -179,8 +179,8 @@ void box_end(struct box *b)
 		(void)syscall(SYS_pidfd_send_signal, b->pidfd, SIGCONT, NULL, 0);
 }
 
-/* Pid 1 closes the control socket before the kernel ends the others of its namespace; it is dead,
- * and its pidfd says so, when all of them are. A supervisor waits for that itself. */
+/* Pid 1 closes the control socket before the kernel ends the other processes of its namespace. Its
+ * pidfd reports its death only when all of them are dead. A supervisor waits for that itself. */
 static void wait_empty(struct box *b, deadline_ns deadline)
 {
 	struct pollfd p = { .fd = b->supervisor > 0 ? -1 : b->pidfd, .events = POLLIN };
@@ -219,8 +219,7 @@ bool box_is_stuck(const struct box *b)
 	return b->is_stuck;
 }
 
-/* One whose sandbox is stuck is left to itself: it removes what there is when that has come to its
- * end. */
+/* The supervisor of a stuck sandbox is left running: it cleans up when that has ended. */
 static void reap_supervisor(struct box *b)
 {
 	struct pollfd p = { .fd = b->pidfd, .events = POLLIN };

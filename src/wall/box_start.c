@@ -60,8 +60,8 @@ static gid_t owner_of_groups(const struct box *b)
 	return b->machine.is_root ? b->gid : (gid_t)-1;
 }
 
-/* The rung below is only for those who gave up every namespace, and never without Landlock and the
- * filter. */
+/* The sandbox without namespaces is only for policies that require no namespace, and needs Landlock
+ * and the filter. */
 static int enter_private_dir(struct box *b, const struct launch *from, struct launch *ret,
 			     struct cordon_error **reterr)
 {
@@ -143,8 +143,9 @@ static int give_leave(struct box *b, struct cordon_error **reterr)
 	return 0;
 }
 
-/* The supervisor makes its namespaces while everything else is done here; but in v2 pid 1 is born
- * in its group. Nobody else's code runs before the plan has come, nor when it never comes. */
+/* The supervisor makes the namespaces while the rest is done here; but in v2 pid 1 is born in its
+ * group, which must exist before. No untrusted code runs before the plan has come, or if it never
+ * comes. */
 static int start(struct box *b, const struct box_options *o, struct cordon_error **reterr)
 {
 	struct blueprint_options blueprint = { .policy = o->policy,

@@ -1,5 +1,5 @@
-/* wall/idmap.c - see idmap.h. Never for what belongs to root: a file that the code makes setuid
- * there would be root's. */
+/* wall/idmap.c - see idmap.h. Never for files of root: a setuid file that the code makes there
+ * would belong to root. */
 #include "wall/idmap.h"
 
 #include <errno.h>

@@ -107,7 +107,7 @@ static bool wait_event(struct stream *s, int ms)
 	return !(p[1].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
 }
 
-/* Nobody reads any more. Its code goes on where the protocol wants that. */
+/* The client is gone. Its code continues if the protocol says so. */
 static void hang_up(struct stream *s)
 {
 	pthread_mutex_lock(&s->lock);

@@ -325,14 +325,14 @@ static int check_arg(const char *key, const json_t *value, char kind, struct cor
 					 key);
 	if (!json_is_string(value))
 		return err_set(reterr, CORDON_INVALID, "the argument '%s' must be a text", key);
-	/* Only a file may have one in it; elsewhere less would be carried out than was said. */
+	/* Only the contents of a file may have a NUL; elsewhere less would run than was sent. */
 	if (!str_eq(key, "contents") &&
 	    strlen(json_string_value(value)) != json_string_length(value))
 		return err_set(reterr, CORDON_INVALID, "the argument '%s' has a NUL in it", key);
 	return 0;
 }
 
-/* As inputSchema says; what is missing the tools themselves tell. */
+/* Checks against inputSchema; the tools themselves report missing arguments. */
 static int check_args(const struct mcptool *t, const json_t *args, struct cordon_error **reterr)
 {
 	char names[MCPTOOL_ARGS][32];

@@ -249,8 +249,8 @@ static void watch(struct job *j, pid_t pid, int pidfd)
 		;
 }
 
-/* Outlives pid 1, tells the host of its end, and stays until the host has read the counters: what
- * is left to clean up then is cleaned up, also when the host died. */
+/* Outlives pid 1, tells the host of its end, and stays until the host has read the counters. Then
+ * it cleans up, also if the host died. */
 static int keep(struct job *j, pid_t pid, int pidfd)
 {
 	bool spaced = j->flags & PLANF_USERNS;

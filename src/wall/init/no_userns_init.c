@@ -29,7 +29,7 @@ int no_userns_build(struct job *j, int *ret_fd)
 	return *ret_fd < 0 ? plan_fail(j, STAGE_WORKSPACE, 11, errno) : 0;
 }
 
-/* Stopped first: what is stopped makes no more children while we look for the others. */
+/* Stopped first: a stopped process makes no more children while we look for the others. */
 void no_userns_end(void)
 {
 	static pid_t list[4096];
@@ -80,7 +80,8 @@ static int enter(int fd, const char *name)
 	return openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Down where there is something and up where there is nothing: any depth with one descriptor. */
+/* Goes down into directories with contents and up from empty ones: any depth with one
+ * descriptor. */
 static void remove_below(int top)
 {
 	char name[256];

@@ -180,9 +180,9 @@ static bool has_exec_rule(const struct job *j, int file)
 	return false;
 }
 
-/* The call goes on in any case: the mount view and Landlock judge it, on what the kernel reads
- * itself. Here it is only foretold, for the result, whether they will refuse. A path that starts
- * elsewhere than at the root is left to them alone. */
+/* The call continues in any case: the mount view and Landlock decide, on the path that the kernel
+ * reads itself. This only predicts for the result whether they will refuse. A path that does not
+ * start at the root is left to them alone. */
 static void foretell_exec(struct job *j, const struct seccomp_data *d, const char *path,
 			  bool is_whole)
 {
