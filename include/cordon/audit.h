@@ -1,4 +1,6 @@
-/* cordon/audit.h - checking an audit log: is it whole, and if not, where does it break? */
+/* cordon/audit.h - checking an audit log: is it whole, and if not, where does it break?
+ *
+ * Threads: any, at any time. */
 #pragma once
 
 #include <stdbool.h>

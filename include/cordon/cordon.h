@@ -1,4 +1,7 @@
-/* cordon/cordon.h - the whole public API of libcordon. */
+/* cordon/cordon.h - the whole public API of libcordon.
+ *
+ * Threads: any, at any time, but for cordon_prove. Its `progress` runs in the thread that proves.
+ */
 #pragma once
 
 #include <cordon/audit.h>

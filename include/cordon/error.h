@@ -1,4 +1,7 @@
-/* cordon/error.h - the one error type of the library. */
+/* cordon/error.h - the one error type of the library.
+ *
+ * Threads: an error belongs to one thread at a time. What depends only on a code is for any thread.
+ */
 #pragma once
 
 #ifdef __cplusplus

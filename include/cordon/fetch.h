@@ -1,4 +1,6 @@
-/* cordon/fetch.h - one HTTP request of the host program itself, by the rules of a policy. */
+/* cordon/fetch.h - one HTTP request of the host program itself, by the rules of a policy.
+ *
+ * Threads: any, at any time. `event` runs in the thread that fetches. */
 #pragma once
 
 #include <stdbool.h>

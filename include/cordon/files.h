@@ -1,5 +1,9 @@
 /* cordon/files.h - a session's workspace, accessed from the host. Paths are guest paths
- * ("/home/user/a.csv"); relative ones start in /home/user. No path leads outside the workspace. */
+ * ("/home/user/a.csv"); relative ones start in /home/user. No path leads outside the workspace.
+ *
+ * Threads: the file functions may be called from any thread at any time. session.h lists what holds
+ * the session. Callbacks (list, save, load) run in the thread that calls; they must not call the
+ * session. A project belongs to one thread at a time, and so does the descriptor of an export. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,6 @@
-/* cordon/pod.h - adds commands to the pod's image: WASI programs, compiled inside a sandbox. */
+/* cordon/pod.h - adds commands to the pod's image: WASI programs, compiled inside a sandbox.
+ *
+ * Threads: any, at any time. */
 #pragma once
 
 #include <stdbool.h>

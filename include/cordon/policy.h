@@ -1,4 +1,7 @@
-/* cordon/policy.h - what the code may do, and its limits (docs/policy.md). */
+/* cordon/policy.h - what the code may do, and its limits (docs/policy.md).
+ *
+ * Threads: a policy belongs to one thread at a time while it is changed. Sessions take a copy when
+ * they open; reading one from several threads is safe. */
 #pragma once
 
 #include <cordon/error.h>

@@ -1,5 +1,9 @@
 /* cordon/tools.h - host functions that guest code may call: the one intended way out of the
- * sandbox. */
+ * sandbox.
+ *
+ * Threads: a registry may be used from any thread at any time. A handler runs in the thread that
+ * executes, one call of a session at a time; handlers of other sessions run beside it. An answer
+ * (cordon_call_value, cordon_call_error) may come from any thread. */
 #pragma once
 
 #include <stdbool.h>
