@@ -1,0 +1,121 @@
+/* The table of guests and what a launch of each has, as far as no interpreter is started. */
+#include "guest/guest.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/test.h"
+
+static const struct {
+	enum guest_kind kind;
+	const char *name, *program;
+} guests[] = {
+	{ GUEST_KIND_PYTHON, "python", "/usr/bin/python3" },
+	{ GUEST_KIND_R, "r", "/usr/bin/R" },
+	{ GUEST_KIND_NODE, "node", "/usr/bin/node" },
+	{ GUEST_KIND_SH, "sh", "/bin/bash" },
+};
+
+TEST(names_are_names_of_one_guest)
+{
+	static const struct {
+		const char *name;
+		enum guest_kind kind;
+	} table[] = {
+		{ "python", GUEST_KIND_PYTHON },
+		{ "python3", GUEST_KIND_PYTHON },
+		{ "r", GUEST_KIND_R },
+		{ "R", GUEST_KIND_R },
+		{ "node", GUEST_KIND_NODE },
+		{ "js", GUEST_KIND_NODE },
+		{ "javascript", GUEST_KIND_NODE },
+		{ "sh", GUEST_KIND_SH },
+		{ "bash", GUEST_KIND_SH },
+		{ "pod", GUEST_KIND_POD },
+		{ "Python", GUEST_KIND_NONE },
+		{ "", GUEST_KIND_NONE },
+		{ "ruby", GUEST_KIND_NONE },
+		{ "../python", GUEST_KIND_NONE },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		ASSERT_EQ(guest_from_name(table[i].name), table[i].kind);
+	for (size_t i = 0; i < sizeof(guests) / sizeof(*guests); i++)
+		ASSERT_STREQ(guest_name(guests[i].kind), guests[i].name);
+	ASSERT_STREQ(guest_name(GUEST_KIND_NONE), "none");
+}
+
+TEST(only_node_is_told_a_heap_and_within_the_memory)
+{
+	for (enum policy_level level = LEVEL_PERMISSIVE; level <= LEVEL_STRICT; level++) {
+		cleanup_policy struct policy p = { 0 };
+
+		ASSERT_EQ(policy_init_level(&p, level, NULL), 0);
+		for (enum guest_kind k = GUEST_KIND_PYTHON; k <= GUEST_KIND_POD; k++)
+			ASSERT_EQ(guest_heap_bytes(k, &p) > 0, k == GUEST_KIND_NODE);
+		ASSERT(guest_heap_bytes(GUEST_KIND_NODE, &p) < p.memory_bytes);
+	}
+}
+
+static bool has_env(const struct launch *l, const char *start)
+{
+	for (size_t i = 0; i < l->env.count; i++)
+		if (strncmp(l->env.items[i], start, strlen(start)) == 0)
+			return true;
+	return false;
+}
+
+/* Of the host a guest gets what the policy names, and nothing that it could write to. */
+TEST(a_launch_has_nothing_of_the_hosts_own)
+{
+	(void)setenv("HOST_SECRET", "of nobody's concern", 1);
+	for (size_t i = 0; i < sizeof(guests) / sizeof(*guests); i++) {
+		cleanup_policy struct policy p = { 0 };
+		cleanup_launch struct launch l = { 0 };
+
+		needs(access(guests[i].program, X_OK) == 0, guests[i].program);
+		ASSERT_EQ(policy_init_level(&p, LEVEL_STRICT, NULL), 0);
+		struct guest_options o = { .kind = guests[i].kind,
+					   .mode = GUEST_SESSION,
+					   .policy = &p,
+					   .token = "secret-token" };
+		ASSERT_EQ(guest_launch(&o, &l, NULL), 0);
+		ASSERT(l.executable && l.executable[0] == '/' && l.argv.count > 0);
+		ASSERT(!l.has_network && !l.is_template && l.relay_port_count == 0);
+		ASSERT(!has_env(&l, "HOST_SECRET="));
+		ASSERT(has_env(&l, "CORDON_TOKEN=secret-token"));
+		for (size_t k = 0; k < l.bind_count; k++) {
+			ASSERT(!(l.binds[k].flags & BIND_WRITABLE));
+			ASSERT(l.binds[k].guest[0] == '/');
+			ASSERT(strncmp(l.binds[k].host, "/root", 5) != 0);
+			ASSERT(strncmp(l.binds[k].host, "/home", 5) != 0);
+		}
+	}
+}
+
+TEST(a_template_says_so)
+{
+	cleanup_policy struct policy p = { 0 };
+	cleanup_launch struct launch l = { 0 };
+
+	needs(access("/usr/bin/python3", X_OK) == 0, "Python");
+	ASSERT_EQ(policy_init_level(&p, LEVEL_STANDARD, NULL), 0);
+	struct guest_options o = { .kind = GUEST_KIND_PYTHON,
+				   .mode = GUEST_TEMPLATE,
+				   .policy = &p };
+	ASSERT_EQ(guest_launch(&o, &l, NULL), 0);
+	ASSERT(l.is_template && guest_can_fork(GUEST_KIND_PYTHON));
+	ASSERT(!guest_can_fork(GUEST_KIND_NODE) && !guest_can_fork(GUEST_KIND_NONE));
+}
+
+TEST(an_interpreter_that_is_not_there_is_told)
+{
+	cleanup_policy struct policy p = { 0 };
+	cleanup_launch struct launch l = { 0 };
+	cleanup_error struct cordon_error *e = NULL;
+
+	ASSERT_EQ(policy_init_level(&p, LEVEL_STANDARD, NULL), 0);
+	struct guest_options o = { .kind = GUEST_KIND_NONE, .mode = GUEST_SESSION, .policy = &p };
+	ASSERT(guest_launch(&o, &l, &e) < 0);
+	ASSERT_EQ(l.bind_count, 0);
+}
