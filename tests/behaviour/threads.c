@@ -136,6 +136,21 @@ static int load(const char *id, void **ret, size_t *ret_len, void *arg)
 	return 0;
 }
 
+/* The session may be busy: again, until it has its files. */
+static void bring_back(struct stage *g, struct store *st)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	int r;
+
+	while ((r = cordon_session_rehydrate(g->s, load, st, &e)) == -CORDON_STATE) {
+		e = cordon_error_free(e);
+		usleep(1000);
+	}
+	if (r < 0)
+		printf("# rehydrate: %d %s\n", r, cordon_error_message(e));
+	ASSERT_EQ(r, 0);
+}
+
 static void carry_away(struct stage *g)
 {
 	cleanup_close int fd = memfd_create("export", MFD_CLOEXEC);
@@ -145,8 +160,7 @@ static void carry_away(struct stage *g)
 	if (cordon_files_export(g->s, fd, NULL) == 0 && lseek(fd, 0, SEEK_SET) == 0)
 		(void)cordon_files_import(g->s, fd, &report, NULL);
 	if (cordon_session_offload(g->s, save, &st, NULL) == 0)
-		while (cordon_session_rehydrate(g->s, load, &st, NULL) == -CORDON_STATE)
-			usleep(1000);
+		bring_back(g, &st);
 	free(st.bytes);
 	struct cordon_session *child = NULL;
 	if (cordon_session_fork(g->s, &child, NULL) == 0)
