@@ -392,7 +392,7 @@ def served(folder):
 
 
 def main():
-    global TMP
+    global TMP, ENV
     if not shutil.which("clang-22") or not os.path.exists(os.path.join(IMAGE, "translate", "abi")):
         strict, missing = os.environ.get("CORDON_NEEDS") == "strict", "clang-22 or the image's translate/ is missing: make pod"
         print("1..1\nnot ok 1 - " + missing if strict else "1..0 # skip " + missing)
