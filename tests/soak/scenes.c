@@ -2,6 +2,7 @@
  * must come back; where something was, it must come back at all. */
 #include "soak/scenes.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -256,22 +258,52 @@ static void shared(struct world *w, unsigned *seed)
 	free(text);
 }
 
-/* One process below us: a supervisor, of a template or of a sandbox of its own. */
-static void kill_child(struct world *w, unsigned *seed)
+/* The processes below one, by the shell's word for it; fewer than max. */
+static size_t below(const char *which, pid_t *ret, size_t max)
 {
-	pid_t pids[256];
+	char command[80];
 	size_t n = 0;
 
-	(void)w;
-	FILE *f = popen("cat /proc/$PPID/task/*/children", "re");
-	for (int pid; f && n < 256 && fscanf(f, "%d", &pid) == 1;)
-		pids[n++] = pid;
+	(void)snprintf(command, sizeof(command), "cat /proc/%s/task/*/children 2>/dev/null", which);
+	FILE *f = popen(command, "re");
+	for (int pid; f && n < max && fscanf(f, "%d", &pid) == 1;)
+		ret[n++] = pid;
 	if (f)
 		(void)pclose(f);
+	return n;
+}
+
+static void await_end(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+	if (pidfd >= 0) {
+		(void)poll(&p, 1, 10000);
+		close(pidfd);
+	}
+}
+
+/* One process below us: a supervisor, of a template or of a sandbox of its own. The kill is over
+ * when what it takes along has ended too: only then may a scene expect to be spared. */
+static void kill_child(struct world *w, unsigned *seed)
+{
+	pid_t pids[256], more[64];
+	int ends[64];
+	char which[16];
+	size_t n = below("$PPID", pids, 256);
+
+	(void)w;
 	if (n == 0)
 		return;
+	pid_t pid = pids[(unsigned)rand_r(seed) % n];
+	(void)snprintf(which, sizeof(which), "%d", pid);
+	size_t count = below(which, more, 64);
+	for (size_t i = 0; i < count; i++)
+		ends[i] = (int)syscall(SYS_pidfd_open, more[i], 0);
 	atomic_fetch_add(&kills, 1);
-	(void)kill(pids[(unsigned)rand_r(seed) % n], SIGKILL);
+	(void)kill(pid, SIGKILL);
+	for (size_t i = 0; i < count; i++)
+		await_end(ends[i]);
 	atomic_fetch_add(&kills, 1);
 }
 
