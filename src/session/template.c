@@ -205,7 +205,7 @@ static int new_template(enum guest_kind kind, const struct policy *p, const uint
 static bool is_aged(const struct template *t, unsigned parts)
 {
 	return t->forks >= MAX_FORKS / 100 * parts ||
-	       clock_now_ns() - t->born_ns > MAX_AGE_S / 100 * parts * 1000000000ULL;
+	       clock_now_ns() - t->born_ns > (uint64_t)parts * (MAX_AGE_S / 100) * 1000000000;
 }
 
 static bool is_worn(const struct template *t)

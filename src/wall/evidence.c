@@ -76,8 +76,8 @@ static json_t *filter_json(const struct box *b)
 static void lacks_namespaces(const struct machine *m, json_t *a)
 {
 	static const char *const words[] = {
-		"no user namespace: the code has the uid of the sandbox on the host, and what the "
-		"kernel counts by user (queued signals) is counted with that uid's others",
+		("no user namespace: the code has the uid of the sandbox on the host, and what the "
+		 "kernel counts by user (queued signals) is counted with that uid's others"),
 		"no pid namespace: numbers of the host's processes can be tried",
 		"no mount namespace: the host's files can be seen, not read; the workspace is one",
 		"no ipc namespace: the filter alone refuses System V objects",
