@@ -33,6 +33,7 @@ struct mcp {
 	pthread_mutex_t opening; /* of a default sandbox */
 	pthread_mutex_t lock;    /* of the fields below */
 	struct mcpcall *calls;   /* on their way */
+	struct mcpcall_notice *notices;
 	unsigned call_count;
 	uint64_t numbers; /* of calls ever begun */
 	int log_level;    /* of the handshake's generation: an index into the levels of mcpcall.h */

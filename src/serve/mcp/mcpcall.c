@@ -34,6 +34,37 @@ static int level_of(struct mcp *m, const json_t *params)
 	return level;
 }
 
+void mcpcall_announce(struct mcp *m, struct mcpcall_notice *n, const json_t *id)
+{
+	*n = (struct mcpcall_notice){ .id = json_deep_copy(id) };
+	pthread_mutex_lock(&m->lock);
+	n->next = m->notices;
+	m->notices = n;
+	pthread_mutex_unlock(&m->lock);
+}
+
+void mcpcall_forget(struct mcp *m, struct mcpcall_notice *n)
+{
+	pthread_mutex_lock(&m->lock);
+	for (struct mcpcall_notice **p = &m->notices; *p; p = &(*p)->next)
+		if (*p == n) {
+			*p = n->next;
+			break;
+		}
+	pthread_mutex_unlock(&m->lock);
+	json_decref(n->id);
+}
+
+/* With the lock held. */
+static struct mcpcall_notice *find_notice(struct mcp *m, const json_t *id)
+{
+	struct mcpcall_notice *n = m->notices;
+
+	while (n && (!n->id || !id || !json_equal(n->id, id)))
+		n = n->next;
+	return n;
+}
+
 int mcpcall_begin(struct mcpcall *c, struct mcp *m, const json_t *message,
 		  const struct mcp_sink *sink, struct cordon_error **reterr)
 {
@@ -53,6 +84,9 @@ int mcpcall_begin(struct mcpcall *c, struct mcp *m, const json_t *message,
 	pthread_mutex_lock(&m->lock);
 	fits = m->call_count < MCP_CALLS_MAX;
 	if (fits) {
+		const struct mcpcall_notice *n = find_notice(m, c->id);
+
+		c->is_cancelled = n && n->is_cancelled;
 		m->call_count++;
 		(void)json_integer_set(c->number, (json_int_t)++m->numbers);
 		c->next = m->calls;
@@ -121,6 +155,9 @@ void mcpcall_cancel(struct mcp *m, const json_t *id, const struct mcp_sink *sink
 	cleanup_json json_t *number = NULL;
 
 	pthread_mutex_lock(&m->lock);
+	struct mcpcall_notice *n = find_notice(m, id);
+	if (n)
+		n->is_cancelled = true;
 	for (struct mcpcall *c = m->calls; c && !number; c = c->next) {
 		if (sink ? c->sink != sink : !c->id || !json_equal(c->id, id))
 			continue;

@@ -35,6 +35,17 @@ struct mcpcall {
 	size_t line_len;
 };
 
+/* A call that was read, but may not have begun in its own thread yet. Without it a cancel that was
+ * read later could come first, and find nothing. */
+struct mcpcall_notice {
+	json_t *id; /* a copy */
+	bool is_cancelled;
+	struct mcpcall_notice *next;
+};
+/* By whoever reads, in the order of reading; until the call is over. */
+void mcpcall_announce(struct mcp *m, struct mcpcall_notice *n, const json_t *id);
+void mcpcall_forget(struct mcp *m, struct mcpcall_notice *n);
+
 /* Puts it among the client's calls. -CORDON_LIMIT: there are too many. */
 int mcpcall_begin(struct mcpcall *c, struct mcp *m, const json_t *message,
 		  const struct mcp_sink *sink, struct cordon_error **reterr);

@@ -6,6 +6,7 @@
 #include "base/condvar.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "serve/mcp/mcpcall.h"
 #include "serve/rpc/line.h"
 
 enum { END_MS = 700, LOOK_MS = 50 };
@@ -23,6 +24,7 @@ struct service {
 struct work {
 	struct service *s;
 	json_t *message;
+	struct mcpcall_notice notice;
 };
 
 static bool send_message(const json_t *message, void *arg)
@@ -49,6 +51,7 @@ static void *work_thread(void *arg)
 	struct service *s = w->s;
 
 	respond(s, w->message);
+	mcpcall_forget(&s->mcp, &w->notice);
 	json_decref(w->message);
 	pthread_mutex_lock(&s->lock);
 	s->calls--;
@@ -66,17 +69,21 @@ static bool start(struct service *s, json_t *message, bool is_cancel)
 
 	if (!w)
 		return false;
-	*w = (struct work){ s, message };
+	*w = (struct work){ .s = s, .message = message };
 	pthread_mutex_lock(&s->lock);
 	bool fits = s->calls < (unsigned)(is_cancel ? 2 : 1) * MCP_CALLS_MAX;
 	if (fits)
 		s->calls++;
 	pthread_mutex_unlock(&s->lock);
+	if (fits)
+		mcpcall_announce(&s->mcp, &w->notice,
+				 is_cancel ? NULL : json_object_get(message, "id"));
 	if (fits && pthread_create(&thread, NULL, work_thread, w) == 0) {
 		(void)pthread_detach(thread);
 		return true;
 	}
 	if (fits) {
+		mcpcall_forget(&s->mcp, &w->notice);
 		pthread_mutex_lock(&s->lock);
 		s->calls--;
 		pthread_mutex_unlock(&s->lock);
