@@ -166,7 +166,7 @@ static int prove(const struct cli *c)
 		o.progress = print_progress;
 	/* What must not be found in the sandbox's environment has to be in ours. */
 	random_hex(secret, 32);
-	if (setenv("CORDON_LURE", secret, 1) != 0 || cordon_prove(&o, &text, &e) < 0)
+	if (setenv("CORDON_BAIT", secret, 1) != 0 || cordon_prove(&o, &text, &e) < 0)
 		return cli_fail(c, e);
 	if (is_watched)
 		fprintf(stderr, "\r%-60s\r", "");

@@ -116,7 +116,7 @@ int attack_python_inside(const struct trial_options *o, struct trial *ret,
 
 static int start(const struct trial_options *o, int code, int out)
 {
-	cleanup_free char *secret = str_printf("CORDON_LURE=%s", o->bait->secret);
+	cleanup_free char *secret = str_printf("CORDON_BAIT=%s", o->bait->secret);
 	const char *python = o->policy->python ? o->policy->python : "/usr/bin/python3";
 	char path[32], *env[] = { secret, (char *)(uintptr_t) "PATH=/usr/bin:/bin", NULL };
 	char *argv[64] = { (char *)(uintptr_t) "python3", (char *)(uintptr_t) "-I", path,

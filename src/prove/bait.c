@@ -172,7 +172,7 @@ int bait_lay(struct bait *l, const struct policy *policy, bool is_mounted, bool 
 	     struct cordon_error **reterr)
 {
 	/* The caller may have put its secret into the environment before. */
-	const char *given = getenv("CORDON_LURE");
+	const char *given = getenv("CORDON_BAIT");
 
 	*l = none;
 	if (!given || !str_copy(l->secret, sizeof(l->secret), given) || strlen(given) < 8)

@@ -313,7 +313,7 @@ int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon
 /* The control: the same program, started as any program is, with what the attack needs. */
 static int start_outside(const struct trial_options *o, const struct ends *e)
 {
-	cleanup_free char *secret = str_printf("CORDON_LURE=%s", o->bait->secret);
+	cleanup_free char *secret = str_printf("CORDON_BAIT=%s", o->bait->secret);
 	char *env[] = { secret, NULL };
 	char *argv[64] = { (char *)(uintptr_t) "probe", (char *)(uintptr_t)o->attack->name,
 			   (char *)(uintptr_t) "control=1" };

@@ -1,6 +1,6 @@
-/* fuzz/tool_calls.c - tool calls made of fragments, through the wire to the desk: whatever a guest
- * says, a handler only ever sees arguments such as its schema describes, and every call is answered
- * once.
+/* fuzz/tool_calls.c - tool calls made of fragments, through the wire to the tool calls: whatever a
+ * guest says, a handler only ever sees arguments such as its schema describes, and every call is
+ * answered once.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct desk {
+struct approver {
 	struct cordon_session *session;
 	char id[160], kind[32], what[256];
 	unsigned delay_ms, asked;
@@ -19,7 +19,7 @@ struct desk {
 
 static void *decide(void *arg)
 {
-	struct desk *d = arg;
+	struct approver *d = arg;
 
 	usleep(d->delay_ms * 1000);
 	(void)cordon_session_resolve(d->session, d->id, true, NULL, NULL, NULL);
@@ -28,7 +28,7 @@ static void *decide(void *arg)
 
 static void on_approval(const struct cordon_approval *a, void *arg)
 {
-	struct desk *d = arg;
+	struct approver *d = arg;
 	pthread_t thread;
 
 	snprintf(d->id, sizeof(d->id), "%s", a->id);
@@ -40,8 +40,9 @@ static void on_approval(const struct cordon_approval *a, void *arg)
 
 int main(int argc, char **argv)
 {
-	struct desk desk = { .delay_ms = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0,
-			     .is_mute = argc > 3 && strcmp(argv[3], "never") == 0 };
+	struct approver approver = { .delay_ms =
+					     argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0,
+				     .is_mute = argc > 3 && strcmp(argv[3], "never") == 0 };
 	struct cordon_policy *policy = NULL;
 	struct cordon_error *e = NULL;
 	json_t *out = json_array();
@@ -49,10 +50,11 @@ int main(int argc, char **argv)
 	if (argc < 5 || cordon_policy_new(NULL, &policy, &e) < 0 ||
 	    cordon_policy_apply_json(policy, argv[1], &e) < 0)
 		return 2;
-	struct cordon_session_options o = {
-		.guest = argv[2], .policy = policy, .approval = on_approval, .approval_arg = &desk
-	};
-	if (cordon_session_open(&o, &desk.session, &e) < 0) {
+	struct cordon_session_options o = { .guest = argv[2],
+					    .policy = policy,
+					    .approval = on_approval,
+					    .approval_arg = &approver };
+	if (cordon_session_open(&o, &approver.session, &e) < 0) {
 		fprintf(stderr, "turns: %s\n", cordon_error_message(e));
 		return 1;
 	}
@@ -60,19 +62,19 @@ int main(int argc, char **argv)
 		struct cordon_execute_options x = { .code = argv[i], .code_len = strlen(argv[i]) };
 		struct cordon_result *r = NULL;
 
-		if (cordon_session_execute(desk.session, &x, &r, &e) < 0) {
+		if (cordon_session_execute(approver.session, &x, &r, &e) < 0) {
 			fprintf(stderr, "turns: %s\n", cordon_error_message(e));
 			return 1;
 		}
 		json_t *one = json_loads(cordon_result_json(r), 0, NULL);
-		json_object_set_new(one, "asked", json_string(desk.what));
-		json_object_set_new(one, "times", json_integer(desk.asked));
+		json_object_set_new(one, "asked", json_string(approver.what));
+		json_object_set_new(one, "times", json_integer(approver.asked));
 		json_array_append_new(out, one);
 		cordon_result_free(r);
 	}
 	json_dumpf(out, stdout, 0);
 	json_decref(out);
-	cordon_session_close(desk.session);
+	cordon_session_close(approver.session);
 	cordon_policy_free(policy);
 	return 0;
 }

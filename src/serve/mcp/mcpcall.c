@@ -117,7 +117,7 @@ void mcpcall_end(struct mcpcall *c)
 			break;
 		}
 	pthread_mutex_unlock(&m->lock);
-	client_session_put(&m->sessions, mcpcall_leave_seat(c));
+	client_session_put(&m->sessions, mcpcall_leave_session(c));
 	json_decref(c->structured);
 	json_decref(c->content);
 	json_decref(c->refusal);
@@ -127,14 +127,14 @@ void mcpcall_end(struct mcpcall *c)
 	pthread_cond_destroy(&c->changed);
 }
 
-void mcpcall_take_seat(struct mcpcall *c, struct client_session *s)
+void mcpcall_take_session(struct mcpcall *c, struct client_session *s)
 {
 	pthread_mutex_lock(&c->mcp->lock);
 	c->cs = s;
 	pthread_mutex_unlock(&c->mcp->lock);
 }
 
-struct client_session *mcpcall_leave_seat(struct mcpcall *c)
+struct client_session *mcpcall_leave_session(struct mcpcall *c)
 {
 	pthread_mutex_lock(&c->mcp->lock);
 	struct client_session *s = TAKE_PTR(c->cs);

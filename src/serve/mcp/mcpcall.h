@@ -51,8 +51,8 @@ int mcpcall_begin(struct mcpcall *c, struct mcp *m, const json_t *message,
 		  const struct mcp_sink *sink, struct cordon_error **reterr);
 void mcpcall_end(struct mcpcall *c);
 /* What it works on, with the caller's reference. */
-void mcpcall_take_seat(struct mcpcall *c, struct client_session *s);
-struct client_session *mcpcall_leave_seat(struct mcpcall *c); /* the reverse */
+void mcpcall_take_session(struct mcpcall *c, struct client_session *s);
+struct client_session *mcpcall_leave_session(struct mcpcall *c); /* the reverse */
 bool mcpcall_is_cancelled(struct mcpcall *c);
 /* The one with this id, or the one that tells this sink: the other is NULL. */
 void mcpcall_cancel(struct mcp *m, const json_t *id, const struct mcp_sink *sink);

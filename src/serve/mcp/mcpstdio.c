@@ -134,7 +134,7 @@ static void serve_lines(struct service *s)
 			take(s, line, len);
 }
 
-static void *end_seats(void *arg)
+static void *end_sessions(void *arg)
 {
 	struct service *s = arg;
 
@@ -153,10 +153,10 @@ static void start_end(struct service *s)
 	pthread_mutex_lock(&s->lock);
 	s->calls++;
 	pthread_mutex_unlock(&s->lock);
-	if (pthread_create(&thread, NULL, end_seats, s) == 0)
+	if (pthread_create(&thread, NULL, end_sessions, s) == 0)
 		(void)pthread_detach(thread);
 	else
-		(void)end_seats(s);
+		(void)end_sessions(s);
 }
 
 /* Requests that came before the input ended are answered, as long as the answers can be read. */

@@ -23,7 +23,7 @@ static int open_session(struct mcpcall *c, const char *guest, struct client_sess
 		return r;
 	}
 	client_session_open_session(&c->mcp->sessions, cs, session);
-	mcpcall_take_seat(c, cs);
+	mcpcall_take_session(c, cs);
 	return 0;
 }
 
@@ -70,7 +70,7 @@ static int find_default(struct mcpcall *c, const char *guest, struct cordon_erro
 	pthread_mutex_lock(&c->mcp->opening);
 	client_sessions_visit(&c->mcp->sessions, match_label, &x);
 	if (x.id[0])
-		mcpcall_take_seat(
+		mcpcall_take_session(
 			c, client_session_get(&c->mcp->sessions, x.id, CLIENT_SESSION_SESSION));
 	if (!c->cs)
 		r = mcptool_open(c, guest, label, false, reterr);
@@ -85,7 +85,7 @@ int mcptool_find(struct mcpcall *c, const char *guest, struct cordon_error **ret
 	if (id) {
 		struct client_session *s =
 			client_session_get(&c->mcp->sessions, id, CLIENT_SESSION_SESSION);
-		mcpcall_take_seat(c, s);
+		mcpcall_take_session(c, s);
 		return s ? 0
 			 : err_set(reterr, CORDON_NOT_FOUND,
 				   "there is no sandbox '%.100s'; list_sandboxes names them", id);
@@ -143,7 +143,7 @@ static int destroy_sandbox(struct mcpcall *c, struct cordon_error **reterr)
 
 	if (r < 0)
 		return r;
-	client_session_close(&c->mcp->sessions, mcpcall_leave_seat(c));
+	client_session_close(&c->mcp->sessions, mcpcall_leave_session(c));
 	cleanup_free char *loss = client_sessions_take_loss(&c->mcp->sessions);
 	return loss ? err_set(reterr, CORDON_OS, "%s", loss) : 0;
 }

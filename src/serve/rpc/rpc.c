@@ -384,7 +384,7 @@ static void *serve_thread(void *arg)
 	return NULL;
 }
 
-static void *end_seats(void *arg)
+static void *end_sessions(void *arg)
 {
 	struct rpc *c = arg;
 
@@ -407,10 +407,10 @@ static void start_closers(struct rpc *c)
 	pthread_mutex_unlock(&c->lock);
 	client_session_put(&c->sessions, home);
 	for (int i = 0; i < CLOSERS; i++) {
-		if (pthread_create(&thread, NULL, end_seats, c) == 0)
+		if (pthread_create(&thread, NULL, end_sessions, c) == 0)
 			(void)pthread_detach(thread);
 		else
-			(void)end_seats(c);
+			(void)end_sessions(c);
 	}
 }
 

@@ -1,4 +1,4 @@
-/* unit/tools/bench.h - a desk with a few tools, as tests want it. */
+/* unit/tools/bench.h - tool calls with a few tools, as tests want it. */
 #pragma once
 
 #include <poll.h>
@@ -14,7 +14,7 @@
 struct bench {
 	struct policy policy;
 	struct cordon_tools *tools;
-	struct tool_calls *desk;
+	struct tool_calls *calls;
 };
 
 /* What handlers saw and whom they have to answer. */
@@ -69,7 +69,7 @@ static inline void bench_init(struct bench *b, struct cordon_tools *tools, const
 	}
 }
 
-/* The policy must not move once the desk points to it. */
+/* The policy must not move once the tool calls point to it. */
 static inline void bench_open(struct bench *b, struct audit *audit, cordon_approval_fn approval,
 			      void *arg)
 {
@@ -79,13 +79,13 @@ static inline void bench_open(struct bench *b, struct audit *audit, cordon_appro
 					   .audit = audit,
 					   .approval = approval,
 					   .approval_arg = arg };
-	ASSERT_EQ(tool_calls_new(&opts, &b->desk, NULL), 0);
-	tool_calls_begin(b->desk, UINT64_MAX);
+	ASSERT_EQ(tool_calls_new(&opts, &b->calls, NULL), 0);
+	tool_calls_begin(b->calls, UINT64_MAX);
 }
 
 static inline void bench_done(struct bench *b)
 {
-	tool_calls_free(b->desk);
+	tool_calls_free(b->calls);
 	cordon_tools_unref(b->tools);
 	policy_done(&b->policy);
 }
@@ -108,20 +108,20 @@ static inline int call(struct bench *b, uint64_t number, const char *tool, const
 		       struct tool_calls_answer *ret)
 {
 	cleanup_error struct cordon_error *e = NULL;
-	int r = tool_calls_dispatch(b->desk, number, tool, args, strlen(args), ret, &e);
+	int r = tool_calls_dispatch(b->calls, number, tool, args, strlen(args), ret, &e);
 	if (r < 0)
 		test_fail(__FILE__, __LINE__, "dispatch: %s", cordon_error_message(e));
 	return r;
 }
 
-/* Waits for the desk as a session would. */
+/* Waits for the tool calls as a session would. */
 static inline int wait_next(struct bench *b, int ms, struct tool_calls_answer *ret)
 {
 	deadline_ns end = deadline_after_ms((uint64_t)ms);
 	int r;
 
-	while ((r = tool_calls_next(b->desk, ret, NULL)) == 0 && !deadline_is_over(end)) {
-		struct pollfd p = { .fd = tool_calls_fd(b->desk), .events = POLLIN };
+	while ((r = tool_calls_next(b->calls, ret, NULL)) == 0 && !deadline_is_over(end)) {
+		struct pollfd p = { .fd = tool_calls_fd(b->calls), .events = POLLIN };
 		(void)poll(&p, 1, deadline_poll_ms(end));
 	}
 	return r;

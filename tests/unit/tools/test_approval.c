@@ -36,18 +36,18 @@ TEST(allow)
 	ASSERT_EQ(seen.calls, 0);
 	ASSERT_EQ(strlen(seen.approval_id), 32);
 	ASSERT_STREQ(seen.args, "{\"a\":40,\"b\":2}");
-	ASSERT(tool_calls_is_waiting(b.desk));
+	ASSERT(tool_calls_is_waiting(b.calls));
 	usleep(30000);
-	ASSERT_EQ(tool_calls_next(b.desk, &a, NULL), 0);
-	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, true, NULL, NULL, NULL), 0);
+	ASSERT_EQ(tool_calls_next(b.calls, &a, NULL), 0);
+	ASSERT_EQ(tool_calls_resolve(b.calls, seen.approval_id, true, NULL, NULL, NULL), 0);
 	ASSERT_EQ(wait_next(&b, 1000, &a), 1);
 	expect(&a, 1, TOOL_CALLS_VALUE, "42");
 	ASSERT_EQ(seen.calls, 1);
-	ASSERT(!tool_calls_is_waiting(b.desk));
-	ASSERT(tool_calls_waited_ns(b.desk) >= 25000000);
-	uint64_t waited = tool_calls_waited_ns(b.desk);
+	ASSERT(!tool_calls_is_waiting(b.calls));
+	ASSERT(tool_calls_waited_ns(b.calls) >= 25000000);
+	uint64_t waited = tool_calls_waited_ns(b.calls);
 	usleep(5000);
-	ASSERT(tool_calls_waited_ns(b.desk) == waited);
+	ASSERT(tool_calls_waited_ns(b.calls) == waited);
 	bench_done(&b);
 }
 
@@ -56,11 +56,11 @@ TEST(deny)
 	struct tool_calls_answer a;
 	setup(NULL, remember);
 	ASSERT_EQ(call(&b, 1, "pay", "{\"a\":1,\"b\":2}", &a), 0);
-	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, false, NULL, "too much", NULL), 0);
+	ASSERT_EQ(tool_calls_resolve(b.calls, seen.approval_id, false, NULL, "too much", NULL), 0);
 	ASSERT_EQ(wait_next(&b, 1000, &a), 1);
 	expect(&a, 1, TOOL_CALLS_DENIED, "Tool 'pay' was denied: too much");
 	ASSERT_EQ(call(&b, 2, "pay", "{\"a\":1,\"b\":2}", &a), 0);
-	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, false, "\"ignored\"", NULL, NULL),
+	ASSERT_EQ(tool_calls_resolve(b.calls, seen.approval_id, false, "\"ignored\"", NULL, NULL),
 		  0);
 	ASSERT_EQ(wait_next(&b, 1000, &a), 1);
 	expect(&a, 2, TOOL_CALLS_DENIED, "Tool 'pay' was denied");
@@ -73,9 +73,9 @@ TEST(replace)
 	struct tool_calls_answer a;
 	setup(NULL, remember);
 	ASSERT_EQ(call(&b, 1, "pay", "{\"a\":1,\"b\":2}", &a), 0);
-	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, true, "{bad", NULL, NULL),
+	ASSERT_EQ(tool_calls_resolve(b.calls, seen.approval_id, true, "{bad", NULL, NULL),
 		  -CORDON_INVALID);
-	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, true, "{\"x\":1}", NULL, NULL), 0);
+	ASSERT_EQ(tool_calls_resolve(b.calls, seen.approval_id, true, "{\"x\":1}", NULL, NULL), 0);
 	ASSERT_EQ(wait_next(&b, 1000, &a), 1);
 	expect(&a, 1, TOOL_CALLS_VALUE, "{\"x\":1}");
 	ASSERT_EQ(seen.calls, 0);
@@ -86,21 +86,21 @@ TEST(ids_are_good_once)
 {
 	struct tool_calls_answer a;
 	setup(NULL, remember);
-	ASSERT_EQ(tool_calls_resolve(b.desk, "", true, NULL, NULL, NULL), -CORDON_NOT_FOUND);
+	ASSERT_EQ(tool_calls_resolve(b.calls, "", true, NULL, NULL, NULL), -CORDON_NOT_FOUND);
 	ASSERT_EQ(call(&b, 1, "pay", "{\"a\":1,\"b\":2}", &a), 0);
-	ASSERT_EQ(tool_calls_resolve(b.desk, "0", true, NULL, NULL, NULL), -CORDON_NOT_FOUND);
-	ASSERT_EQ(tool_calls_resolve(b.desk, "", true, NULL, NULL, NULL), -CORDON_NOT_FOUND);
-	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, false, NULL, NULL, NULL), 0);
-	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, true, NULL, NULL, NULL),
+	ASSERT_EQ(tool_calls_resolve(b.calls, "0", true, NULL, NULL, NULL), -CORDON_NOT_FOUND);
+	ASSERT_EQ(tool_calls_resolve(b.calls, "", true, NULL, NULL, NULL), -CORDON_NOT_FOUND);
+	ASSERT_EQ(tool_calls_resolve(b.calls, seen.approval_id, false, NULL, NULL, NULL), 0);
+	ASSERT_EQ(tool_calls_resolve(b.calls, seen.approval_id, true, NULL, NULL, NULL),
 		  -CORDON_NOT_FOUND);
 	ASSERT_EQ(wait_next(&b, 1000, &a), 1);
 	ASSERT_EQ(a.cause, TOOL_CALLS_DENIED);
-	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, true, NULL, NULL, NULL),
+	ASSERT_EQ(tool_calls_resolve(b.calls, seen.approval_id, true, NULL, NULL, NULL),
 		  -CORDON_NOT_FOUND);
 	ASSERT_EQ(call(&b, 2, "pay", "{\"a\":1,\"b\":2}", &a), 0);
-	tool_calls_end(b.desk);
-	ASSERT(!tool_calls_is_waiting(b.desk));
-	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, true, NULL, NULL, NULL),
+	tool_calls_end(b.calls);
+	ASSERT(!tool_calls_is_waiting(b.calls));
+	ASSERT_EQ(tool_calls_resolve(b.calls, seen.approval_id, true, NULL, NULL, NULL),
 		  -CORDON_NOT_FOUND);
 	ASSERT_EQ(seen.calls, 0);
 	bench_done(&b);
@@ -133,7 +133,7 @@ TEST(waiting_has_an_end)
 	ASSERT_EQ(call(&b, 1, "pay", "{\"a\":1,\"b\":2}", &a), 0);
 	ASSERT_EQ(wait_next(&b, 5000, &a), 1);
 	expect(&a, 1, TOOL_CALLS_TIMEOUT, "Approval of tool 'pay' timed out");
-	ASSERT_EQ(tool_calls_resolve(b.desk, seen.approval_id, true, NULL, NULL, NULL),
+	ASSERT_EQ(tool_calls_resolve(b.calls, seen.approval_id, true, NULL, NULL, NULL),
 		  -CORDON_NOT_FOUND);
 	ASSERT_EQ(seen.calls, 0);
 	bench_done(&b);
@@ -142,7 +142,7 @@ TEST(waiting_has_an_end)
 static void allow_at_once(const struct cordon_approval *a, void *arg)
 {
 	(void)arg;
-	ASSERT_EQ(tool_calls_resolve(b.desk, a->id, true, NULL, NULL, NULL), 0);
+	ASSERT_EQ(tool_calls_resolve(b.calls, a->id, true, NULL, NULL, NULL), 0);
 }
 
 TEST(deciding_on_the_spot)
@@ -151,14 +151,14 @@ TEST(deciding_on_the_spot)
 	setup(NULL, allow_at_once);
 	ASSERT_EQ(call(&b, 1, "pay", "{\"a\":1,\"b\":2}", &a), 1);
 	expect(&a, 1, TOOL_CALLS_VALUE, "3");
-	ASSERT(!tool_calls_is_waiting(b.desk));
+	ASSERT(!tool_calls_is_waiting(b.calls));
 	bench_done(&b);
 }
 
 static void *allow_later(void *arg)
 {
 	usleep(10000);
-	ASSERT_EQ(tool_calls_resolve(b.desk, arg, true, NULL, NULL, NULL), 0);
+	ASSERT_EQ(tool_calls_resolve(b.calls, arg, true, NULL, NULL, NULL), 0);
 	return NULL;
 }
 

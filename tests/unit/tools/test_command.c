@@ -102,7 +102,7 @@ TEST(every_tool_has_its_own_sizes)
 	      "\"result_bytes\":3000000,\"command\":[\"cat\"]},"
 	      "{\"name\":\"count\",\"argv\":true,\"command\":[\"wc\",\"-c\"]},"
 	      "{\"name\":\"wait\",\"argv\":true,\"command\":[\"sleep\",\"100\"]}]");
-	ASSERT_EQ(tool_calls_argument_max(b.desk), 16 * MIB);
+	ASSERT_EQ(tool_calls_argument_max(b.calls), 16 * MIB);
 	cleanup_free char *two = long_args("a", 2 * MIB), *five = long_args("stdin", 5 * MIB),
 			  *much = long_args("stdin", 16 * MIB);
 	run("f", two, TOOL_CALLS_BAD_ARGS,
@@ -119,8 +119,8 @@ TEST(every_tool_has_its_own_sizes)
 		ASSERT_EQ(call(&b, 100 + (uint64_t)i, "wait", five, &a), 0);
 	ASSERT_EQ(call(&b, 200, "wait", five, &a), 1);
 	expect(&a, 200, TOOL_CALLS_BUDGET, "too many bytes in tool calls at once (max 67108864)");
-	tool_calls_end(b.desk);
-	tool_calls_begin(b.desk, UINT64_MAX);
+	tool_calls_end(b.calls);
+	tool_calls_begin(b.calls, UINT64_MAX);
 	ASSERT_EQ(call(&b, 1, "wait", five, &a), 0);
 	bench_done(&b);
 }
@@ -206,8 +206,8 @@ TEST(ending_the_execution_ends_the_command)
 	struct tool_calls_answer a;
 	setup("[" SH("slow", "sleep 100; echo 1") "]");
 	ASSERT_EQ(call(&b, 1, "slow", "{\"a\":1}", &a), 0);
-	tool_calls_end(b.desk);
-	ASSERT_EQ(tool_calls_next(b.desk, &a, NULL), 0);
+	tool_calls_end(b.calls);
+	ASSERT_EQ(tool_calls_next(b.calls, &a, NULL), 0);
 	ASSERT_EQ(call(&b, 2, "slow", "{\"a\":1}", &a), 0);
 	bench_done(&b); /* also without a word */
 }

@@ -1,4 +1,4 @@
-/* unit/tools/test_hostile.c - a guest that speaks the wire by hand, against wire and desk together
+/* unit/tools/test_hostile.c - a guest that speaks the wire by hand, against wire and calls together
  * in the loop that a session runs. Whatever it does: no handler runs that should not, the host
  * stays small, and the loop comes to an end. */
 #include <signal.h>
@@ -54,8 +54,8 @@ static void take(struct host *h, const struct wire_message *m)
 	h->unknown += m->type == WIRE_UNKNOWN;
 	if (m->type != WIRE_TOOL_CALL)
 		return;
-	int r = tool_calls_dispatch(h->b.desk, m->call, m->tool.data, m->args.data, m->args.len, &a,
-				    NULL);
+	int r = tool_calls_dispatch(h->b.calls, m->call, m->tool.data, m->args.data, m->args.len,
+				    &a, NULL);
 	ASSERT(r >= 0);
 	if (r > 0)
 		answer(h, &a);
@@ -80,7 +80,7 @@ static void step(struct host *h, short wire_revents)
 	} else if (!h->outcome && wire_is_closed(h->w)) {
 		h->outcome = CLOSED;
 	}
-	while (tool_calls_next(h->b.desk, &a, NULL) > 0)
+	while (tool_calls_next(h->b.calls, &a, NULL) > 0)
 		answer(h, &a);
 }
 
@@ -90,11 +90,11 @@ static void serve(struct host *h, uint64_t tool_calls)
 	long before = peak_kb();
 
 	wire_begin(h->w, 1, tool_calls);
-	tool_calls_begin(h->b.desk, tool_calls);
+	tool_calls_begin(h->b.calls, tool_calls);
 	step(h, 0); /* what came along with the hello */
 	while (!h->outcome) {
 		struct pollfd p[] = { { .fd = wire_fd(h->w), .events = wire_events(h->w) },
-				      { .fd = tool_calls_fd(h->b.desk), .events = POLLIN } };
+				      { .fd = tool_calls_fd(h->b.calls), .events = POLLIN } };
 		ASSERT(poll(p, 2, 15000) > 0);
 		step(h, p[0].revents);
 	}

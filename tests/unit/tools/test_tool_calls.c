@@ -39,7 +39,7 @@ TEST(a_call_is_answered)
 	ASSERT_EQ(call(&b, 7, "add", "{\"a\":1,\"b\":3,\"evil\":999}", &a), 1);
 	expect(&a, 7, TOOL_CALLS_BAD_ARGS, "Unexpected arguments for tool 'add': 'evil'");
 	ASSERT_EQ(seen.calls, 1); /* nothing of that reached the handler */
-	ASSERT_EQ(tool_calls_get_calls(b.desk), 7);
+	ASSERT_EQ(tool_calls_get_calls(b.calls), 7);
 	bench_done(&b);
 }
 
@@ -102,7 +102,7 @@ TEST(budgets_hold)
 			  .name = "twice", .args_json = AB, .fn = add_numbers, .max_calls = 2 });
 	bench_open(&b, NULL, NULL, NULL);
 	for (int round = 0; round < 2; round++) {
-		tool_calls_begin(b.desk, 2);
+		tool_calls_begin(b.calls, 2);
 		for (uint64_t i = 1; i <= 2; i++) {
 			ASSERT_EQ(call(&b, i, "add", "{\"a\":1,\"b\":1}", &a), 1);
 			expect(&a, i, TOOL_CALLS_VALUE, "2");
@@ -110,7 +110,7 @@ TEST(budgets_hold)
 		ASSERT_EQ(call(&b, 3, "add", "{\"a\":1,\"b\":1}", &a), 1);
 		expect(&a, 3, TOOL_CALLS_BUDGET, "Maximum tool calls (2) exceeded");
 	}
-	tool_calls_begin(b.desk, UINT64_MAX);
+	tool_calls_begin(b.calls, UINT64_MAX);
 	for (uint64_t i = 1; i <= 3; i++)
 		ASSERT_EQ(call(&b, i, "twice", "{\"a\":1,\"b\":1}", &a), 1);
 	expect(&a, 3, TOOL_CALLS_BUDGET, "Maximum calls of tool 'twice' (2) exceeded");
@@ -151,7 +151,7 @@ TEST(the_policy_decides_which_tools)
 	bench_open(&b, NULL, NULL, NULL);
 	ASSERT_EQ(call(&b, 1, "add", "{\"a\":1,\"b\":1}", &a), 1);
 	expect(&a, 1, TOOL_CALLS_DENIED, "add: tool not allowed by security policy");
-	cleanup_free char *text = tool_calls_describe(b.desk);
+	cleanup_free char *text = tool_calls_describe(b.calls);
 	ASSERT(strstr(text, "\"other\"") && !strstr(text, "\"add\""));
 	ASSERT_EQ(call(&b, 2, "extensions", "{\"args\":[\"list\"]}", &a), 1);
 	ASSERT(strstr(a.text, "other") && !strstr(a.text, "add"));
@@ -241,7 +241,7 @@ TEST(a_pending_call_is_answered_from_another_thread)
 	expect(&a, 2, TOOL_CALLS_VALUE, "2");
 	ASSERT_EQ(wait_next(&b, 5000, &a), 1);
 	expect(&a, 1, TOOL_CALLS_VALUE, "\"slow sess_1\"");
-	ASSERT_EQ(tool_calls_next(b.desk, &a, NULL), 0);
+	ASSERT_EQ(tool_calls_next(b.calls, &a, NULL), 0);
 	pthread_join(thread, NULL);
 	bench_done(&b);
 }
@@ -267,9 +267,9 @@ TEST(a_late_answer_reaches_nobody)
 	ASSERT_EQ(cordon_call_value(second, "\"mine\"", NULL), 0);
 	ASSERT_EQ(wait_next(&b, 5000, &a), 1);
 	expect(&a, 2, TOOL_CALLS_VALUE, "\"mine\"");
-	/* The end of the execution: the answer comes even after the desk is gone. */
+	/* The end of the execution: the answer comes even after the tool calls is gone. */
 	ASSERT_EQ(call(&b, 3, "slow", "{}", &a), 0);
-	tool_calls_end(b.desk);
+	tool_calls_end(b.calls);
 	ASSERT_EQ(wait_next(&b, 50, &a), 0);
 	struct cordon_call *third = seen.pending;
 	bench_done(&b);
@@ -369,7 +369,7 @@ TEST(without_a_required_record_nothing_runs)
 	struct seen seen = { 0 };
 	struct audit *audit = NULL;
 	struct tool_calls_answer a;
-	char path[] = "/tmp/cordon-desk-XXXXXX";
+	char path[] = "/tmp/cordon-calls-XXXXXX";
 	close(mkstemp(path));
 	ASSERT_EQ(audit_open(&(struct audit_options){ .path = path }, &audit, NULL), 0);
 	bench_init(&b, tools_new(), NULL);
@@ -381,7 +381,7 @@ TEST(without_a_required_record_nothing_runs)
 	ASSERT_EQ(call(&b, 1, "add", "{\"a\":1,\"b\":1}", &a), 1); /* not required */
 	ASSERT_EQ(seen.calls, 1);
 	b.policy.audit_required = true;
-	ASSERT(tool_calls_dispatch(b.desk, 2, "add", "{\"a\":1,\"b\":1}", 13, &a, NULL) < 0);
+	ASSERT(tool_calls_dispatch(b.calls, 2, "add", "{\"a\":1,\"b\":1}", 13, &a, NULL) < 0);
 	ASSERT_EQ(seen.calls, 1);
 	bench_done(&b);
 	audit_close(audit);
