@@ -107,8 +107,8 @@ def small(tap, who, uid):
 
 
 class Rpc:
-    def __init__(self, uid, home, words=("rpc",)):
-        self.child = subprocess.Popen([CORDON, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
+    def __init__(self, uid, home, words=("rpc",), under=()):
+        self.child = subprocess.Popen([*under, CORDON, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
                                       env={"PATH": "/usr/bin:/bin", "HOME": home}, preexec_fn=become(uid))
         self.count = 0
 
@@ -150,6 +150,19 @@ def vanished(tap, who, uid):
     tap.check(rpc.child.returncode == 125 and b"the workspace 'w3' is not saved" in err, f"{who}: and when the client just leaves",
               rpc.child.returncode, err)
     shutil.rmtree(place)
+
+
+def slow(tap, who, uid):
+    """A save that takes a slow disk its time is waited for when the client leaves."""
+    home = tempfile.mkdtemp(prefix="losses-")
+    os.chmod(home, 0o777)
+    rpc = Rpc(uid, home, ("rpc",), ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e", "inject=fsync:delay_enter=1500000"])
+    session = rpc.call("session.open", guest="sh", workspace="w4")["session"]
+    rpc.call("session.execute", session=session, code="echo 4 > a")
+    _, err = rpc.child.communicate(timeout=SECONDS)
+    done = go(["files", "cat", "w4", "a"], home, preexec_fn=become(uid))
+    tap.check(rpc.child.returncode == 0 and done.stdout == b"4\n", f"{who}: a slow save is waited for", rpc.child.returncode, err, done)
+    shutil.rmtree(home)
 
 
 def models(tap, who, uid):
@@ -198,4 +211,4 @@ if "--inside" in sys.argv:
         resource.setrlimit(resource.RLIMIT_FSIZE, (6 << 20, 6 << 20))
     inside(sys.argv[sys.argv.index("--inside") + 1], "--limited" in sys.argv)
 else:
-    main([], small, vanished, models, applied)
+    main([], small, vanished, slow, models, applied)

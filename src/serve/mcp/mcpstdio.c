@@ -9,7 +9,8 @@
 #include "serve/mcp/mcpcall.h"
 #include "serve/rpc/line.h"
 
-enum { END_MS = 700, LOOK_MS = 50 };
+/* A workspace that is saved at the end may need a slow disk's time. */
+enum { END_MS = 30000, LOOK_MS = 50 };
 
 struct service {
 	struct mcp mcp;

@@ -13,7 +13,8 @@
 #include "serve/rpc/reply.h"
 #include "serve/rpc/target.h"
 
-enum { SPARE_THREADS = 4, CLOSERS = 4, END_MS = 700, LOOK_MS = 50 };
+/* END_MS: a workspace that is saved at the end may need a slow disk's time. */
+enum { SPARE_THREADS = 4, CLOSERS = 4, END_MS = 30000, LOOK_MS = 50 };
 
 static const struct rpc_method *const tables[] = {
 	rpc_session_methods, rpc_files_methods,   rpc_picture_methods, rpc_pool_methods,
