@@ -1,7 +1,7 @@
 /* session/cputime.c - see cputime.h. The guest is the first child of the sandbox's pid 1; its
- * process clock counts all its threads. Where a control group counts, it counts everything; else
- * all processes below pid 1 are looked up in /proc, and what they have waited for counts as well.
- * (There, the time of a process is lost whose parent does not want to hear of its end.) */
+ * process clock covers all its threads. A control group that accounts CPU time counts everything.
+ * Otherwise all processes below pid 1 are looked up in /proc, each with the time of children that
+ * it has waited for. (That misses children of a process that ignores SIGCHLD.) */
 #include "session/cputime.h"
 
 #include <dirent.h>
@@ -14,10 +14,10 @@
 
 #include "base/cleanup.h"
 
-/* More than that is not looked at: the limit of each process holds without us. */
+/* Further processes are not counted; each still has its own RLIMIT_CPU. */
 enum { COUNTED = 4096 };
 
-/* The kernel's number for "CPU clock of that process". */
+/* The kernel's clock id for "CPU clock of that process". */
 static clockid_t clock_of(pid_t pid)
 {
 	return (clockid_t)((~(unsigned)pid << 3) | 2);
@@ -32,7 +32,7 @@ static uint64_t own_time(pid_t pid)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-/* A small file of /proc as text; empty when the process is gone. */
+/* A small file of /proc as text; empty if the process is gone. */
 static void read_proc(pid_t pid, const char *name, char *text, size_t size)
 {
 	char path[320];
@@ -43,8 +43,8 @@ static void read_proc(pid_t pid, const char *name, char *text, size_t size)
 	text[n > 0 ? n : 0] = '\0';
 }
 
-/* Of children that it has waited for; the fields 16 and 17, counted from the name's closing
- * bracket. */
+/* CPU time of children that the process has waited for: fields 16 and 17 of /proc/PID/stat. The
+ * name in field 2 may contain anything, so fields are counted from its closing bracket. */
 static uint64_t reaped_time(pid_t pid)
 {
 	char text[1024];
@@ -63,7 +63,7 @@ static uint64_t reaped_time(pid_t pid)
 	return (user + system) * 1000000 / (unsigned long long)sysconf(_SC_CLK_TCK);
 }
 
-/* Children of all its threads, as far as there is room in the list. */
+/* Adds the children of all its threads while the list has room. */
 static unsigned add_children(pid_t pid, pid_t *list, unsigned count, unsigned size)
 {
 	char name[300], text[4096];
@@ -84,7 +84,7 @@ static unsigned add_children(pid_t pid, pid_t *list, unsigned count, unsigned si
 	return count;
 }
 
-/* One after the other: how deep the tree is, is the guest's to say. */
+/* Not recursive, because the guest decides how deep the tree is. */
 static unsigned tree_list(pid_t pid, pid_t *list, unsigned size)
 {
 	unsigned count = 1;
@@ -116,8 +116,8 @@ uint64_t cputime_of_all(struct box *b)
 		return us;
 	if (box_guest_pid(b) <= 0)
 		return counted;
-	/* One clock and one number instead of two dozen looks into /proc: most executions start
-	 * nothing. */
+	/* Most executions start no process. Then one clock and one counter replace two dozen reads
+	 * of /proc. */
 	if (cgroup_had_no_others(box_cgroup(b)))
 		return counted + own_time(box_guest_pid(b));
 	unsigned count = tree_list(init, list, COUNTED);

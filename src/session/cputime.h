@@ -5,9 +5,10 @@
 
 #include "wall/box.h"
 
-/* Microseconds; 0 when it cannot be told. Of the guest's process alone, which costs a system call;
- * of whatever runs or ran in the sandbox, which costs some for every process. */
+/* CPU time in microseconds; 0: unknown. _of_guest reads the guest's process alone and costs one
+ * system call. _of_all covers everything that runs or ran in the sandbox and may cost several calls
+ * per process. */
 uint64_t cputime_of_guest(struct box *b);
 uint64_t cputime_of_all(struct box *b);
-/* How many processes the sandbox has now, its pid 1 among them; counted until there are enough. */
+/* How many processes the sandbox has now, including its pid 1. Stops counting at `enough`. */
 unsigned cputime_processes(struct box *b, unsigned enough);

@@ -178,7 +178,7 @@ struct engine *engine_free(struct engine *e)
 	return NULL;
 }
 
-/* The end of what the guest wrote to stderr: an interpreter that cannot start says why there. */
+/* The end of the guest's stderr: an interpreter that cannot start says why there. */
 static void last_words(struct engine *e, char *ret, size_t size)
 {
 	ssize_t n = read(e->stderr_fd, ret, size - 1);
@@ -211,7 +211,7 @@ int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns 
 		 struct cordon_error **reterr)
 {
 	struct wire_message m;
-	/* A forked one is made by its template. */
+	/* A forked guest is started by its template, so watch the template's processes. */
 	struct pulse pulse =
 		pulse_begin(e->template ? template_box(e->template) : e->box, deadline);
 	int r = pulse_wait_ready(&pulse, e->box, reterr);
@@ -238,7 +238,7 @@ json_t *engine_assurance_json(const struct engine *e, const struct policy *p)
 	if (box_status(e->box)->state < STATE_RUNNING)
 		return NULL;
 	json_t *j = box_assurance(e->box, p);
-	/* Code of a pod never runs but as WebAssembly: cordon-pod has no other way. */
+	/* A pod's code always runs as WebAssembly: cordon-pod can run nothing else. */
 	if (j && e->kind == GUEST_KIND_POD)
 		json_object_set_new(j, "wasm", json_string("cordon-pod"));
 	return j;
@@ -246,7 +246,7 @@ json_t *engine_assurance_json(const struct engine *e, const struct policy *p)
 
 const char *engine_assurance(struct engine *e, const struct policy *p)
 {
-	if (box_is_stuck(e->box)) { /* which has something to add */
+	if (box_is_stuck(e->box)) { /* the assurance must say so */
 		free(e->assurance);
 		e->assurance = NULL;
 	}

@@ -20,59 +20,62 @@ struct timeline;
 struct engine {
 	enum guest_kind kind;
 	struct box *box;
-	struct wire *wire;      /* NULL: a script that speaks no wire */
-	int stdin_fd;           /* write end, non-blocking, for its first execution; -1: taken */
-	uint64_t stdin_written; /* a pod's, whose one pipe serves all its executions */
-	uint64_t cpu_us;        /* what it had used when its last execution ended, all of it */
-	uint64_t cpu_guest_us;  /* and the guest's process alone */
-	bool had_stdin;         /* its last execution was given some */
+	struct wire *wire; /* NULL: a script that does not use the wire */
+	int stdin_fd; /* write end, non-blocking, for the first execution; -1: already handed over
+		       */
+	uint64_t stdin_written; /* pod only: one pipe serves all its executions */
+	uint64_t cpu_us;        /* CPU time of the whole sandbox when the last execution ended */
+	uint64_t cpu_guest_us;  /* the same for the guest's process alone */
+	bool had_stdin;         /* the last execution was given stdin */
 	int stdout_fd, stderr_fd;
 	bool is_ready;
-	/* It lives in the template's namespaces and dies with it: a reference; NULL: cold. */
+	/* A reference: a forked guest lives in its template's namespaces and dies with them. NULL:
+	 * started without a template. */
 	struct template *template;
-	char *assurance; /* JSON text, made once the guest is sealed */
-	/* The kernel's counters when they were last read: after a failure, not every time. */
+	char *assurance; /* JSON text, written once the guest is sealed */
+	/* The kernel's counters when last read. They are read after a failure, not after every
+	 * execution. */
 	struct cgroup_counts counted;
-	bool is_spent;    /* ended between executions: leftover processes used up the CPU time */
-	bool was_crowded; /* an earlier execution reached the limit of processes */
-	struct timeline *timeline; /* its session's, or NULL */
+	bool is_spent; /* ended between executions because leftover processes used up the CPU time
+			*/
+	bool was_crowded;          /* an earlier execution reached the limit on processes */
+	struct timeline *timeline; /* of its session, or NULL */
 };
 
 struct engine_options {
 	const struct policy *policy;
 	enum guest_kind kind;
-	struct template *template; /* NULL: a cold start; the reference is taken over */
-	const char *script;        /* sh: run this file's text and end; NULL: a session */
+	struct template *template; /* NULL: start without one; the reference is taken over */
+	const char *script;        /* sh: run this text and end; NULL: a session */
 	size_t script_len;
 	const char *const *args;
-	const char *directory;       /* where it starts; NULL: /home/user */
-	const struct strlist *tools; /* sh: what becomes a command; NULL: nothing */
+	const char *directory;       /* working directory; NULL: /home/user */
+	const struct strlist *tools; /* sh: tools that become commands; NULL: none */
 	uint32_t layers_off;         /* `doctor --prove` only */
-	struct network
-		*network; /* the gateway of a session whose policy opens the network, or NULL */
-	struct timeline *timeline; /* NULL: nobody wants to know */
+	struct network *network;     /* the gateway, if the policy opens the network; else NULL */
+	struct timeline *timeline;   /* NULL: times are not recorded */
 };
 
-/* For the start of an interpreter on a busy machine. What takes longer hangs. */
+/* Long enough to start an interpreter on a busy machine. A guest that takes longer is stuck. */
 enum { ENGINE_START_MS = 120000 };
 
-/* The guest is starting when this returns. */
+/* Returns while the guest is still starting. */
 int engine_start(const struct engine_options *o, struct engine **ret, struct cordon_error **reterr);
-/* Waits for its hello and sends the welcome; afterwards it takes executions. */
+/* Waits for the guest's hello and sends the welcome. Afterwards the guest accepts executions. */
 int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns deadline,
 		 struct cordon_error **reterr);
 struct engine *engine_free(struct engine *e);
-/* Names the reason when the guest ended before it said hello. */
+/* The guest ended before its hello: returns an error that says why. */
 int engine_explain_death(struct engine *e, struct cordon_error **reterr);
-/* The assurance of this very guest, which the caller frees; NULL: it is not sealed yet. Other
- * threads may call it while its owner keeps the engine. */
+/* The assurance of this guest; the caller frees it. NULL: not sealed yet. Other threads may call
+ * this as long as the engine is not freed. */
 json_t *engine_assurance_json(const struct engine *e, const struct policy *p);
 /* The same as JSON text; owned by e. */
 const char *engine_assurance(struct engine *e, const struct policy *p);
 
-/* Pipes and the wire of a guest, the guest's ends first. */
+/* The pipes and the wire of a guest, both ends. */
 struct engine_ends {
-	int wire, in, out, err; /* the guest's; closed by engine_ends_done */
+	int wire, in, out, err; /* the guest's ends; closed by engine_ends_done */
 	int host_wire, host_in, host_out, host_err;
 };
 #define ENGINE_ENDS_NONE                                                                           \

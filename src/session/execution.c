@@ -19,11 +19,12 @@
 
 enum { CPU_CHECK_MS = 200, BRIEF_MS = 10 };
 
-/* For a pod's shell: from the first interrupt to the second, which kills what it runs, and from
- * then to its own end. SETTLE_MS: for pid 1 to pass on an interrupt. */
+/* STOP_MS: a pod's shell gets this long after the first interrupt, then the second one kills what
+ * it runs; after the same time again the pod itself is killed. SETTLE_MS: for pid 1 to pass an
+ * interrupt on. */
 enum { STOP_MS = 350, SETTLE_MS = 10000 };
 
-/* The guest broke the protocol, or the host cannot do its part. */
+/* Ends the execution because the guest broke the protocol or (is_own) the host failed. */
 static void break_off(struct execution *x, bool is_own, struct cordon_error *e)
 {
 	*(is_own ? &x->evidence.internal : &x->evidence.protocol) =
@@ -32,7 +33,7 @@ static void break_off(struct execution *x, bool is_own, struct cordon_error *e)
 	cordon_error_free(e);
 }
 
-/* r as the tool calls returned it: 1 an answer, 0 none yet, negative: Cordon's own failure. */
+/* r is what the tool calls returned. 1: an answer, 0: none yet, negative: an error in the host. */
 static void send_answer(struct execution *x, int r, const struct tool_calls_answer *a,
 			struct cordon_error *e)
 {
@@ -41,7 +42,8 @@ static void send_answer(struct execution *x, int r, const struct tool_calls_answ
 	if (r > 0)
 		r = a->is_error ? wire_send_tool_error(w, x->id, a->call, a->text, &e)
 				: wire_send_tool_value(w, x->id, a->call, a->text, a->len, &e);
-	if (r == -CORDON_LIMIT && !a->is_error) { /* too much waits for the guest to read it */
+	if (r == -CORDON_LIMIT &&
+	    !a->is_error) { /* the guest has not read enough of the earlier answers */
 		e = cordon_error_free(e);
 		r = wire_send_tool_error(w, x->id, a->call, "result too large", &e);
 	}
@@ -59,7 +61,7 @@ static void call_tool(struct execution *x, const struct wire_message *m)
 	send_answer(x, r, &a, e);
 }
 
-/* Handlers, commands and approvals that have come to an end. */
+/* Sends the answers of handlers, commands and approvals that have finished. */
 static void serve_calls(struct execution *x)
 {
 	struct cordon_error *e = NULL;
@@ -106,7 +108,7 @@ static void serve_wire(struct execution *x, short revents)
 		x->is_over = x->is_dead = true;
 }
 
-/* The clock stops while an approval is pending. Two pending approvals do not count twice. */
+/* The deadline's clock stops while approvals are pending. Two at once do not count twice. */
 static void note_standstill(struct execution *x)
 {
 	struct cordon_session *s = x->session;
@@ -120,8 +122,8 @@ static void note_standstill(struct execution *x)
 	x->stands = tool_calls_is_waiting(s->calls) || network_is_waiting(s->network);
 }
 
-/* In all it stops no longer than the policy allows, because the code decides how often it asks. A
- * pause that does not end counts up to that limit, then the deadline passes. */
+/* The code decides how often it asks, so the policy limits how long the clock stops in total. A
+ * pause that does not end counts up to that limit; then the deadline passes. */
 static deadline_ns deadline_of(const struct execution *x)
 {
 	uint64_t most_ms = x->session->policy.approval_total_ms;
@@ -133,7 +135,7 @@ static deadline_ns deadline_of(const struct execution *x)
 	return x->deadline + (x->stands || x->stood_ns > most_ns ? most_ns : x->stood_ns);
 }
 
-/* Before any code has run there is only the guest. */
+/* Before any code has run, the guest is the only process. */
 static void look_at_cpu_first(struct engine *e)
 {
 	e->cpu_guest_us = cputime_of_guest(e->box);
@@ -142,8 +144,9 @@ static void look_at_cpu_first(struct engine *e)
 		e->cpu_us = e->cpu_guest_us;
 }
 
-/* All of it, unless that would cost more than it can find: where the guest itself does the work and
- * was quick, what it may have started was quicker. That is counted with the next one. */
+/* Counts every process, unless that would cost more than it can find: if a guest that runs the code
+ * itself took only a moment, its children used even less. Their time is then counted with the next
+ * execution. */
 static void look_at_cpu(const struct execution *x)
 {
 	struct engine *e = x->engine;
@@ -155,14 +158,14 @@ static void look_at_cpu(const struct execution *x)
 		e->cpu_us += guest - e->cpu_guest_us;
 	else
 		e->cpu_us = cputime_of_all(e->box);
-	if (e->cpu_us < was) /* of what is gone there may be no trace */
+	if (e->cpu_us < was) /* ended processes may no longer be counted */
 		e->cpu_us = was;
 	e->cpu_guest_us = guest;
 }
 
-/* A shell's agent reads the wire at any time and is told which execution is meant. The other guests
- * read nothing while code runs, so they get SIGINT. It was sent when this returns, so it cannot hit
- * a later execution. */
+/* A shell's agent reads the wire while code runs, so it gets a message that names the execution.
+ * The other guests do not read then, so they get SIGINT. It has been sent when this returns, so it
+ * cannot hit a later execution. */
 static int interrupt(struct execution *x)
 {
 	bool is_agent = x->engine->kind == GUEST_KIND_POD || x->engine->kind == GUEST_KIND_SH;
@@ -172,9 +175,8 @@ static int interrupt(struct execution *x)
 	return box_interrupt(x->engine->box, deadline_after_ms(SETTLE_MS));
 }
 
-/* Out of time, or not wanted any more. A pod's shell can give up what it runs and keep what it
- * knows, and is given a moment for that; what its command started is gone then, too. Everything
- * else is ended. */
+/* Timed out or cancelled. A pod's shell can abandon its command and keep its state, so it gets a
+ * moment for that; the command's processes are ended with it. Every other guest is killed. */
 static void stop(struct execution *x)
 {
 	if (x->engine->kind != GUEST_KIND_POD || x->stops++ == 2 || session_is_closed(x->session) ||
@@ -185,7 +187,7 @@ static void stop(struct execution *x)
 	x->stop_by = deadline_after_ms(STOP_MS);
 }
 
-/* A cancel may be repeated until the execution has ended: that does not shorten its time to
+/* A cancel may be repeated until the execution has ended. That does not shorten the time it has to
  * stop. */
 static void cancel(struct execution *x)
 {
@@ -212,7 +214,7 @@ static void check_clocks(struct execution *x)
 	}
 }
 
-/* When to look at the clocks again. CPU time can only be over after a while of wall time. */
+/* When to check the clocks again. CPU time cannot run out before some wall time has passed. */
 static int patience_ms(const struct execution *x)
 {
 	int left = deadline_poll_ms(x->stop_by ? x->stop_by : deadline_of(x));
@@ -228,7 +230,7 @@ static int patience_ms(const struct execution *x)
 
 enum { P_WIRE, P_OUT, P_ERR, P_BOX, P_CANCEL, P_STDIN, P_SOURCE, P_CALLS, P_NET, P_END, P_COUNT };
 
-/* Whether it goes on: cancelled, gone, or out of time. */
+/* Ends the execution if the guest is gone, it was cancelled, or its time is up. */
 static void look_after(struct execution *x, bool is_wanted, bool box_spoke)
 {
 	struct engine *e = x->engine;
@@ -237,10 +239,11 @@ static void look_after(struct execution *x, bool is_wanted, bool box_spoke)
 	if ((wishes || box_spoke) && box_is_gone(e->box)) {
 		x->is_over = x->is_dead = true;
 		x->evidence.cancelled |= wishes & WISH_CANCEL && !x->evidence.timed_out;
-		if (e->wire) /* a result may have come just before */
+		if (e->wire) /* a result may have arrived just before */
 			serve_wire(x, POLLIN);
 	} else if (wishes & WISH_INTERRUPT && interrupt(x) < 0) {
-		/* It may be told when another one runs. */
+		/* The interrupt could still arrive later and hit another execution, so end the
+		 * guest. */
 		x->evidence.cancelled = x->is_over = x->is_dead = true;
 	} else if (wishes & WISH_CANCEL) {
 		cancel(x);
@@ -249,8 +252,8 @@ static void look_after(struct execution *x, bool is_wanted, bool box_spoke)
 	}
 }
 
-/* As where RLIMIT_NOFILE of this process is below what there is to look at. Signals are no matter;
- * when they keep coming they do not stop the clock. */
+/* poll(2) failed, for example because RLIMIT_NOFILE of this process is too low. After a signal,
+ * only check the clocks: repeated signals must not stop them. */
 static void cannot_wait(struct execution *x, int os_errno)
 {
 	if (os_errno == EINTR) {
@@ -280,7 +283,7 @@ static void wait_and_serve(struct execution *x)
 	};
 
 	note_standstill(x);
-	/* While there is nothing else to do. */
+	/* Use the time while the guest works. */
 	(void)engine_assurance(e, &x->session->policy);
 	if (poll(p, P_COUNT, patience_ms(x)) < 0) {
 		cannot_wait(x, errno);
@@ -319,7 +322,8 @@ static void begin(struct execution *x)
 	so.max_bytes = p->stderr_bytes;
 	output_stream_begin(&x->err, x->engine->stderr_fd, &so);
 	evidence_begin(&x->evidence, x->engine);
-	/* Looking costs more than most commands do, so the last look counts. */
+	/* Measuring costs more than most commands, so reuse the figure from the end of the last
+	 * execution. */
 	if (x->engine->cpu_us == 0)
 		look_at_cpu_first(x->engine);
 	x->evidence.cpu_before_us = x->engine->cpu_us;
@@ -338,7 +342,7 @@ static char *args_text(const char *const *args)
 	return json_array_size(a) > 0 ? json_text(a, NULL) : NULL;
 }
 
-/* NULL: it is where it should be. */
+/* Directory to change to first; NULL: none. */
 static const char *where_to(const struct cordon_session *s)
 {
 	if (!s->is_moved)
@@ -346,8 +350,8 @@ static const char *where_to(const struct cordon_session *s)
 	return s->cwd ? s->cwd : s->directory ? s->directory : "/home/user";
 }
 
-/* Of a shell that runs one text and no other, that is a script: bash reads it command by command.
- */
+/* Whether the code is checked for syntax errors before it runs. Not for a one-shot shell: that runs
+ * a script, and bash reads a script command by command. */
 static bool is_checked_first(const struct execution *x)
 {
 	const struct cordon_session *s = x->session;
@@ -389,7 +393,7 @@ static int send_code(struct execution *x, struct cordon_error **reterr)
 	return r < 0 ? r : 0;
 }
 
-/* What came before the end, the reasons, and the figures. */
+/* Collects the last output, the exit cause and the figures. */
 static void finish(struct execution *x)
 {
 	struct cordon_result *r = x->result;
@@ -405,7 +409,7 @@ static void finish(struct execution *x)
 	if (x->is_dead)
 		box_kill(x->engine->box);
 	else if (x->session->is_once)
-		box_end(x->engine->box); /* which goes on while we do the rest */
+		box_end(x->engine->box); /* continues while the rest is done here */
 	output_stream_drain(&x->out);
 	output_stream_drain(&x->err);
 	const char *assurance = engine_assurance(x->engine, &x->session->policy);
@@ -423,7 +427,7 @@ static void finish(struct execution *x)
 	x->evidence.cwd = x->session->cwd ? x->session->cwd : x->session->directory;
 	exit_cause_reach(&x->evidence, x->engine, &x->session->policy, r);
 	if (x->options->discard_output)
-		buf_clear(&x->err.kept); /* which was evidence only */
+		buf_clear(&x->err.kept); /* it was kept as evidence only */
 	if (x->session->is_once)
 		box_release(x->engine->box);
 	output_stream_trim(&x->out);
@@ -434,9 +438,9 @@ static void finish(struct execution *x)
 	r->err_truncated = x->err.is_truncated;
 }
 
-/* Unguessable: otherwise a message that an earlier execution sent in advance, or that a process it
- * left behind sends blindly, could pass for the answer of this one. Below 2^53, so that it is exact
- * in a double too. */
+/* Must be unguessable. Otherwise a message that an earlier execution sent in advance, or that one
+ * of its leftover processes sends blindly, could pass for this execution's answer. Below 2^53, so
+ * that it is exact in a double. */
 static uint64_t fresh_id(void)
 {
 	uint64_t id = 0;
@@ -483,9 +487,10 @@ int execution_run(struct cordon_session *s, const struct cordon_execute_options 
 	evidence_done(&x->evidence);
 	*ret_alive = !x->is_dead && x->engine->wire;
 	if (*ret_alive && network_is_lost(s->network)) {
-		(void)result_warn(result,
-				  "the gateway has ended: nothing was reached after that; "
-				  "there is a new one, and a new guest with the same files");
+		(void)result_warn(
+			result,
+			"the gateway ended during this execution, and later requests failed; the "
+			"session now has a new gateway and a new guest with the same files");
 		*ret_alive = false;
 	}
 	*ret = TAKE_PTR(result);

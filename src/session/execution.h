@@ -1,4 +1,4 @@
-/* session/execution.h - one execution: what runs, what is known about it, and its clocks. */
+/* session/execution.h - the state of one execution: its code, its evidence and its clocks. */
 #pragma once
 
 #include "session/exit_cause.h"
@@ -15,15 +15,16 @@ struct execution {
 	struct output_stream out, err;
 	uint64_t id, started_ns;
 	deadline_ns deadline;
-	/* The clock, for approvals: how long it stood; what tool calls and network said, and when.
-	 */
+	/* The deadline's clock stops while an approval is pending: for how long in total
+	 * (stood_ns), what tool calls and network reported at the last check (asked_ns), and when
+	 * that was (noted_ns). */
 	uint64_t stood_ns, asked_ns, noted_ns;
 	bool stands;
-	deadline_ns stop_by;  /* it was asked to stop, and is made to then; 0: not */
-	int stops;            /* how often it was asked */
-	bool is_over;         /* a result came, or none will */
-	bool is_dead;         /* the engine cannot go on */
-	size_t outputs_bytes; /* of what was kept */
+	deadline_ns stop_by;  /* it was asked to stop and is killed at this time; 0: not asked */
+	int stops;            /* how many times it was asked */
+	bool is_over;         /* the result arrived, or none will come */
+	bool is_dead;         /* the engine cannot be used again */
+	size_t outputs_bytes; /* bytes of rich outputs kept so far */
 	uint64_t outputs_lost;
 	struct stdin_feed in;
 };

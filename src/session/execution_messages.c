@@ -6,9 +6,9 @@
 
 #include "session/result.h"
 
-/* Outputs are copied into the result, and once more into its text. */
+/* An output is copied into the result and again into the JSON text. */
 enum { MAX_OUTPUTS = 64, OUTPUTS_BYTES = 16 << 20 };
-/* Of what a guest may say about the code. */
+/* Limits for the warnings that a guest may send about the code. */
 enum { MAX_WARNINGS = 64, WARNING_BYTES = 300, WARNINGS_BYTES = 65536 };
 
 static char *copy_text(struct wire_text t)
@@ -16,7 +16,7 @@ static char *copy_text(struct wire_text t)
 	return t.data ? str_ndup(t.data, t.len) : NULL;
 }
 
-/* Advice of the guest's own parser: a short list of sentences, or nothing. */
+/* Warnings of the guest's parser: a short list of sentences, or nothing. */
 static void take_warnings(struct cordon_result *r, struct wire_text t)
 {
 	cleanup_json json_t *list = NULL;
@@ -50,7 +50,8 @@ void execution_take_result(struct execution *x, const struct wire_message *m)
 		session_note_cwd(x->session, m->cwd.data, m->cwd.len);
 	r->restarted = m->is_restarted;
 	v->told = copy_text(m->denials);
-	if (m->has_error && x->stop_by == 0) { /* else we know better why */
+	if (m->has_error &&
+	    x->stop_by == 0) { /* after a timeout or cancel we already know the cause */
 		v->kind = copy_text(m->error.kind);
 		v->name = copy_text(m->error.name);
 		v->message = copy_text(m->error.message);
@@ -62,7 +63,7 @@ void execution_take_result(struct execution *x, const struct wire_message *m)
 	x->is_over = true;
 }
 
-/* One of the longest legal lines fits always. */
+/* Always large enough for one message of the maximum length. */
 static size_t outputs_max(const struct execution *x)
 {
 	uint64_t longest = x->session->policy.rpc_bytes;

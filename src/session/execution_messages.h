@@ -4,9 +4,9 @@
 
 #include "session/execution.h"
 
-/* The execution is over with it. */
+/* Ends the execution. */
 void execution_take_result(struct execution *x, const struct wire_message *m);
-/* One that does not fit is counted as lost. */
+/* An output that does not fit is counted as lost. */
 void execution_take_output(struct execution *x, const struct wire_message *m);
 /* Adds a warning when outputs were lost. */
 void execution_tell_lost_outputs(const struct execution *x);

@@ -1,5 +1,5 @@
-/* session/exit_cause.c - see exit_cause.h. What the guest says about itself only names an
- * exception; what killed it, what it was refused and what ran out is read from the kernel. */
+/* session/exit_cause.c - see exit_cause.h. From the guest we only take the name of its exception.
+ * What killed it, what it was refused and which limit it hit are read from the kernel. */
 #include "session/exit_cause.h"
 
 #include <errno.h>
@@ -43,8 +43,8 @@ static bool is_full(struct engine *e)
 	       (s.f_bavail * s.f_bsize < 65536 || s.f_ffree == 0);
 }
 
-/* Both the control group and RLIMIT_NPROC refuse with EAGAIN; only the group counts refusals, and
- * the other comes first. Without a group there is only what the guest says. */
+/* The control group and RLIMIT_NPROC both refuse with EAGAIN. Only the group counts refusals, and
+ * RLIMIT_NPROC refuses first. Without a group there is only the guest's word. */
 static bool is_crowded(const struct evidence *v, struct engine *e, const struct policy *p)
 {
 	const struct cgroup *c = box_cgroup(e->box);
@@ -53,7 +53,7 @@ static bool is_crowded(const struct evidence *v, struct engine *e, const struct 
 	       cgroup_pids_peak(c) >= p->processes;
 }
 
-/* What the host's own figures confirm: a process was killed for it, or nearly all of the limit was
+/* Confirmed by the host's own figures: a process was killed for it, or nearly all of the limit was
  * in use. */
 static bool is_out_of_memory(const struct evidence *v, const struct engine *e,
 			     const struct policy *p)
@@ -65,8 +65,8 @@ static bool is_out_of_memory(const struct evidence *v, const struct engine *e,
 	       (watched > counted ? watched : counted) >= p->memory_bytes - p->memory_bytes / 8;
 }
 
-/* Whether the host cannot tell by itself that it is so. An exception is the guest's in any case,
- * and so is whose fault it was. */
+/* True if the host cannot confirm the kind by itself. That there was an exception, and whose fault
+ * it was, is always the guest's word. */
 static bool is_claim(const char *kind, const struct evidence *v, const struct engine *e,
 		     const struct policy *p)
 {
@@ -82,8 +82,8 @@ static bool is_fork_refused(const struct evidence *v, int os_errno)
 	return os_errno == EAGAIN || (v->message && strstr(v->message, "start new thread"));
 }
 
-/* A program that is not in the view is missing for the guest; for us it was refused, when pid 1 saw
- * the attempt. */
+/* A program that is not in the view does not exist for the guest. If pid 1 saw the attempt, we
+ * report it as denied. */
 static bool is_exec_refused(const struct evidence *v, const struct guest_denial *c,
 			    const struct cordon_result *r)
 {
@@ -103,8 +103,8 @@ static bool is_exec_refused(const struct evidence *v, const struct guest_denial 
 	return false;
 }
 
-/* What the guest says names the exception; what it cannot know better than the kernel or the policy
- * does not count. */
+/* The guest names the exception. Its word is ignored where the kernel or the policy knows
+ * better. */
 static const char *exception_kind(const struct evidence *v, const struct guest_denial *d,
 				  struct engine *e, const struct policy *p,
 				  const struct cordon_result *r)
@@ -167,8 +167,8 @@ static bool refuses_socket(const struct policy *p, const char *target)
 	return str_eq(target, "datagram") || (str_eq(target, "stream") && !gateway_is_needed(p));
 }
 
-/* What a pod's door refused. The runtime tells what was tried, and is not trusted: the policy must
- * be one that refuses it, and the words are ours. */
+/* A request that a pod's door refused. The runtime says what was tried and is not trusted: the
+ * denial counts only if the policy really refuses that, and the text is ours. */
 static void add_door_denial(const json_t *told, const struct policy *p, struct cordon_result *r)
 {
 	static const struct {
@@ -210,7 +210,8 @@ static void told_denials(const struct evidence *v, const struct engine *e, const
 	{
 		if (i >= MAX_TOLD)
 			break;
-		/* `*` names every command to a shell and none to the others. */
+		/* In `commands`, `*` allows every command of a shell, but no command of other
+		 * guests. */
 		if (e->kind == GUEST_KIND_POD)
 			add_door_denial(d, p, r);
 		else if (e->kind == GUEST_KIND_SH ? !p->commands.all
@@ -240,8 +241,8 @@ static const char *seconds(uint64_t ms, char *text, size_t size)
 	return text;
 }
 
-/* RLIMIT_CPU ends with SIGKILL, and the kernel's clock for it, which counts by ticks, is ahead of
- * ours where others have the processor between them. */
+/* RLIMIT_CPU ends a process with SIGKILL. The kernel counts ticks for it, which runs ahead of the
+ * clock that we read on a busy machine; so half of the limit is enough evidence. */
 static bool is_out_of_cpu(const struct evidence *v, const struct status *s, const struct policy *p,
 			  int signo)
 {
@@ -250,7 +251,7 @@ static bool is_out_of_cpu(const struct evidence *v, const struct status *s, cons
 	return signo == SIGXCPU || v->over_cpu || (signo == SIGKILL && s->cpu_us >= limit_us / 2);
 }
 
-/* A shell tells only that its command was killed; the time is our own figure. */
+/* A shell only tells that its command was killed. The CPU time is the host's own figure. */
 static bool was_killed_for_cpu(const struct policy *p, const struct cordon_result *r)
 {
 	return (r->exit_code == 128 + SIGKILL || r->exit_code == 128 + SIGXCPU) &&
@@ -259,18 +260,19 @@ static bool was_killed_for_cpu(const struct policy *p, const struct cordon_resul
 
 #define CODE_NAME "/run/cordon/code"
 
-/* bash says so on stderr and ends with 2; the code is a file of this name. */
+/* For a syntax error bash writes a message to stderr and exits with 2. The code is a file of this
+ * name. */
 static bool is_shell_syntax(const struct evidence *v, const struct engine *e, int exit_code)
 {
 	const char *name = v->err_text ? strstr(v->err_text, CODE_NAME ": line ") : NULL;
 
-	/* Without namespaces it lies in a private directory. */
+	/* Without user namespaces the file is in a private directory, so the path may have a
+	 * prefix. */
 	return !e->wire && exit_code == 2 && name && name < strchrnul(v->err_text, '\n') &&
 	       v->err_text[0] == '/' && strstr(name, "syntax error");
 }
 
-/* The shell itself said so, or what it ran: bash, Python and node all have the C library's words.
- */
+/* bash, Python and node all print the C library's message for EAGAIN. */
 static bool says_crowded(const struct evidence *v)
 {
 	return v->err_text && strstr(v->err_text, "Resource temporarily unavailable");
@@ -282,9 +284,9 @@ static bool has_peaked(struct engine *e, const struct policy *p)
 	       box_status(e->box)->processes_peak >= p->processes;
 }
 
-/* A peak stays for the session's life. So it counts once; afterwards only together with what the
- * guest says, or every later failure would be blamed on it. If refusals are not counted, the
- * current number of processes decides: pid 1, the guest and what it started. */
+/* The peak is never reset in a session. So it counts once; after that only if the guest also
+ * reports it, else every later failure would be blamed on it. Without a control group, which counts
+ * refusals, the current number of processes decides: pid 1, the guest and its children. */
 static bool has_been_crowded(const struct evidence *v, struct engine *e, const struct policy *p)
 {
 	bool peaked = has_peaked(e, p), is_new = peaked && !e->was_crowded;
@@ -296,14 +298,14 @@ static bool has_been_crowded(const struct evidence *v, struct engine *e, const s
 		cputime_processes(e->box, (unsigned)p->processes) + 1 >= p->processes);
 }
 
-/* What ended otherwise may have peaked too; to ask each time would cost every success. */
+/* Other endings may have reached the peak too. Reading it every time would slow every success. */
 static void note_crowd(const struct evidence *v, struct engine *e, const struct policy *p)
 {
 	if (!e->was_crowded && (v->timed_out || v->cancelled || says_crowded(v)))
 		e->was_crowded = has_peaked(e, p);
 }
 
-/* The guest ended by itself with a status that is no success. */
+/* The guest ended by itself with a status other than 0. */
 static void bad_status(const struct evidence *v, struct engine *e, const struct policy *p,
 		       struct cordon_result *r)
 {
@@ -316,10 +318,10 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 		r->is_claimed = true;
 		return;
 	}
-	/* RLIMIT_DATA comes before the supervisor's watch; a shell then ends with 2. */
+	/* RLIMIT_DATA refuses memory before the supervisor notices; a shell then ends with 2. */
 	if (box_status(e->box)->memory_peak_kib * 1024 >= p->memory_bytes - p->memory_bytes / 8)
 		kind = "memory";
-	/* A shell passes on how its last command was killed. */
+	/* A shell passes on the signal that killed its last command. */
 	else if (r->exit_code == 128 + SIGXFSZ)
 		kind = "file_size";
 	else if (was_killed_for_cpu(p, r))
@@ -330,7 +332,7 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 		kind = "processes";
 	else if (is_full(e))
 		kind = "disk";
-	r->is_claimed = str_eq(kind, "file_size"); /* any status can be had by saying it */
+	r->is_claimed = str_eq(kind, "file_size"); /* code can exit with any status */
 	if (str_eq(kind, "cpu"))
 		(void)result_fail(r, kind, "the CPU time limit of %s was reached",
 				  seconds(p->cpu_seconds * 1000, text, sizeof(text)));
@@ -377,8 +379,8 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 				  (unsigned long long)p->memory_bytes);
 	else if (gave_up(e, p, signo))
 		(void)result_fail(r, "memory",
-				  "it ended itself (%s) at its heap limit of %llu bytes, for a "
-				  "memory limit of %llu",
+				  "it aborted (%s) at its heap limit of %llu bytes (memory limit: "
+				  "%llu bytes)",
 				  strsignal(signo),
 				  (unsigned long long)guest_heap_bytes(e->kind, p),
 				  (unsigned long long)p->memory_bytes);
@@ -386,7 +388,7 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 		(void)result_fail(r, "cpu", "killed: the CPU time limit of %s was reached",
 				  seconds(p->cpu_seconds * 1000, text, sizeof(text)));
 	else if (signo == SIGXFSZ)
-		(void)result_fail(r, "file_size", "killed: a file grew over %llu bytes",
+		(void)result_fail(r, "file_size", "killed: a file grew beyond %llu bytes",
 				  (unsigned long long)p->file_bytes);
 	else if (signo)
 		(void)result_fail(r, "crashed", "killed by signal %d (%s)", signo,
@@ -401,7 +403,7 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 		r->success = true;
 }
 
-/* The code of a guest that lives on ended with a status of its own. */
+/* The code ended with a status of its own, and the guest is still alive. */
 static void said_status(const struct evidence *v, struct engine *e, const struct policy *p,
 			struct cordon_result *r)
 {
@@ -413,7 +415,7 @@ static void said_status(const struct evidence *v, struct engine *e, const struct
 	r->is_claimed = str_eq(v->kind, "syntax");
 	if (r->is_claimed)
 		(void)result_fail(r, "syntax", "%s: %s", v->name ? v->name : "SyntaxError",
-				  v->message ? v->message : "the code is broken");
+				  v->message ? v->message : "invalid syntax");
 	else if (e->counted.oom_kills > v->before.oom_kills)
 		(void)result_fail(r, "memory",
 				  "a process was killed: the memory limit of %llu bytes was "

@@ -11,17 +11,18 @@
 struct evidence {
 	bool timed_out, cancelled, over_cpu;
 	uint64_t timeout_ms;
-	char *protocol;  /* what the guest broke, or NULL */
-	char *internal;  /* what the host could not do, or NULL */
-	bool has_result; /* the guest sent one; the fields below are its word */
+	char *protocol;  /* how the guest broke the protocol, or NULL */
+	char *internal;  /* what failed in the host, or NULL */
+	bool has_result; /* the guest sent a result; the fields below are its claims */
 	bool ok, has_exit_code;
 	int exit_code;
 	char *kind, *name, *message;
-	char *told; /* what its runtime was asked and refused, as a JSON array; NULL: nothing */
-	struct workspace *workspace; /* borrowed, as the next; NULL: unknown */
-	const char *cwd;             /* where the guest says it is; NULL: where it started */
-	const char *err_text;        /* stderr as far as it was kept; borrowed */
-	/* Counters before the execution. */
+	char *told; /* requests that the guest's runtime says it refused, a JSON array; NULL: none
+		     */
+	struct workspace *workspace; /* borrowed, as is cwd; NULL: unknown */
+	const char *cwd; /* current directory as the guest reports it; NULL: where it started */
+	const char *err_text; /* the part of stderr that was kept; borrowed */
+	/* Counters as they were before the execution. */
 	struct cgroup_counts before;
 	uint64_t cpu_before_us;
 	uint32_t denials_before[BOX_DENIAL_COUNTS];

@@ -19,8 +19,8 @@
 
 #define BUSY_TEXT "the session is executing; wait for the current execution to complete."
 
-/* With a reference: an execution in another thread may end its guest, and the session then has
- * another workspace. */
+/* Takes a reference, because an execution in another thread may replace the guest and with it the
+ * session's workspace. */
 static int workspace_of(struct cordon_session *s, struct workspace **ret,
 			struct cordon_error **reterr)
 {
@@ -30,15 +30,15 @@ static int workspace_of(struct cordon_session *s, struct workspace **ret,
 	return *ret ? 0 : err_set(reterr, CORDON_STATE, "Session is not running.");
 }
 
-/* A workspace under a name is saved a while after every change of it. */
+/* Every change schedules a save of a persistent workspace. */
 static int touched(struct cordon_session *s, int r)
 {
 	persist_touch(s->persist);
 	return r;
 }
 
-/* After a change of that workspace: a renewal may have copied its files before, and the session has
- * another one now. Waits for one that is on its way. */
+/* Called after a change. False: a renewal may have copied the files before the change, and the
+ * session now has another workspace. Waits for a renewal in progress. */
 static bool is_current(struct cordon_session *s, const struct workspace *ws)
 {
 	pthread_mutex_lock(&s->files_lock);
@@ -53,24 +53,24 @@ static int changed(struct cordon_session *s, const struct workspace *ws, int r,
 	persist_touch(s->persist);
 	if (r < 0 || is_current(s, ws))
 		return r;
-	return err_set(reterr, CORDON_STATE,
-		       "the session was restarted meanwhile, and may lack this change: make it "
-		       "again");
+	return err_set(
+		reterr, CORDON_STATE,
+		"the session was restarted meanwhile and may have lost this change: make it again");
 }
 
-/* What is mounted live is not in the workspace: the host has it under a name of its own. */
+/* A live mount is not in the workspace. The caller can use the host's path instead. */
 static int workspace_at(struct cordon_session *s, const char *path, struct workspace **ret,
 			struct cordon_error **reterr)
 {
 	if (!path)
-		return err_set(reterr, CORDON_INVALID, "there is no path");
+		return err_set(reterr, CORDON_INVALID, "the path is missing");
 	cleanup_free char *full = str_printf("%s%s", *path == '/' ? "" : "/home/user/", path);
 	const struct policy_mount *m = full ? mounts_live_at(&s->policy, full) : NULL;
 
 	if (m)
 		return err_set(reterr, CORDON_UNSUPPORTED,
-			       "'%s' is a live mount of the host's '%s': use that, the files API "
-			       "does not reach through it",
+			       "'%s' is a live mount of the host's '%s', which the files API does "
+			       "not reach: use the host's path",
 			       m->guest, m->host);
 	return workspace_of(s, ret, reterr);
 }
@@ -102,7 +102,7 @@ int cordon_file_write(struct cordon_session *s, const char *path, const void *by
 
 		if (r == 0)
 			r = workspace_write(ws, path, bytes, len, reterr);
-		/* It replaces the whole file, so that nothing is wrong with doing it twice. */
+		/* Writing replaces the whole file, so it can be repeated. */
 		if (r < 0 || is_current(s, ws))
 			return touched(s, r);
 	}
@@ -173,7 +173,7 @@ json_t *session_env(struct cordon_session *s)
 	return env;
 }
 
-/* Takes next. */
+/* Takes ownership of next. */
 static void exchange_env(struct cordon_session *s, json_t *next)
 {
 	pthread_mutex_lock(&s->lock);
@@ -199,7 +199,8 @@ int cordon_session_setenv(struct cordon_session *s, const char *name, const char
 		return err_set(reterr, CORDON_INVALID, "Invalid environment variable name: '%s'",
 			       name);
 	json_t *set = value ? json_string_lossy(value, strlen(value)) : json_null();
-	pthread_mutex_lock(&s->lock); /* all of it: two that set must not lose one */
+	pthread_mutex_lock(
+		&s->lock); /* held throughout, so that two callers do not lose a change */
 	json_t *next = s->env ? json_copy(s->env) : json_object();
 	int r = json_object_set_new(next, name, set);
 	cleanup_json json_t *old = r == 0 ? s->env : next;
@@ -237,7 +238,7 @@ void session_note_cwd(struct cordon_session *s, const char *path, size_t len)
 	persist_unlock(s->persist);
 }
 
-/* NULL: where sessions start. */
+/* NULL: the directory where sessions start. */
 static void move_to(struct cordon_session *s, const char *path)
 {
 	if (str_eq(path, s->cwd))
@@ -247,7 +248,7 @@ static void move_to(struct cordon_session *s, const char *path)
 	s->is_moved = true;
 }
 
-/* Variables that were set since then must go: null unsets them in the guest. */
+/* Variables that were set since the snapshot must go: null unsets them in the guest. */
 void session_take_state(struct cordon_session *s, const char *text)
 {
 	cleanup_json json_t *o = NULL;
@@ -283,7 +284,7 @@ static int hold_workspace(struct cordon_session *s, struct workspace **ret,
 	return r;
 }
 
-/* Once they are there they stay. */
+/* Created on first use, freed with the session. */
 static struct snapshots *snapshots_of(struct cordon_session *s)
 {
 	pthread_mutex_lock(&s->lock);
@@ -326,7 +327,7 @@ int cordon_snapshot_restore(struct cordon_session *s, const char *name,
 			 : err_set(reterr, CORDON_NOT_FOUND, "no such snapshot: %s", name);
 	if (r == 0)
 		session_take_state(s, state);
-	(void)touched(s, r); /* closing may wait for the next line */
+	(void)touched(s, r); /* before release: a close may be waiting for it */
 	session_let_go(s);
 	return r;
 }
@@ -413,7 +414,7 @@ int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json
 	r = export_read(ws, fd, 0, ret_report_json, &state, reterr);
 	if (r == 0)
 		session_take_state(s, state);
-	(void)touched(s, r); /* closing may wait for the next line */
+	(void)touched(s, r); /* before release: a close may be waiting for it */
 	session_let_go(s);
 	return r;
 }
@@ -430,7 +431,8 @@ static int keep(const char *id, const void *bytes, size_t len, void *arg,
 	const struct storage *st = arg;
 	int r = st->save(id, bytes, len, st->arg);
 
-	return r < 0 ? err_set(reterr, (enum cordon_code) - r, "the storage did not take '%s'", id)
+	return r < 0 ? err_set(reterr, (enum cordon_code) - r, "the storage did not accept '%s'",
+			       id)
 		     : 0;
 }
 
@@ -467,7 +469,7 @@ int cordon_session_offload(struct cordon_session *s, cordon_storage_save_fn save
 	if (r < 0)
 		return r;
 	cleanup_free char *state = session_state_text(s);
-	persist_lock(s->persist); /* a save in between would keep the empty workspace */
+	persist_lock(s->persist); /* a save in between would store the empty workspace */
 	r = offload_save(ws, s->id, state, keep, &st, reterr);
 	persist_unlock(s->persist);
 	session_let_go(s);
@@ -489,18 +491,18 @@ int cordon_session_rehydrate(struct cordon_session *s, cordon_storage_load_fn lo
 	persist_unlock(s->persist);
 	if (r == 0)
 		session_take_state(s, state);
-	(void)touched(s, r); /* closing may wait for the next line */
+	(void)touched(s, r); /* before release: a close may be waiting for it */
 	session_let_go(s);
 	return r;
 }
 
 struct cordon_project {
 	struct cordon_session *session;
-	struct workspace *workspace; /* a reference to the one that the review looks at */
+	struct workspace *workspace; /* a reference to the workspace under review */
 	struct review *review;
 };
 
-/* A guest that was replaced has another workspace, with the files of the old one. */
+/* If the guest was replaced, the files are in a new workspace: use that. */
 static int follow(struct cordon_project *p, struct cordon_error **reterr)
 {
 	struct workspace *ws = NULL;

@@ -25,7 +25,7 @@ static int errno_of_name(const char *text)
 	return 0;
 }
 
-/* What stands between quotes after these words. */
+/* The quoted text after these words. */
 static char *quoted_after(const char *text, const char *words)
 {
 	const char *open = strstr(text, words);
@@ -50,7 +50,7 @@ void guest_denial_parse(struct guest_denial *ret, const char *message)
 	ret->os_errno = message ? errno_of_name(message) : 0;
 	if (!ret->os_errno)
 		return;
-	/* "..., open '/x'": the last word before the quote is the call's name. */
+	/* Node: "..., open '/x'". The word before the quote is the system call. */
 	const char *comma = strstr(message, ", "), *space = comma ? strchr(comma + 2, ' ') : NULL;
 	ret->path = space ? quoted_after(space, " ") : NULL;
 }
@@ -61,7 +61,7 @@ void guest_denial_done(struct guest_denial *d)
 	*d = (struct guest_denial){ 0 };
 }
 
-/* An absolute path without dots, by its text alone; false: too long. */
+/* Makes an absolute path without dots, from its text alone; false: too long. */
 static bool plain_path(const char *cwd, const char *path, char ret[static PATH_MAX])
 {
 	const char *parts[] = { *path == '/' ? "" : cwd, path };
@@ -91,8 +91,8 @@ static bool plain_path(const char *cwd, const char *path, char ret[static PATH_M
 
 enum ground {
 	GROUND_GIVEN,     /* the policy allows it: something else refused it */
-	GROUND_ELSEWHERE, /* nothing gives it */
-	GROUND_PROGRAM,   /* it may be written and read there, and not executed */
+	GROUND_ELSEWHERE, /* the policy does not grant it */
+	GROUND_PROGRAM,   /* may be read and written there, but not executed */
 };
 
 static bool is_below(const char *path, const char *folder)
@@ -103,8 +103,8 @@ static bool is_below(const char *path, const char *folder)
 	return len > 0 && strncmp(path, plain, len) == 0 && path[len] == '/';
 }
 
-/* Where a path leads, as far as the host can see. The workspace is the guest's to change, so this
- * only says what can have been. */
+/* Where a path leads, as far as the host can see. The guest can change its workspace, so this says
+ * only what was possible. */
 static enum ground ground_of(const char *path, const struct guest_denial_setting *s)
 {
 	const struct policy_mount *m = mounts_live_at(s->policy, path);
@@ -119,7 +119,7 @@ static enum ground ground_of(const char *path, const struct guest_denial_setting
 		return GROUND_ELSEWHERE;
 	if (!s->workspace || workspace_stat(s->workspace, path, &info, &e) < 0)
 		return GROUND_GIVEN;
-	if (info.type == CORDON_SYMLINK) /* it may lead out */
+	if (info.type == CORDON_SYMLINK) /* it may lead outside */
 		return GROUND_ELSEWHERE;
 	return info.type == CORDON_FILE && (info.mode & 0111) ? GROUND_PROGRAM : GROUND_GIVEN;
 }
@@ -128,14 +128,14 @@ static void add_file(const char *path, enum ground ground, bool is_read_only,
 		     struct cordon_result *r)
 {
 	const char *operation = "open", *layer = "landlock",
-		   *rule = "no right was given for this path",
+		   *rule = "the policy does not allow this path",
 		   *remedy = "mounts: name the directory in the policy";
 
 	if (ground == GROUND_PROGRAM) {
 		operation = "execute";
 		layer = "mount";
-		rule = "what is in /home/user, /tmp and /workspace is not executed";
-		remedy = "none: hand it to an interpreter";
+		rule = "files in /home/user, /tmp and /workspace cannot be executed";
+		remedy = "none: pass the file to an interpreter";
 	} else if (is_read_only) {
 		layer = "mount";
 		rule = "everything but /home/user, /tmp and /workspace is read-only";

@@ -6,10 +6,10 @@
 #include "policy/policy.h"
 #include "session/result.h"
 
-/* The guest's sentence about its exception, taken apart. */
+/* The guest's exception message, parsed. */
 struct guest_denial {
-	int os_errno; /* 0: it names none */
-	char *path;   /* as it was said; NULL: it names none */
+	int os_errno; /* 0: the message names none */
+	char *path;   /* as written in the message; NULL: none */
 };
 
 /* Python's "[Errno 13] Permission denied: '/x'" and Node's "EACCES: permission denied, open '/x'".
@@ -19,16 +19,17 @@ void guest_denial_done(struct guest_denial *d);
 
 struct guest_denial_setting {
 	const struct policy *policy;
-	struct workspace *workspace; /* NULL: there is none to look into */
+	struct workspace *workspace; /* NULL: no workspace to check against */
 	const char *cwd;             /* NULL: /home/user */
-	/* On the rung without namespaces: the directory of the host that is the guest's, where all
-	 * paths are the host's. NULL: there are namespaces. */
+	/* Without user namespaces, guest paths are host paths, and this is the guest's private
+	 * directory. NULL: the guest has namespaces. */
 	const char *private_dir;
 };
 
-/* Whether the policy may have refused it. Then it is put among the denials of r if a path is named:
- * what the policy gives cannot have been refused by it. */
+/* True if the policy may have refused this access; then it is added to the denials of r, provided
+ * that the message names a path. A path that the policy grants cannot have been refused by it. */
 bool guest_denial_file(const struct guest_denial *d, const struct guest_denial_setting *s,
 		       struct cordon_result *r);
-/* A command that the guest's agent says it was asked for; none if the policy names it. */
+/* The guest's agent says that this command was requested and refused. Adds a denial unless the
+ * policy allows the command. */
 void guest_denial_command(const char *name, const struct policy *p, struct cordon_result *r);

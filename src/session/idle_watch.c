@@ -1,4 +1,4 @@
-/* session/idle_watch.c - see idle_watch.h. The thread ends a while after the last session. */
+/* session/idle_watch.c - see idle_watch.h. The thread ends some time after the last session. */
 #include "session/idle_watch.h"
 
 #include <errno.h>
@@ -14,14 +14,14 @@ static pthread_cond_t looked = PTHREAD_COND_INITIALIZER;
 static struct cordon_session *watched, *looked_at, *look_next;
 static bool is_running;
 
-/* The session is not busy, and cannot become so while its lock is held: the engine is ours. */
+/* The session is idle and stays so while its lock is held, so its engine may be used here. */
 static void look(struct cordon_session *s)
 {
 	uint64_t limit_us = s->policy.cpu_seconds * 1000000;
 
 	pthread_mutex_lock(&s->lock);
 	struct engine *e = s->is_busy || s->is_closed ? NULL : s->engine;
-	/* Before its first execution there is nothing of the code's. */
+	/* Before the first execution, nothing of the guest is untrusted code. */
 	if (e && e->cpu_us > 0 && !e->is_spent && !box_has_ended(e->box) &&
 	    cputime_of_all(e->box) > e->cpu_us + limit_us) {
 		e->is_spent = true;
@@ -30,7 +30,7 @@ static void look(struct cordon_session *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* With the lock held, which it lets go of. */
+/* Called with the lock held; releases it during the check. */
 static void look_unlocked(struct cordon_session *s)
 {
 	looked_at = s;
@@ -59,7 +59,7 @@ static void *watch(void *unused)
 	return NULL;
 }
 
-/* The host's signals are for the host's own threads. */
+/* Blocks all signals, so that they go to the host's own threads. */
 static int start_thread(void)
 {
 	sigset_t all, before;

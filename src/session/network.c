@@ -20,27 +20,28 @@
 
 enum { BUNDLE_MAX = 16 << 20, APPROVAL_KEY = 32, DENIALS_MAX = 1000, PENDING_MAX = 256 };
 
-/* A request that waits for a decision, until the gateway says that it does not any more. */
+/* A request that waits for a decision, until the gateway reports that it no longer waits. */
 struct pending {
 	uint64_t id;
-	bool is_of_now;   /* of the execution that runs: its clock stands still */
-	bool is_answered; /* a second answer is none */
+	bool is_of_now;   /* belongs to the running execution, whose clock stops */
+	bool is_answered; /* further answers are ignored */
 };
 
 struct network {
 	struct cordon_session *session;
 	struct gateway *gateway;
-	json_t *denials;            /* of this execution */
+	json_t *denials;            /* of the running execution */
 	char key[APPROVAL_KEY + 1]; /* makes approval ids unguessable */
-	pthread_mutex_t lock;       /* of the gateway's control line and the fields below */
+	pthread_mutex_t lock;       /* guards the gateway's control socket and the fields below */
 	_Atomic unsigned refs;
 	bool is_lost; /* the gateway has ended */
 	struct pending pending[PENDING_MAX];
 	size_t pending_count;
-	uint64_t waiting_since_ns, waited_ns; /* for any of them, in this execution; 0: for none */
+	uint64_t waiting_since_ns,
+		waited_ns; /* for any pending request, in this execution; 0: none pending */
 };
 
-/* The shape of docs/result.md; the rest of the event is the audit log's. */
+/* A denial as in docs/result.md. The event's other fields are for the audit log. */
 static json_t *denial_of(const json_t *event)
 {
 	static const char *const keys[] = { "operation", "target", "layer", "rule", "remedy" };
@@ -54,7 +55,7 @@ static json_t *denial_of(const json_t *event)
 	return d;
 }
 
-/* The same thing denied again is counted, not listed. */
+/* A repeated denial is counted, not listed again. */
 static void add_denial(json_t *list, const json_t *event)
 {
 	static const char *const keys[] = { "operation", "target", "rule" };
@@ -116,7 +117,7 @@ static uint64_t waited_ns(const struct network *n)
 	return n->waited_ns + (n->waiting_since_ns ? clock_now_ns() - n->waiting_since_ns : 0);
 }
 
-/* After every change of what is pending. */
+/* Call after every change to the pending requests. */
 static void note_waiting(struct network *n)
 {
 	bool waits = is_waiting(n);
@@ -171,14 +172,15 @@ int network_start(const struct policy *p, const struct network_listener *to, str
 		  struct cordon_error **reterr)
 {
 	bool is_box = machine_box_uid() == geteuid();
-	struct gateway_options o = { .policy = p,
-				     .uid = is_box ? 0
-						   : machine_box_uid(), /* 0: stays who we are */
-				     .gid = is_box ? 0 : machine_box_uid(),
-				     .event = to->event,
-				     .ask = to->ask,
-				     .over = to->over,
-				     .arg = to->arg };
+	struct gateway_options o = {
+		.policy = p,
+		.uid = is_box ? 0 : machine_box_uid(), /* 0: keep the current uid */
+		.gid = is_box ? 0 : machine_box_uid(),
+		.event = to->event,
+		.ask = to->ask,
+		.over = to->over,
+		.arg = to->arg
+	};
 
 	return gateway_start(&o, ret, reterr);
 }
@@ -231,7 +233,7 @@ struct network *network_unref(struct network *n)
 	return NULL;
 }
 
-/* The system's authorities, followed by the gateway's own where it opens TLS itself. */
+/* The system's certificate authorities, and the gateway's own if it terminates TLS. */
 static int add_authorities(const struct gateway *g, struct launch *l, struct cordon_error **reterr)
 {
 	const char *own = gateway_authority(g);
@@ -300,12 +302,12 @@ int network_fd(struct network *n)
 	return fd;
 }
 
-/* Takes what the gateway has said. The lock is held. */
+/* Handles the gateway's messages. Called with the lock held. */
 static void dispatch(struct network *n)
 {
 	if (gateway_dispatch(n->gateway, NULL) < 0) {
 		n->is_lost = true;
-		n->pending_count = 0; /* the requests that waited there are gone too */
+		n->pending_count = 0; /* its waiting requests are gone too */
 	}
 	note_waiting(n);
 }
@@ -353,7 +355,7 @@ void network_end(struct network *n, struct cordon_result *r)
 	if (!n)
 		return;
 	pthread_mutex_lock(&n->lock);
-	(void)gateway_count(n->gateway, &counters, NULL); /* what happened before is told before */
+	(void)gateway_count(n->gateway, &counters, NULL); /* first handles events from before */
 	if (json_array_size(n->denials) > 0)
 		json_array_extend(result_array(&r->denials), n->denials);
 	pthread_mutex_unlock(&n->lock);

@@ -13,7 +13,7 @@
 struct cordon_session;
 struct network;
 
-/* Who hears of requests, and is asked; zero: nobody. */
+/* Callbacks for requests and approvals; zero: none. */
 struct network_listener {
 	gateway_event_fn event;
 	gateway_ask_fn ask;
@@ -21,34 +21,35 @@ struct network_listener {
 	void *arg;
 };
 
-/* The gateway alone, and what a guest behind it needs to see: resolver, authorities, proxy
- * variables, the relay's ports. For walls without a session; sessions call the functions below. */
+/* Starts a gateway without a session, with everything its guest needs: resolver, certificate
+ * authorities, proxy variables, the relay's ports. Sessions use the functions below. */
 int network_start(const struct policy *p, const struct network_listener *to, struct gateway **ret,
 		  struct cordon_error **reterr);
 int network_fill(const struct gateway *g, const struct policy *p, struct launch *l,
 		 struct cordon_error **reterr);
 
-/* *ret stays NULL when the policy opens nothing. */
+/* *ret stays NULL if the policy opens no network. */
 int network_open(struct cordon_session *s, struct network **ret, struct cordon_error **reterr);
-/* Stops the gateway and gives the reference back. */
+/* Stops the gateway and drops the reference. */
 struct network *network_close(struct network *n);
-/* For a thread that does not hold the session; accepts NULL. All it may call is network_resolve. */
+/* For a thread that does not hold the session; accepts NULL. With this reference it may only call
+ * network_resolve. */
 struct network *network_ref(struct network *n);
 struct network *network_unref(struct network *n);
 
 int network_prepare(struct network *n, struct launch *l, struct cordon_error **reterr);
-/* The wall has its copy of the relay's descriptor. */
+/* The sandbox has its own copy of the relay's descriptor by now: closes ours. */
 void network_launched(struct network *n);
 
-int network_fd(struct network *n); /* -1: none, or it has ended */
-/* The gateway has ended by itself: its guest reaches nothing any more. */
+int network_fd(struct network *n); /* -1: there is no gateway, or it has ended */
+/* The gateway ended unexpectedly: its guest has no network any more. */
 bool network_is_lost(struct network *n);
 void network_serve(struct network *n);
 void network_begin(struct network *n, uint64_t execution);
-/* Puts the execution's denials into the result. */
+/* Adds the execution's denials to the result. */
 void network_end(struct network *n, struct cordon_result *r);
 
-/* Requests that wait for an approval; the execution's clock stands still meanwhile. */
+/* True while a request waits for an approval. The execution's clock stops meanwhile. */
 bool network_is_waiting(struct network *n);
 uint64_t network_waited_ns(struct network *n);
 bool network_is_approval(const char *approval_id);

@@ -1,5 +1,5 @@
-/* session/output_stream.c - see stream.h. The host's memory stays flat whatever the guest prints.
- */
+/* session/output_stream.c - see output_stream.h. The host's memory use does not depend on how much
+ * the guest prints. */
 #include "session/output_stream.h"
 
 #include <errno.h>
@@ -7,15 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Most guests print little: only those that fill the small buffer meet the large one, whose pages
- * cost more than a launch's other memory together. */
+/* Most guests print little. Only one that fills the small buffer gets the large one, because its
+ * pages cost more memory than the rest of a launch. */
 enum {
 	SMALL = 4096,
 	CHUNK = 256 * 1024,
 	PIPE_BYTES = 1 << 20,
 	DRAIN_ROUNDS = 64,
 	SAMPLE = 512,
-	KEPT_MAX = 1 << 30 /* by a result, also where the policy sets no limit */
+	KEPT_MAX = 1 << 30 /* per stream of a result, even if the policy sets no limit */
 };
 
 void output_stream_begin(struct output_stream *s, int fd, const struct stream_options *o)
@@ -30,7 +30,7 @@ void output_stream_begin(struct output_stream *s, int fd, const struct stream_op
 	buf_init(&s->kept, o->max_bytes < KEPT_MAX ? o->max_bytes : KEPT_MAX);
 }
 
-/* How many of the bytes still belong to the first max_lines lines. */
+/* How many of the bytes belong to the first max_lines lines. */
 static size_t within_lines(struct output_stream *s, const char *bytes, size_t len)
 {
 	const char *p = bytes, *end = bytes + len;
@@ -57,7 +57,7 @@ static void keep(struct output_stream *s, const char *bytes, size_t len)
 		s->is_truncated = true;
 }
 
-/* Its beginning, which may tell why the code ended. */
+/* Keeps the beginning of stderr, which may tell why the code ended. */
 static void sample(struct output_stream *s, const char *bytes, size_t len)
 {
 	size_t room = SAMPLE - (s->kept.len < SAMPLE ? s->kept.len : SAMPLE);
@@ -77,14 +77,13 @@ static void take(struct output_stream *s, const char *bytes, size_t len)
 	s->seen += len;
 	if (s->keeps) {
 		keep(s, bytes, len);
-	} else { /* the callback's is the only copy, and has all the limits */
+	} else { /* only the callback gets the output, so all limits apply to it */
 		size_t all = len;
 		len = within_lines(s, bytes, all);
 		s->is_truncated = s->is_truncated || len < all;
 		sample(s, bytes, len);
 	}
-	/* Beside a copy the callback sees what is within the byte limit, also past the line limit.
-	 */
+	/* If a copy is kept as well, the callback also gets lines beyond the line limit. */
 	if (s->fn && len > 0)
 		s->fn(s->number, bytes, len, s->arg);
 }
@@ -109,7 +108,8 @@ static __attribute__((noinline)) int read_much(struct output_stream *s)
 	char bytes[CHUNK];
 	bool filled;
 
-	/* Fewer wake-ups for a guest that prints much; EPERM is no matter. */
+	/* A larger pipe means fewer wake-ups for a guest that prints much. It may fail with
+	 * EPERM. */
 	if (!s->is_wide)
 		(void)fcntl(s->fd, F_SETPIPE_SZ, PIPE_BYTES);
 	s->is_wide = true;
@@ -124,7 +124,8 @@ int output_stream_read(struct output_stream *s)
 	if (s->fd < 0)
 		return -1;
 	int r = read_into(s, bytes, sizeof(bytes), &filled);
-	/* Its -1 is told again by the next call; 0 is not: something did come. */
+	/* Ignore the second result: something was read, and an end of file is returned by the next
+	 * call. */
 	if (filled)
 		(void)read_much(s);
 	return r;
@@ -132,7 +133,7 @@ int output_stream_read(struct output_stream *s)
 
 void output_stream_drain(struct output_stream *s)
 {
-	/* Bounded: a child that goes on printing must not hold the answer back. */
+	/* Bounded, so that a child that keeps printing cannot delay the result. */
 	for (int i = 0; i < DRAIN_ROUNDS && output_stream_read(s) > 0; i++)
 		;
 }

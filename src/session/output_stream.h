@@ -1,5 +1,5 @@
-/* session/output_stream.h - one output stream of the guest: kept up to a limit, drained for ever.
- */
+/* session/output_stream.h - one output stream of the guest. Output is kept up to a limit; reading
+ * goes on beyond it, so the guest never blocks on a full pipe. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,13 +9,13 @@
 #include "cordon/session.h"
 
 struct output_stream {
-	int fd;     /* read end, non-blocking; -1 after its end */
-	int number; /* 1 or 2, for the callback */
+	int fd;     /* read end, non-blocking; -1: end of file */
+	int number; /* 1 (stdout) or 2 (stderr), for the callback */
 	struct buf kept;
 	uint64_t max_lines, lines;
 	uint64_t max_bytes, seen;
 	bool is_truncated;
-	bool is_wide; /* its pipe has been given more room */
+	bool is_wide; /* the pipe's buffer was enlarged */
 	bool keeps;   /* false: only the callback sees the bytes */
 	cordon_output_fn fn;
 	void *arg;
@@ -29,12 +29,12 @@ struct stream_options {
 	void *arg;
 };
 
-/* For one execution; fd stays the caller's. */
+/* Prepares for one execution. The caller keeps ownership of fd. */
 void output_stream_begin(struct output_stream *s, int fd, const struct stream_options *o);
-/* Reads what is there, a bounded amount at a time. 1: more may be there, 0: nothing now, -1: end.
- */
+/* Reads a bounded amount of what is available. 1: there may be more, 0: nothing now, -1: end of
+ * file. */
 int output_stream_read(struct output_stream *s);
-/* Everything that has arrived so far. */
+/* Reads what has arrived so far. */
 void output_stream_drain(struct output_stream *s);
-/* Takes away what a limit left of a character of UTF-8 at the end. */
+/* Removes an incomplete UTF-8 character that a limit cut off at the end. */
 void output_stream_trim(struct output_stream *s);

@@ -14,7 +14,7 @@ struct persist {
 	char *name;
 	struct store *store;
 	struct autosave *autosave;
-	pthread_mutex_t lock; /* the session's workspace stays while it is held */
+	pthread_mutex_t lock; /* while held, the session's workspace stays */
 };
 
 static int save(void *arg, struct cordon_error **reterr)

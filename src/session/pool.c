@@ -1,9 +1,8 @@
-/* session/pool.c - sessions made ahead of time. Threads of its own make and close them, so that
- * taking one costs a lock; a session is handed out once and then replaced by a clean one.
- *
- * Living are those that are idle, taken, being made, and dead but not closed yet. Only making adds
- * to them, and only as long as they are fewer than max_size + POOL_CLOSING_MAX: where closing is
- * slower than using, users wait, and the number stays. */
+/* session/pool.c - sessions made in advance. The pool's own threads make and close them, so taking
+ * one costs only a lock. Each session is handed out once and then replaced by a new one.
+ * A session counts as living while it is idle, taken, being made, or dead but not closed yet. New
+ * ones are made only while fewer than max_size + POOL_CLOSING_MAX live. So if closing is slower
+ * than using, callers wait and the number stays bounded. */
 #include "session/pool.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@
 enum {
 	POOL_DEFAULT = 4,
 	POOL_MAX = 100,
-	POOL_CLOSING_MAX = 2, /* alive beyond max_size, because they are still being closed */
+	POOL_CLOSING_MAX = 2, /* may live beyond max_size while they are being closed */
 	POOL_DEAD_MAX = POOL_MAX + POOL_CLOSING_MAX,
 	POOL_THREADS = 2,
 	RETRY_MS = 200,
@@ -35,19 +34,19 @@ struct cordon_pool {
 	bool reuse;
 
 	pthread_mutex_t lock;
-	pthread_cond_t work; /* for the threads: there may be something to make or to close */
-	pthread_cond_t left; /* a session was made, or a waiter left: for opening and freeing */
+	pthread_cond_t work; /* for the pool's threads: there may be a session to make or close */
+	pthread_cond_t left; /* for opening and freeing: a session was made, or a waiter left */
 	pthread_t threads[POOL_THREADS];
 	uint32_t thread_count;
 	bool is_closed;
-	struct cordon_session *idle[POOL_MAX];      /* the oldest first */
-	struct cordon_session *dead[POOL_DEAD_MAX]; /* to be closed */
+	struct cordon_session *idle[POOL_MAX];      /* oldest first */
+	struct cordon_session *dead[POOL_DEAD_MAX]; /* waiting to be closed */
 	uint32_t idle_count, busy_count, dead_count, making, closing;
 	struct pool_waiter *first, **last;
-	uint32_t inside;                 /* threads that wait in cordon_pool_acquire */
-	uint64_t used_ns;                /* when one was last taken or given back */
+	uint32_t inside;                 /* threads inside cordon_pool_acquire */
+	uint64_t used_ns;                /* when a session was last taken or returned */
 	struct cordon_error *last_error; /* why the last one could not be made */
-	deadline_ns retry_at;            /* not before this, after an error */
+	deadline_ns retry_at;            /* after an error, not before this time */
 };
 
 static uint32_t living(const struct cordon_pool *p)
@@ -66,7 +65,7 @@ static bool has_room(const struct cordon_pool *p)
 	return living(p) < p->max_size + POOL_CLOSING_MAX;
 }
 
-/* There always is a place, because living() has a bound. */
+/* There is always room, because living() is bounded. */
 static void put_away(struct cordon_pool *p, struct cordon_session *s)
 {
 	if (p->dead_count < POOL_DEAD_MAX)
@@ -74,7 +73,7 @@ static void put_away(struct cordon_pool *p, struct cordon_session *s)
 	pthread_cond_signal(&p->work);
 }
 
-/* An idle member that lives, or NULL. */
+/* An idle session that is still alive, or NULL. */
 static struct cordon_session *take_idle(struct cordon_pool *p)
 {
 	while (p->idle_count > 0) {
@@ -93,7 +92,8 @@ static struct cordon_session *take_idle(struct cordon_pool *p)
 	return NULL;
 }
 
-/* Why a waiter whose time is over gets nothing; 0: one is on its way, which it may wait for. */
+/* The error for a waiter whose deadline has passed; 0: a session is being made that it may still
+ * get. */
 static int refuse(const struct cordon_pool *p, struct cordon_error **reterr)
 {
 	if (p->is_closed)
@@ -102,12 +102,13 @@ static int refuse(const struct cordon_pool *p, struct cordon_error **reterr)
 		return err_set(reterr, CORDON_LIMIT, "All sessions are busy.");
 	if (p->last_error)
 		return err_set(reterr, cordon_error_code(p->last_error),
-			       "no session could be made: %s", cordon_error_message(p->last_error));
+			       "no session could be started: %s",
+			       cordon_error_message(p->last_error));
 	return 0;
 }
 
-/* After every change: the first in the queue get the idle sessions, and waiters that cannot be
- * served in time get an error. */
+/* Call after every change. The first waiters get the idle sessions. Waiters that cannot be served
+ * in time get an error. */
 static void settle(struct cordon_pool *p)
 {
 	struct pool_waiter **at = &p->first;
@@ -132,14 +133,14 @@ static void settle(struct cordon_pool *p)
 	p->last = at;
 }
 
-/* Called with the lock held; lets go of it while the session starts. */
+/* Called with the lock held; releases it while the session starts. */
 static void make_one(struct cordon_pool *p)
 {
 	struct cordon_session *s = NULL;
 	struct cordon_error *e = NULL;
 
 	p->making++;
-	pthread_cond_signal(&p->work); /* another thread may find more to do */
+	pthread_cond_signal(&p->work); /* there may be more work for another thread */
 	pthread_mutex_unlock(&p->lock);
 	int r = session_open(&p->options, true, &s, &e);
 	pthread_mutex_lock(&p->lock);
@@ -156,7 +157,7 @@ static void make_one(struct cordon_pool *p)
 	pthread_cond_broadcast(&p->left);
 }
 
-/* What it held may be what another could not be made for. */
+/* Closing may free what the last attempt to make a session lacked, so it may be retried at once. */
 static void close_one(struct cordon_pool *p)
 {
 	struct cordon_session *s = p->dead[--p->dead_count];
@@ -171,9 +172,9 @@ static void close_one(struct cordon_pool *p)
 	pthread_cond_signal(&p->work);
 }
 
-/* Making and closing sessions takes processor time from the caller who just took one. While enough
- * are left for the next callers, it can wait a moment. With fewer it must not wait, or a caller
- * without pauses would soon find none. */
+/* Making and closing sessions takes processor time from the caller who just took one. While more
+ * than half of the pool is idle, that work can wait a moment. Otherwise it must not wait, or a
+ * caller that takes sessions without pause would soon find none. */
 static deadline_ns rest_until(const struct cordon_pool *p)
 {
 	deadline_ns until = p->used_ns + REST_MS * 1000000ULL;
@@ -183,8 +184,8 @@ static deadline_ns rest_until(const struct cordon_pool *p)
 	return deadline_is_over(until) ? 0 : until;
 }
 
-/* What a thread of the pool does next. After a failure it first closes dead sessions: they may hold
- * what was missing. */
+/* What a thread of the pool does next. After a failed attempt to make a session it first closes
+ * dead ones: they may hold what was missing. */
 static void work_once(struct cordon_pool *p)
 {
 	bool makes = wants_more(p) && has_room(p), waits = p->last_error && p->retry_at;
@@ -246,7 +247,7 @@ static int check_size(const struct cordon_pool_options *o, struct cordon_error *
 	return 0;
 }
 
-/* One thread does, more are quicker. */
+/* One thread is enough; more are faster. */
 static int start_threads(struct cordon_pool *p, struct cordon_error **reterr)
 {
 	while (p->thread_count < POOL_THREADS &&
@@ -255,7 +256,7 @@ static int start_threads(struct cordon_pool *p, struct cordon_error **reterr)
 	return p->thread_count > 0 ? 0 : err_errno(reterr, EAGAIN, "start the pool's thread");
 }
 
-/* The first member is made here, so that what cannot work fails now and not in the background. */
+/* The first session is made here, so that a bad policy fails now and not in the background. */
 int cordon_pool_new(const struct cordon_pool_options *opts, struct cordon_pool **ret,
 		    struct cordon_error **reterr)
 {
@@ -302,7 +303,7 @@ struct cordon_pool *cordon_pool_free(struct cordon_pool *p)
 	pthread_mutex_unlock(&p->lock);
 	for (uint32_t i = 0; i < p->thread_count; i++)
 		pthread_join(p->threads[i], NULL);
-	for (uint32_t i = 0; i < p->dead_count; i++) /* there was no thread */
+	for (uint32_t i = 0; i < p->dead_count; i++) /* if no thread was started */
 		cordon_session_close(p->dead[i]);
 	cordon_error_free(p->last_error);
 	cordon_policy_free(p->policy);
@@ -323,7 +324,7 @@ static void queue(struct cordon_pool *p, struct pool_waiter *w)
 	p->last = &w->next;
 	settle(p);
 	if (!w->is_done)
-		pthread_cond_signal(&p->work); /* which may have been at rest */
+		pthread_cond_signal(&p->work); /* the threads may be pausing */
 }
 
 void pool_queue(struct cordon_pool *p, struct pool_waiter *w)
@@ -357,7 +358,7 @@ void pool_leave(struct cordon_pool *p, struct pool_waiter *w, bool gives_back)
 	}
 }
 
-/* One of the caller's threads that waits. */
+/* A caller's thread that waits. */
 struct sleeper {
 	struct pool_waiter waiter;
 	pthread_cond_t done;
@@ -381,7 +382,7 @@ int cordon_pool_acquire(struct cordon_pool *p, uint64_t wait_ms, struct cordon_s
 	p->inside++;
 	queue(p, w);
 	while (!w->is_done) {
-		/* After its time there is one on the way, or it would have been refused. */
+		/* After the deadline it waits on only for a session that is already being made. */
 		is_over = !condvar_wait(&s.done, &p->lock, is_over ? 0 : w->deadline);
 		if (!w->is_done && is_over)
 			settle(p);

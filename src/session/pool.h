@@ -8,20 +8,21 @@
 
 /* A request for a session. Requests are served in order. */
 struct pool_waiter {
-	deadline_ns deadline; /* 0: none. Over: it only waits for one that is being made anyway */
-	/* It is done. Called with the pool's lock held, by any thread: must not wait, nor call
-	 * anything of the pool. */
+	deadline_ns deadline; /* 0: none. When it has passed, the waiter only gets a session that is
+				 already being started */
+	/* Called when the request is done, by any thread, with the pool's lock held. Must not block
+	 * or call the pool. */
 	void (*wake)(struct pool_waiter *w);
 	bool is_done;
-	struct cordon_session *session; /* what it got; NULL: see the next */
+	struct cordon_session *session; /* the result; NULL: see error */
 	struct cordon_error *error;     /* owned by the waiter */
 	struct pool_waiter *next;
 };
 
-/* Stands in the queue until is_done; may be done at once. The memory stays the caller's. */
+/* Queues the request until is_done, which may be set at once. The caller owns the memory of w. */
 void pool_queue(struct cordon_pool *p, struct pool_waiter *w);
 /* Checks the deadlines of waiters; the pool has no timer for them. */
 void pool_check_waiters(struct cordon_pool *p);
-/* Leaves the queue; `wake` is not called any more. gives_back: also returns a session it already
- * got. */
+/* Leaves the queue; `wake` is not called afterwards. gives_back: a session that was already
+ * assigned is returned to the pool. */
 void pool_leave(struct cordon_pool *p, struct pool_waiter *w, bool gives_back);

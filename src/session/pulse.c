@@ -10,9 +10,9 @@
 
 #include "base/cleanup.h"
 
-/* How long to wait for a sign of life before checking, and how often in a row a process must be
- * found stopped: when a whole program is continued at a terminal, its processes continue one after
- * the other. */
+/* LOOK_MS: how long nothing may arrive before the processes are checked. STOPS: how many checks in
+ * a row must find them stopped, because the processes of a program that is continued at a terminal
+ * continue one after the other. */
 enum { LOOK_MS = 500, STOPS = 2 };
 
 static bool is_stopped(pid_t pid)
@@ -42,7 +42,7 @@ struct pulse pulse_begin(const struct box *carrier, deadline_ns deadline)
 	return (struct pulse){ .carrier = carrier, .deadline = deadline };
 }
 
-/* Of the next wait: no longer than until the next check. */
+/* The next wait ends at the next check, or at the deadline if that comes first. */
 static deadline_ns next_look(const struct pulse *p)
 {
 	deadline_ns look = deadline_after_ms(LOOK_MS);
@@ -50,7 +50,7 @@ static deadline_ns next_look(const struct pulse *p)
 	return p->deadline && p->deadline < look ? p->deadline : look;
 }
 
-/* Nothing was heard. */
+/* Called when nothing arrived in time. */
 static int look(struct pulse *p, struct cordon_error **reterr)
 {
 	p->stops = p->carrier && pulse_is_stopped(p->carrier) ? p->stops + 1 : 0;

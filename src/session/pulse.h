@@ -1,5 +1,5 @@
-/* session/pulse.h - waits for a sandbox that starts, and notices if its processes were stopped
- * (SIGSTOP): they neither answer nor end. */
+/* session/pulse.h - waits for a sandbox that is starting, and notices when its processes were
+ * stopped (SIGSTOP), since a stopped process neither answers nor ends. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,16 +9,16 @@
 #include "wall/box.h"
 
 struct pulse {
-	const struct box *carrier; /* whose processes do the work; NULL: nobody is looked at */
+	const struct box *carrier; /* whose processes do the work; NULL: do not check */
 	deadline_ns deadline;
-	unsigned stops; /* how often it was found stopped, one after the other */
+	unsigned stops; /* how many checks in a row found it stopped */
 };
 
 struct pulse pulse_begin(const struct box *carrier, deadline_ns deadline);
-/* Waits until the descriptor is readable or at its end. -CORDON_TIMEOUT: time is up; -CORDON_STATE:
- * the carrier was stopped; -CORDON_OS: poll failed. */
+/* Waits until fd is readable or at end of file. -CORDON_TIMEOUT: the deadline passed;
+ * -CORDON_STATE: the carrier was stopped; -CORDON_OS: poll failed. */
 int pulse_wait(struct pulse *p, int fd, short events, struct cordon_error **reterr);
-/* box_wait_ready() likewise. */
+/* The same for box_wait_ready(). */
 int pulse_wait_ready(struct pulse *p, struct box *b, struct cordon_error **reterr);
-/* Whether one of its processes is stopped now. */
+/* True if one of the box's processes is stopped now. */
 bool pulse_is_stopped(const struct box *b);

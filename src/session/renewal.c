@@ -9,8 +9,8 @@
 
 #define LOST "not all files could be kept: %s"
 
-/* The session keeps the old workspace until the new one has its files. If no new guest could be
- * started, the next execution tries again with them. */
+/* The session keeps the old workspace until the new one has its files. If no new guest starts, the
+ * next execution tries again with the old workspace. */
 static int replace(struct cordon_session *s, char **ret_lost, struct cordon_error **reterr)
 {
 	struct startup u = { 0 };
@@ -18,7 +18,7 @@ static int replace(struct cordon_session *s, char **ret_lost, struct cordon_erro
 	persist_lock(s->persist);
 	pthread_mutex_lock(&s->files_lock);
 	session_drop_engine(s);
-	if (!s->is_moved) { /* the new one is where sessions start */
+	if (!s->is_moved) { /* a new guest begins where sessions start */
 		free(s->cwd);
 		s->cwd = NULL;
 	}

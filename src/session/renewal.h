@@ -4,11 +4,11 @@
 
 #include "session/session.h"
 
-/* After an execution that ended its guest. The result says `restarted`, and names files that could
- * not be copied. If no new guest could be started, the result says that too; the files stay, and
+/* Called after an execution that ended its guest. The result says `restarted` and lists files that
+ * could not be copied. If no new guest starts, the result says so; the files are kept, and
  * renewal_start tries again. */
 void renewal_after(struct cordon_session *s, struct cordon_result *result);
-/* Starts a guest if the last one could not be replaced. *ret_lost, to be freed: files that could
- * not be kept, for renewal_tell. */
+/* Starts a guest if the last one could not be replaced. *ret_lost lists files that could not be
+ * kept, for renewal_tell; the caller frees it. */
 int renewal_start(struct cordon_session *s, char **ret_lost, struct cordon_error **reterr);
 void renewal_tell(struct cordon_result *result, const char *lost);

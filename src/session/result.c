@@ -226,7 +226,8 @@ const char *cordon_result_traceback(const struct cordon_result *r)
 	return r->traceback;
 }
 
-/* Texts for people, and so for terminals: what the code chose, a path or a name, is spelled out. */
+/* Texts for people may be shown on a terminal, so control characters in names that the code chose
+ * are escaped. */
 enum { TEXT_BYTES = 65536 };
 
 static char *lines_of(const json_t *list)

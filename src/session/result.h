@@ -1,4 +1,5 @@
-/* session/result.h - the result of one execution, in pieces; rendered as JSON when asked for. */
+/* session/result.h - the result of one execution. Fields are collected one by one; the JSON text is
+ * made on request. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,13 +17,13 @@ struct cordon_result {
 	bool out_truncated, err_truncated;
 	char *error;      /* NULL on success */
 	const char *kind; /* NULL on success; a string constant */
-	bool is_claimed;  /* only the guest says that the error is of that kind */
+	bool is_claimed;  /* the error kind is only the guest's claim */
 	char *exception_name, *exception_message, *traceback;
 	int64_t exception_line;
 	int exit_code;
 	double time_ms, cpu_ms, memory_mb;
 	json_t *outputs, *denials, *warnings; /* arrays; NULL: empty */
-	json_t *losses; /* those of the warnings that are the host's own: result_lose */
+	json_t *losses; /* the warnings among them that come from result_lose */
 	uint64_t tool_calls;
 	bool restarted;
 	char *assurance; /* JSON text */
@@ -30,14 +31,14 @@ struct cordon_result {
 };
 
 struct cordon_result *result_new(void); /* NULL: out of memory */
-/* Sets error and kind; the first one stands. */
+/* Sets error and kind. The first call wins. */
 int result_fail(struct cordon_result *r, const char *kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int result_warn(struct cordon_result *r, const char *text);
-/* A warning that something was not kept or not recorded, which nobody may overlook. */
+/* A warning that something was lost: not kept or not recorded. Clients must show it. */
 int result_lose(struct cordon_result *r, const char *text);
-/* Takes paths, pids, hosts and traces out of what the guest said. */
+/* Removes paths, pids, host names and stack traces from the guest's texts. */
 void result_sanitize(struct cordon_result *r);
-json_t *result_array(json_t **array); /* makes it when missing; borrowed */
+json_t *result_array(json_t **array); /* creates it if missing; borrowed */
 
 DEFINE_FREEP(struct cordon_result *, cordon_result_free)
 #define cleanup_result CLEANUP(cordon_result_freep)

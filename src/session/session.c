@@ -31,7 +31,8 @@ int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
 	return r;
 }
 
-/* Others see either all of it or none; ending it takes a while, and none of their locks. */
+/* Other threads see either the whole engine or none. It is freed outside their locks, because
+ * ending it takes a while. */
 void session_drop_engine(struct cordon_session *s)
 {
 	pthread_mutex_lock(&s->lock);
@@ -104,7 +105,7 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 	return tool_calls_new(&calls, &s->calls, reterr);
 }
 
-/* An error says what of the audit log was lost. */
+/* An error means that lines of the audit log were lost. */
 static int destroy(struct cordon_session *s, struct cordon_error **reterr)
 {
 	idle_watch_remove(s);
@@ -149,7 +150,7 @@ int cordon_session_open(const struct cordon_session_options *opts, struct cordon
 	return session_open(opts, false, ret, reterr);
 }
 
-/* What the first execution would do otherwise, before anybody waits for it. */
+/* Does in advance what the first execution would otherwise do. */
 static void prepare_ahead(struct cordon_session *s)
 {
 	(void)engine_assurance(s->engine, &s->policy);
@@ -205,7 +206,7 @@ static unsigned take_wishes(struct cordon_session *s)
 
 	s->wishes = 0;
 	if (read(s->cancel_fd, &ignored, sizeof(ignored)) < 0)
-		ignored = 0; /* there were none */
+		ignored = 0; /* none were set */
 	return wishes;
 }
 
@@ -217,7 +218,7 @@ unsigned session_take_wishes(struct cordon_session *s)
 	return wishes;
 }
 
-/* The caller has the lock. */
+/* Called with the lock held. */
 static int wish(struct cordon_session *s, enum session_wish w)
 {
 	uint64_t one = 1;
@@ -271,19 +272,19 @@ void session_let_go(struct cordon_session *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->is_busy = false;
-	(void)take_wishes(s); /* what came too late must not hit the next execution */
+	(void)take_wishes(s); /* a late wish must not hit the next execution */
 	pthread_cond_broadcast(&s->idle);
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* A pod has one pipe for all its executions, which a descriptor uses up. */
+/* A pod has one pipe for all its executions. A descriptor as stdin uses it up. */
 static bool is_fed_up(const struct cordon_session *s, const struct cordon_execute_options *o)
 {
 	return s->kind == GUEST_KIND_POD && s->engine && s->engine->stdin_fd < 0 &&
 	       (o->stdin_bytes || o->stdin_fd > 0);
 }
 
-/* Refusals before anything runs, in the order users rely on; a result, or 0 to go on. */
+/* Checks before anything runs, in the order that users rely on. */
 static int check_text(const char *code, size_t len, struct cordon_error **reterr)
 {
 	if (memchr(code, '\0', len))
@@ -317,12 +318,13 @@ static int refuse(struct cordon_session *s, const struct cordon_execute_options 
 					: "Code too long (%zu chars, max %llu).",
 			       len, (unsigned long long)max);
 	if (is_fed_up(s, o))
-		return err_set(reterr, CORDON_STATE,
-			       "a pod that was given a descriptor as stdin takes no more");
+		return err_set(
+			reterr, CORDON_STATE,
+			"a pod that was given a descriptor as stdin accepts no further stdin");
 	return check_text(o->code, len, reterr);
 }
 
-/* One execution with its lines in the audit log; on failure there is no result. */
+/* One execution, recorded in the audit log. On failure there is no result. */
 static int run_recorded(struct cordon_session *s, const struct cordon_execute_options *o,
 			struct cordon_result **ret, bool *ret_alive, struct cordon_error **reterr)
 {
@@ -342,8 +344,9 @@ static int run_recorded(struct cordon_session *s, const struct cordon_execute_op
 	return r;
 }
 
-/* Rejected code is not counted. That it was rejected only the guest says, which may be the code's
- * own words by then: where executions are limited, a parser that the code has never met decides. */
+/* Code with a syntax error does not count as an execution. But only the guest says that it was
+ * rejected, and code that ran earlier may have changed the guest. So where executions are limited,
+ * a fresh parser that no code has touched decides. */
 static bool is_rejected(const struct cordon_session *s, const struct cordon_execute_options *o,
 			struct cordon_result *r)
 {
@@ -367,13 +370,13 @@ static void count_execution(struct cordon_session *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* One that can be sent code. *ret_why: the last one could not go on, as where it had lost its
- * gateway, which serves one guest. */
+/* Makes sure that there is a guest that accepts code. *ret_why: why the last one had to be
+ * replaced. A gateway serves one guest only, so a lost gateway needs a new guest too. */
 static int have_guest(struct cordon_session *s, const char **ret_why, char **ret_lost,
 		      struct cordon_error **reterr)
 {
 	if (s->engine && s->engine->is_spent)
-		*ret_why = "what ran on after the last execution has used up the CPU time, and was "
+		*ret_why = "processes left by the last execution used up the CPU time and were "
 			   "ended: this ran in a new guest with the same files";
 	else if (s->engine && network_is_lost(s->network))
 		*ret_why = "the gateway had ended: this ran with a new one, in a new guest with "
@@ -389,7 +392,7 @@ static void tell_replaced(struct cordon_result *r, const char *why)
 	(void)result_warn(r, why);
 }
 
-/* What is to be done and told after the code has run. */
+/* What remains to be done and reported after the code has run. */
 static void conclude(struct cordon_session *s, const struct cordon_execute_options *opts,
 		     struct cordon_result *result, bool alive)
 {
@@ -434,7 +437,7 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 	return r;
 }
 
-/* A shell script needs no agent: bash runs it and its status is the result. */
+/* A shell script needs no agent: bash runs it, and its status is the result. */
 static int start_script(struct cordon_session *s, const struct cordon_execute_options *o,
 			struct cordon_error **reterr)
 {
@@ -452,7 +455,7 @@ static int start_script(struct cordon_session *s, const struct cordon_execute_op
 	return engine_start(&e, &s->engine, reterr);
 }
 
-/* Mounts inside the workspace must be there before the code is: that needs an agent which waits. */
+/* Mounts inside the workspace must exist before the code runs. Only an agent waits for that. */
 static bool has_inner_mounts(const struct policy *p)
 {
 	for (size_t i = 0; i < p->mount_count; i++)
@@ -464,13 +467,13 @@ static bool has_inner_mounts(const struct policy *p)
 static int start_run(struct cordon_session *s, const struct cordon_execute_options *o,
 		     struct cordon_error **reterr)
 {
-	/* A script that may use only some commands has an agent, which tells of the others; and one
-	 * that may not run unrecorded waits for its record. */
+	/* Two more cases need an agent: it reports commands that the policy does not allow, and it
+	 * waits until the start is in the audit log if the policy requires one. */
 	if (s->kind != GUEST_KIND_SH || o->context_json || !s->policy.commands.all ||
 	    s->policy.audit_required || has_inner_mounts(&s->policy))
 		return session_start_engine(s, reterr);
 	int r = start_script(s, o, reterr);
-	if (r == 0 && s->audit) /* which names its process */
+	if (r == 0 && s->audit) /* the event names its process */
 		r = box_wait_ready(s->engine->box, deadline_after_ms(ENGINE_START_MS), reterr);
 	return r;
 }
@@ -529,7 +532,7 @@ static pid_t living_pid(const struct cordon_session *s)
 	return alive ? box_pid(s->engine->box) : 0;
 }
 
-/* What a session is does not change by looking at it; its lock does. */
+/* These functions do not change the session, but they need its lock. */
 static struct cordon_session *unlocked(const struct cordon_session *s)
 {
 	return (struct cordon_session *)(uintptr_t)s;

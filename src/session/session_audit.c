@@ -32,7 +32,7 @@ int session_audit_begin(struct cordon_session *s, const struct cordon_session_op
 	return audit_open(&opts, &s->audit, reterr);
 }
 
-/* What a lost line means is the policy's to say. */
+/* The policy decides whether a line that could not be written is an error. */
 static int settle(const struct cordon_session *s, int r, struct cordon_error *e,
 		  struct cordon_error **reterr)
 {
@@ -99,7 +99,7 @@ static int denials(struct cordon_session *s, const struct cordon_result *r,
 
 	json_array_foreach(r->denials, i, d)
 	{
-		/* Of tools they are recorded where the decision is made. */
+		/* Denials of tools are recorded where they are decided. */
 		if (str_eq(json_string_value(json_object_get(d, "layer")), "tools"))
 			continue;
 		struct audit_event *e = audit_begin(s->audit, "capability.denied", s->id);

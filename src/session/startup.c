@@ -30,7 +30,7 @@ static bool is_tree(const char *path)
 	return str_eq(path, "/home/user") || str_eq(path, "/tmp") || str_eq(path, "/workspace");
 }
 
-/* A live mount inside the workspace: a link to where it is bound. */
+/* Makes a link to a live mount whose path is inside the workspace. */
 static int link_mount(const struct policy *p, size_t i, struct workspace *ws,
 		      struct cordon_error **reterr)
 {
@@ -63,8 +63,8 @@ static int copy_mount(const struct policy *p, size_t i, struct workspace *ws,
 	return workspace_write(ws, m->guest, m->bytes, m->bytes_len, reterr);
 }
 
-/* Mounts whose place is inside the workspace: snapshots are copied now, live ones linked. One that
- * gets another's files has them already, as they were when they were mounted. */
+/* Mounts whose path is inside the workspace: snapshots are copied now, live mounts are linked.
+ * is_copied: the files came from another workspace, so the snapshots are already there. */
 static int fill_mounts(const struct policy *p, bool is_copied, struct workspace *ws,
 		       struct cordon_error **reterr)
 {
@@ -80,7 +80,7 @@ static int fill_mounts(const struct policy *p, bool is_copied, struct workspace 
 	return r;
 }
 
-/* The welcome is written while the guest comes up. */
+/* Writes the welcome while the guest starts. */
 static int greet(struct cordon_session *s, struct engine *e, struct cordon_error **reterr)
 {
 	cleanup_free char *tools = tool_calls_describe(s->calls);
@@ -119,7 +119,7 @@ static void hand_over(struct cordon_error **reterr, struct cordon_error *e)
 		cordon_error_free(e);
 }
 
-/* 1: its template was lost, and another may do. */
+/* 1: the template was lost; try another one. */
 static int fork_guest(struct cordon_session *s, const struct strlist *names, struct startup *u,
 		      struct cordon_error **reterr)
 {

@@ -33,13 +33,13 @@ int stdin_feed_begin(struct stdin_feed *f, struct engine *e, struct workspace *w
 		f->is_awaited = true;
 		f->told = f->path;
 	} else if (f->to < 0 && e->had_stdin) {
-		f->told = "/dev/null"; /* and not what the last execution left unread */
+		f->told = "/dev/null"; /* so that it does not read what the last execution left */
 	}
 	e->had_stdin = given;
 	return 0;
 }
 
-/* The guest opens the FIFO when it begins: sooner than anyone could look, or not at all. */
+/* The guest opens the FIFO when its execution begins, or never. */
 static void look(struct stdin_feed *f)
 {
 	int r = stdin_fifo_open(f->workspace, f->path, &f->to);
@@ -64,7 +64,7 @@ static void read_source(struct stdin_feed *f)
 	f->left = n > 0 ? (size_t)n : 0;
 }
 
-/* write(2) without the signal that a guest could kill the host with, by closing its stdin. */
+/* write(2) without SIGPIPE: a guest that closes its stdin must not kill the host. */
 static ssize_t write_quietly(int fd, const char *bytes, size_t len)
 {
 	sigset_t pipe, before, pending;
@@ -95,7 +95,7 @@ void stdin_feed_go_on(struct stdin_feed *f, bool source_ready)
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
-		if (n < 0) { /* it reads no more */
+		if (n < 0) { /* the guest no longer reads */
 			f->left = 0;
 			f->source = -1;
 			break;

@@ -1,8 +1,8 @@
-/* session/template.c - see template.h. Templates are shared by all sessions of this process with
- * the same guest and policy, so the list of them is the one global of the library; a lock guards
- * it. Nothing that takes time is done under that lock: a template that starts is in the list, and
- * only those who need it wait for it. Sessions of one template share its address layout and hash
- * seed: it is replaced by count and age. */
+/* session/template.c - see template.h. All sessions of this process with the same guest and policy
+ * share templates, so the list of them is the library's only global; a lock guards it. Nothing slow
+ * happens under that lock: a starting template is already in the list, and only those who need it
+ * wait for it. Sessions of one template share its address layout and hash seed, so it is replaced
+ * by count and age. */
 #include "session/template.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include "session/timeline.h"
 #include "session/welcome.h"
 
-/* AHEAD: at so many parts of a hundred of its life the next one is started, beside it. */
+/* AHEAD: the next template is started when this percentage of its life is over. */
 enum {
 	MAX_FORKS = 1000,
 	MAX_AGE_S = 600,
@@ -42,12 +42,13 @@ struct template
 	struct box *box;
 	struct wire *wire;
 	int null_fd;
-	unsigned refs; /* its sessions are inside its pid namespace: they end with it */
+	unsigned refs; /* its sessions are in its pid namespace and end with it */
 	_Atomic unsigned forks;
-	enum state state;           /* of the registry's lock, as are the next, refs and used_ns */
-	bool is_retired;            /* not for new sessions; freed with its last reference */
-	bool is_followed;           /* the next one was started */
-	struct cordon_error *error; /* why it failed */
+	enum state state; /* guarded by registry_lock, as are is_retired, is_followed, error, refs
+			     and used_ns */
+	bool is_retired;  /* no new sessions; freed with its last reference */
+	bool is_followed; /* its successor was started */
+	struct cordon_error *error; /* why the start failed */
 	uint64_t born_ns, used_ns;
 	pthread_mutex_t lock; /* one spawn request at a time */
 	struct template *next;
@@ -56,7 +57,7 @@ struct template
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t registry_changed = PTHREAD_COND_INITIALIZER;
 static struct template *registry;
-static unsigned followers; /* threads that start one, of the registry's lock */
+static unsigned followers; /* threads that start a successor; guarded by registry_lock */
 
 static struct template *destroy(struct template *t)
 {
@@ -72,7 +73,7 @@ static struct template *destroy(struct template *t)
 	return NULL;
 }
 
-/* stdin, stdout and stderr of a template are not used. */
+/* A template does not use its stdin, stdout and stderr. */
 static int start_box(struct template *t, const char *token, struct cordon_error **reterr)
 {
 	cleanup_launch struct launch launch = { 0 };
@@ -128,7 +129,7 @@ static int greet(struct template *t, struct cordon_error **reterr)
 	return r < 0 ? r : 0;
 }
 
-/* As it was before start_once(). */
+/* Back to the state before start_once(). */
 static void reset(struct template *t)
 {
 	t->box = box_free(t->box);
@@ -145,11 +146,13 @@ static int start_once(struct template *t, struct cordon_error **reterr)
 	if (r == 0)
 		r = greet(t, reterr);
 	if (r == 0)
-		(void)box_guest_pid(t->box); /* looked up while it belongs to one thread */
+		(void)box_guest_pid(
+			t->box); /* looked up now, while only this thread uses the box */
 	return r;
 }
 
-/* Somebody stopped or killed what was about to be one: not the way a start fails by itself. */
+/* True if the starting template was stopped or killed from outside. A start that fails by itself
+ * looks different. */
 static bool was_lost(struct template *t)
 {
 	if (!t->box)
@@ -161,8 +164,8 @@ static bool was_lost(struct template *t)
 		(s->state != STATE_EXITED || WIFSIGNALED(s->wait_status)));
 }
 
-/* Without the lock: the template is in the list already, and no other thread touches it
- * meanwhile. */
+/* Called without the lock. The template is already in the list, but no other thread touches it
+ * while it starts. */
 static int start(struct template *t, struct cordon_error **reterr)
 {
 	struct cordon_error *e = NULL;
@@ -201,7 +204,7 @@ static int new_template(enum guest_kind kind, const struct policy *p, const uint
 	return 0;
 }
 
-/* So many parts of a hundred of its life are over. */
+/* True if this percentage of its life is over. */
 static bool is_aged(const struct template *t, unsigned parts)
 {
 	return t->forks >= MAX_FORKS / 100 * parts ||
@@ -257,7 +260,7 @@ static void enlist(struct template *t)
 	registry = t;
 }
 
-/* Called with the lock held; releases it meanwhile. The template is in the list already. */
+/* Called with the lock held; releases it meanwhile. The template is already in the list. */
 static int bring_up(struct template *t)
 {
 	struct cordon_error *e = NULL;
@@ -272,7 +275,8 @@ static int bring_up(struct template *t)
 	return r;
 }
 
-/* The thread that starts the next one. From then on the one before is not for new sessions. */
+/* The thread that starts the successor. When that is ready, the old template gets no new
+ * sessions. */
 static void *follow(void *arg)
 {
 	struct template *t = arg, *dead;
@@ -293,8 +297,8 @@ static void *follow(void *arg)
 	return NULL;
 }
 
-/* The next template starts in the background while this one still serves. If it cannot be started,
- * this one is used to its end. Signals are left to the host's own threads. */
+/* Starts the successor in the background while this template still serves. If that fails, this one
+ * is used to its end. Signals are blocked, so that they go to the host's own threads. */
 static void start_next(struct template *t)
 {
 	struct template *next = NULL;
@@ -317,7 +321,7 @@ static void start_next(struct template *t)
 	followers++;
 }
 
-/* One that is ready where there is any, else one that starts; NULL: there is none. */
+/* A ready template if there is one, else one that is starting, else NULL. */
 static struct template *find(enum guest_kind kind, const uint8_t hash[static 32])
 {
 	struct template *starting = NULL;
@@ -332,7 +336,8 @@ static struct template *find(enum guest_kind kind, const uint8_t hash[static 32]
 	return starting;
 }
 
-/* A reference to one that is ready, with the lock held; it is let go of while one starts. */
+/* Takes a reference to a ready template. Called with the lock held; releases it while one
+ * starts. */
 static int take(enum guest_kind kind, const struct policy *p, const uint8_t hash[static 32],
 		struct template **ret, struct cordon_error **reterr)
 {
@@ -391,7 +396,7 @@ struct template *template_ref(struct template *t)
 	return t;
 }
 
-/* What ends a session while it is being made ends its template at about the same time. */
+/* If the template dies too, it does so this soon after its new session. */
 enum { LOST_MS = 500 };
 
 bool template_check(struct template *t, bool is_silent)
@@ -467,7 +472,7 @@ static int send_request(struct template *t, const char *token, const int fds[SPA
 
 		if (n == len)
 			return 0;
-		if (n >= 0) /* a line of 100 bytes is never split by a socket that has room */
+		if (n >= 0) /* a socket with room never splits a line of 100 bytes */
 			errno = EIO;
 		if (n >= 0 || (errno != EAGAIN && errno != EINTR))
 			return err_errno(reterr, errno, "ask the template for a session");

@@ -1,4 +1,4 @@
-/* session/timeline.h - the times of a session's steps, for bench/: one clock read each. Steps
+/* session/timeline.h - the times of a session's steps, for bench/. Each costs one clock read. Steps
  * inside the sandbox are marked on the status page (wall/format.h). */
 #pragma once
 
@@ -7,23 +7,23 @@
 #include "base/clock.h"
 
 enum timeline_mark {
-	TIMELINE_OPEN,      /* somebody asked for a session */
-	TIMELINE_PREPARED,  /* its policy, tool calls, log and welcome are made */
-	TIMELINE_TEMPLATE,  /* a template is found */
-	TIMELINE_SEATED,    /* pipes, sockets, control groups and status page are made */
-	TIMELINE_ASKED,     /* the spawn request is sent */
-	TIMELINE_ROOT,      /* its root stands: the workspace's descriptor is here */
-	TIMELINE_HELLO,     /* the guest speaks */
+	TIMELINE_OPEN,      /* a caller asked for a session */
+	TIMELINE_PREPARED,  /* its policy, tool calls, audit log and welcome are ready */
+	TIMELINE_TEMPLATE,  /* the template was found */
+	TIMELINE_SEATED,    /* pipes, sockets, control groups and status page are ready */
+	TIMELINE_ASKED,     /* the spawn request was sent */
+	TIMELINE_ROOT,      /* the root is ready: the workspace's descriptor has arrived */
+	TIMELINE_HELLO,     /* the guest's hello has arrived */
 	TIMELINE_OPENED,    /* the caller has the session */
-	TIMELINE_EXECUTE,   /* somebody wants code executed */
-	TIMELINE_SENT,      /* it is on the wire */
-	TIMELINE_ANSWERED,  /* its result is read */
+	TIMELINE_EXECUTE,   /* a caller asked for an execution */
+	TIMELINE_SENT,      /* the code was sent */
+	TIMELINE_ANSWERED,  /* the result was read */
 	TIMELINE_CONCLUDED, /* the caller has the result */
 	TIMELINE_COUNT
 };
 
 struct timeline {
-	uint64_t at[TIMELINE_COUNT]; /* of the monotonic clock, in nanoseconds; 0: never */
+	uint64_t at[TIMELINE_COUNT]; /* monotonic clock, in nanoseconds; 0: not reached */
 };
 
 static inline void timeline_mark(struct timeline *t, enum timeline_mark m)

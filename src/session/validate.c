@@ -1,5 +1,5 @@
-/* session/validate.c - a real syntax check without running anything: in a walled parser process of
- * the language itself, never in the host. */
+/* session/validate.c - checks syntax without running the code, with the language's own parser in a
+ * sandboxed process, never in the host. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static int start(enum guest_kind kind, const struct policy *p, struct engine_end
 	return box_start(&box, ret, reterr);
 }
 
-/* Feeds the code and collects the verdict; both ends are pipes of ours. */
+/* Sends the code and reads the parser's answer, over pipes of ours. */
 static void converse(struct engine_ends *ends, const char *code, size_t len,
 		     struct output_stream *out)
 {
@@ -90,7 +90,7 @@ int cordon_validate(const char *guest, const char *code, size_t len, char **ret_
 		r = box_failure(box, reterr);
 	}
 	if (r == 0 && json_parse(buf_text(&out.kept), out.kept.len, ANSWER_MAX, &verdict, NULL) < 0)
-		r = err_set(reterr, CORDON_OS, "the %s parser gave no verdict", guest_name(kind));
+		r = err_set(reterr, CORDON_OS, "the %s parser did not answer", guest_name(kind));
 	if (r == 0)
 		*ret_json = json_text(verdict, NULL);
 	buf_done(&out.kept);

@@ -1,4 +1,4 @@
-/* session/welcome.h - the line that answers a guest's hello (docs/wire.md). */
+/* session/welcome.h - the message that answers a guest's hello (docs/wire.md). */
 #pragma once
 
 #include <stdbool.h>
@@ -9,10 +9,10 @@
 
 struct welcome_options {
 	const struct policy *policy;
-	const char *tools; /* JSON text of an array of descriptions; NULL: none */
+	const char *tools; /* JSON array of tool descriptions; NULL: none */
 	json_t *env;       /* an object; NULL: none */
-	bool ahead;        /* a pool's session: the guest may warm up before anyone needs it */
+	bool ahead; /* the session is for a pool: the guest may warm up before anyone needs it */
 };
 
-/* To be freed; NULL: no memory. */
+/* The caller frees it; NULL: no memory. */
 char *welcome_line(const struct welcome_options *o, size_t *ret_len);
