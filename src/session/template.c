@@ -22,9 +22,11 @@
 #include "session/timeline.h"
 #include "session/welcome.h"
 
-/* AHEAD: the next template is started when this percentage of its life is over. */
+/* MAX_FORKS: a template's start takes as much CPU time as thirty sessions, R's as a hundred. A call
+ * that meets it waits for a processor, so starts must be rarer than one call in a hundred.
+ * AHEAD: the next template is started when this percentage of its life is over. */
 enum {
-	MAX_FORKS = 1000,
+	MAX_FORKS = 10000,
 	MAX_AGE_S = 600,
 	AHEAD = 75,
 	MAX_IDLE = 16,

@@ -312,35 +312,6 @@ TEST(memory_of_a_template_is_in_files_that_no_session_can_write)
 	cordon_session_close(a);
 }
 
-static void hash_of_a_session(char *ret, size_t size)
-{
-	struct cordon_session *s = open_with("python", NULL);
-	struct cordon_result *r = run(s, "str(hash('seed'))");
-
-	ASSERT(cordon_result_success(r));
-	snprintf(ret, size, "%s", cordon_result_value_json(r));
-	cordon_result_free(r);
-	cordon_session_close(s);
-}
-
-/* It serves a thousand: the next one is ready before that, and nobody waits for it. All of one have
- * the same seed. */
-TEST(the_next_template_starts_before_the_last_is_worn)
-{
-	enum { AHEAD = 750, WORN = 1000 };
-	char first[64], now[64];
-	unsigned count = 1;
-
-	hash_of_a_session(first, sizeof(first));
-	do {
-		hash_of_a_session(now, sizeof(now));
-		if (++count > AHEAD) /* it may need a while */
-			usleep(20000);
-	} while (strcmp(first, now) == 0 && count < WORN);
-	ASSERT(count > AHEAD);
-	ASSERT(count < WORN);
-}
-
 TEST(sessions_see_no_foreign_processes)
 {
 	struct cordon_session *a = open_with("python", NULL), *b = open_with("python", NULL);
