@@ -1,8 +1,9 @@
 /* bench/layers.c - where the time of a session goes, layer by layer: opened fresh from a template,
  * used for the first and for another time, taken from a pool, closed. Medians of each layer, in
- * microseconds, from the marks that host and supervisor leave (session/timeline.h, wall/format.h)
- * and from the moment at which the code itself looked at the clock. Usage: layers [ROUNDS
- * [PERCENT]] (another percentile than 50: on a busy machine the lower ones tell more) */
+ * microseconds, from the marks that host and supervisor leave (session/timeline.h,
+ * wall/linux/format.h) and from the moment at which the code itself looked at the clock. Usage:
+ * layers [ROUNDS [PERCENT]] (another percentile than 50: on a busy machine the lower ones tell
+ * more) */
 #include <cordon/cordon.h>
 
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "base/str.h"
 #include "cli/verb.h"
-#include "wall/prestart.h"
+#include "wall/linux/prestart.h"
 
 enum { DESCRIPTORS_MAX = 65536 };
 

@@ -25,7 +25,7 @@
 #include "pod_seal.h"
 #include "run.h"
 #include "syntax.h"
-#include "wall/format.h"
+#include "wall/linux/format.h"
 
 #define MAX_FDS 1024
 #define OUR_FDS 16

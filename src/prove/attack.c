@@ -2,7 +2,7 @@
 #include "base/json.h"
 #include "cordon/cordon.h"
 #include "prove/trial.h"
-#include "wall/probe/list.h"
+#include "wall/linux/probe/list.h"
 
 static const struct attack attacks[] = {
 #define X(id, text, how, bits, layer)                                                              \

@@ -14,7 +14,7 @@
 #include "cordon/session.h"
 #include "policy/public.h"
 #include "session/leftovers.h"
-#include "wall/probe/list.h"
+#include "wall/linux/probe/list.h"
 
 extern const unsigned char cordon_attacks_py[];
 extern const unsigned long cordon_attacks_py_len;

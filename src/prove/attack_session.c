@@ -13,7 +13,7 @@
 #include "cordon/session.h"
 #include "policy/public.h"
 #include "prove/attack_python.h"
-#include "wall/probe/list.h"
+#include "wall/linux/probe/list.h"
 
 /* Nobody waits that long for an attack that is held: it is ended a second or two after its time. */
 enum { IDLE_MS = 120000, LOOK_MS = 20 };

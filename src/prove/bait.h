@@ -17,7 +17,7 @@ struct bait {
 	int fds[BAIT_FDS]; /* sockets, and the descriptor that must not be inherited */
 	int shm;
 	char program[80];    /* "" before bait_plant */
-	struct strlist args; /* KEY=VALUE for the attack (wall/probe/probe.h) */
+	struct strlist args; /* KEY=VALUE for the attack (wall/linux/probe/probe.h) */
 };
 
 /* A copy of the attack program beside the file, to be started outside the sandbox. */

@@ -12,8 +12,8 @@
 #include "guest/guest.h"
 #include "guest/languages.h"
 #include "policy/policy.h"
-#include "wall/box.h"
-#include "wall/no_userns.h"
+#include "wall/linux/box.h"
+#include "wall/linux/no_userns.h"
 
 enum { VERSION_MS = 10000 };
 

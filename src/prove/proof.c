@@ -13,8 +13,8 @@
 #include "cordon/cordon.h"
 #include "guest/podimage.h"
 #include "prove/trial.h"
-#include "wall/machine.h"
-#include "wall/probe/list.h"
+#include "wall/linux/machine.h"
+#include "wall/linux/probe/list.h"
 
 enum { GUESTS = 4, SEAL_BYTES = 1 << 17 };
 

@@ -18,8 +18,8 @@
 #include "prove/attack_session.h"
 #include "session/leftovers.h"
 #include "session/network.h"
-#include "wall/box.h"
-#include "wall/probe/list.h"
+#include "wall/linux/box.h"
+#include "wall/linux/probe/list.h"
 #include "wire/wire.h"
 
 enum { TRIAL_MS = 120000 }; /* of a machine with other things to do, too */

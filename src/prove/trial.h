@@ -10,7 +10,7 @@
 #include "policy/policy.h"
 #include "prove/bait.h"
 
-/* An attack: of the C program (wall/probe/list.h) or of the Python file beside it. */
+/* An attack: of the C program (wall/linux/probe/list.h) or of the Python file beside it. */
 struct attack {
 	const char *name, *words;
 	bool is_python;

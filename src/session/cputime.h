@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "wall/box.h"
+#include "wall/linux/box.h"
 
 /* CPU time in microseconds; 0: unknown. _of_guest reads the guest's process alone and costs one
  * system call. _of_all covers everything that runs or ran in the sandbox and may cost several calls

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "guest/guest.h"
 #include "policy/policy.h"
-#include "wall/box.h"
+#include "wall/linux/box.h"
 #include "wire/wire.h"
 
 struct network;

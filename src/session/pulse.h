@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "wall/box.h"
+#include "wall/linux/box.h"
 
 struct pulse {
 	const struct box *carrier; /* whose processes do the work; NULL: do not check */

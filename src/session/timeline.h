@@ -1,5 +1,5 @@
 /* session/timeline.h - the times of a session's steps, for bench/. Each costs one clock read. Steps
- * inside the sandbox are marked on the status page (wall/format.h). */
+ * inside the sandbox are marked on the status page (wall/linux/format.h). */
 #pragma once
 
 #include <stddef.h>

@@ -19,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "harness/test.h"
-#include "wall/format.h"
+#include "wall/linux/format.h"
 
 #define CRASH "import os; os.kill(os.getpid(), 9)"
 #define KEEP "open('/home/user/kept', 'w').write('kept')"

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "net/gateway/conn.h"
 #include "net/gateway/dns.h"
-#include "wall/relay.h"
+#include "wall/linux/relay.h"
 
 enum { ACCEPT_BATCH = 16 };
 

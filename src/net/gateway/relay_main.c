@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "wall/relay.h"
+#include "wall/linux/relay.h"
 
 /* -1: no number up to max. */
 static long parse_number(const char *text, long max)

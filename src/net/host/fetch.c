@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "policy/public.h"
-#include "wall/machine.h"
+#include "wall/linux/machine.h"
 
 enum { RESPONSE_BYTES = 10 << 20, TIMEOUT_MS = 30000, PIECE = 65536 };
 

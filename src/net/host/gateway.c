@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "net/host/gateway_process.h"
-#include "wall/relay.h"
+#include "wall/linux/relay.h"
 
 enum { READY_MS = 10000, STOP_MS = 1000, LINE_MAX_BYTES = 1 << 20 };
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "wall/init/kernel.h"
-#include "wall/relay.h"
+#include "wall/linux/relay.h"
 
 static int write_file(const char *path, const char *text)
 {

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "wall/format.h"
+#include "wall/linux/format.h"
 
 struct job {
 	const struct plan *plan; /* read-only mapping; NULL before it has come */

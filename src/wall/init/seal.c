@@ -15,9 +15,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "wall/filter_nonotify.h"
 #include "wall/init/kernel.h"
-#include "wall/namespaces.h"
+#include "wall/linux/filter_nonotify.h"
+#include "wall/linux/namespaces.h"
 
 static int set_limit(const struct plan_rlimit *l)
 {

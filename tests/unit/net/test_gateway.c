@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "harness/test.h"
-#include "wall/relay.h"
+#include "wall/linux/relay.h"
 
 static struct policy_net_rule rules[] = { { .host = "a.test" },
 					  { .host = "b.test", .port = 8443 } };

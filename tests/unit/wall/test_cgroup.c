@@ -1,6 +1,6 @@
 /* unit/wall/test_cgroup.c - CPU time as the control groups of each version tell it; the files are
  * ours. */
-#include "wall/cgroup.h"
+#include "wall/linux/cgroup.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 
 #include "harness/test.h"
-#include "wall/blueprint.h"
+#include "wall/linux/blueprint.h"
 
 #ifdef __x86_64__
 #define ARCH AUDIT_ARCH_X86_64

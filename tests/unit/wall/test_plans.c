@@ -13,9 +13,9 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "wall/blueprint.h"
 #include "wall/init/kernel.h"
-#include "wall/no_userns.h"
+#include "wall/linux/blueprint.h"
+#include "wall/linux/no_userns.h"
 
 enum { TEXT_MAX = 1 << 20, LINES_MAX = 2000 };
 

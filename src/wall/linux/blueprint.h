@@ -1,0 +1,47 @@
+/* wall/linux/blueprint.h - makes the plan that cordon-init carries out, from policy, launch and
+ * machine. The plan is plain data that a unit test reads without privileges. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "policy/policy.h"
+#include "wall/launch.h"
+#include "wall/linux/cgroup.h"
+#include "wall/linux/format.h"
+#include "wall/linux/machine.h"
+
+struct blueprint_options {
+	const struct policy *policy;
+	const struct launch *launch;
+	const struct machine *machine;
+	const struct cgroup *cgroup;
+	/* Without namespaces: the launch uses the host's paths (wall/linux/no_userns.h), and this
+	 * directory holds what the guest may write. NULL: there are namespaces. */
+	const char *private_dir;
+	/* Host paths whose mounts the host has made itself, in the order of INIT_FD_MOUNT. */
+	const char *made[PLAN_MOUNTS];
+	uint32_t made_count;
+	uint64_t
+		tasks; /* without namespaces: how many processes and threads the user already has */
+	uint32_t layers_off; /* policy_layer bits that `doctor --prove` switches off */
+};
+
+/* The flags of PLANF_EARLY, which are known before there are control groups. */
+uint32_t blueprint_early_flags(const struct blueprint_options *o);
+/* The plan's bytes. */
+int blueprint_make(const struct blueprint_options *o, struct buf *ret,
+		   struct cordon_error **reterr);
+/* Mount data of the session's tmpfs: size, inodes, mode. */
+void blueprint_workspace_data(const struct policy *p, char *ret, size_t size);
+/* The filter that a launch uses, and its bytes. */
+const void *blueprint_filter(enum launch_filter guest, bool network, enum plan_filter which,
+			     size_t *ret_len);
+/* How a guest was sealed. */
+struct blueprint_seal {
+	enum launch_filter filter;
+	bool has_network;
+	bool is_forked; /* from a template, whose filter it has too */
+	bool is_deaf;   /* nobody listens to the filter */
+};
+/* SHA-256 of the loaded filters, without the small ones that only a missing layer adds. */
+void blueprint_filter_hash(const struct blueprint_seal *s, uint8_t ret[static 32]);

@@ -1,0 +1,360 @@
+/* wall/linux/box.c - see box.h. */
+#include "wall/linux/box.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "wall/init/kernel.h"
+#include "wall/linux/blueprint.h"
+#include "wall/linux/box_state.h"
+#include "wall/linux/plan_send.h"
+#include "wall/linux/supervisor.h"
+
+/* Killing a full process limit takes about 30 ms; a machine may be busy. */
+enum { KILL_MS = 10000 };
+
+/* The number that a process of another namespace has in ours. */
+static pid_t pid_of(int pidfd)
+{
+	char path[64], text[512];
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	const char *p = strstr(text, "Pid:");
+	return p ? (pid_t)strtol(p + 4, NULL, 10) : 0;
+}
+
+/* One message of the control socket. 1: something came, 0: nothing now, -1: it is over. */
+static int receive(struct box *b)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(4 * sizeof(int))];
+	} u = { .room = { 0 } };
+	char byte = 0;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = u.room,
+			      .msg_controllen = sizeof(u.room) };
+	int fds[4] = { -1, -1, -1, -1 };
+
+	ssize_t n = recvmsg(b->control, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	if (n == 0)
+		return -1;
+	size_t count = 0;
+	if (msg.msg_controllen >= sizeof(struct cmsghdr) && u.head.cmsg_type == SCM_RIGHTS) {
+		count = (u.head.cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(fds, CMSG_DATA(&u.head), (count < 4 ? count : 4) * sizeof(int));
+	}
+	if (byte == CONTROL_WORKSPACE && !b->is_ready) {
+		b->is_ready = true;
+		b->workspace = TAKE_FD(fds[0]);
+		if (b->pidfd < 0) {
+			b->pidfd = TAKE_FD(fds[1]);
+			b->status->init_pid = pid_of(b->pidfd);
+		}
+	}
+	b->is_answered |= byte == CONTROL_SAMPLED;
+	for (size_t i = 0; i < 4; i++)
+		close_fdp(&fds[i]);
+	return 1;
+}
+
+int box_end_fd(const struct box *b)
+{
+	return b->is_forked ? b->pidfd : -1;
+}
+
+/* A template that was stopped while it forked has a copy of the session's end of the socket. */
+static bool is_dead(const struct box *b)
+{
+	struct pollfd p = { .fd = box_end_fd(b), .events = POLLIN };
+
+	return p.fd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+bool box_is_gone(struct box *b)
+{
+	bool was_dead = !b->is_gone && is_dead(b); /* before what it has said is read */
+	int r = 1;
+
+	while (!b->is_gone && (r = receive(b)) > 0)
+		;
+	if (r < 0 || was_dead)
+		b->is_gone = true;
+	return b->is_gone;
+}
+
+bool box_has_ended(const struct box *b)
+{
+	struct pollfd p = { .fd = b->control, .events = POLLRDHUP };
+
+	return b->is_gone || poll(&p, 1, 0) > 0 || is_dead(b);
+}
+
+/* 0: time is up, or nobody could wait. */
+static int wait_word(const struct box *b, deadline_ns deadline)
+{
+	struct pollfd p[] = { { .fd = b->control, .events = POLLIN },
+			      { .fd = box_end_fd(b), .events = POLLIN } };
+	int n = poll(p, 2, deadline_poll_ms(deadline));
+
+	return n < 0 ? errno == EINTR : n;
+}
+
+bool box_wait_gone(struct box *b, deadline_ns deadline)
+{
+	while (!box_is_gone(b))
+		if (wait_word(b, deadline) == 0)
+			return false;
+	return true;
+}
+
+int box_wait_ready(struct box *b, deadline_ns deadline, struct cordon_error **reterr)
+{
+	while (!b->is_ready && !box_is_gone(b))
+		if (!b->is_ready && wait_word(b, deadline) == 0)
+			return err_set(reterr, CORDON_TIMEOUT, "the sandbox did not start in time");
+	if (b->is_ready)
+		return 0;
+	int r = box_failure(b, reterr);
+	return r < 0 ? r : err_set(reterr, CORDON_OS, "the sandbox ended while it was being built");
+}
+
+int box_failure(const struct box *b, struct cordon_error **reterr)
+{
+	static const char *const words[] = {
+#define X(id, text) text,
+		STAGES(X)
+#undef X
+	};
+	const struct status *s = b->status;
+
+	if (s->state != STATE_FAILED)
+		return 0;
+	const char *remedy = "";
+	struct machine lacking = { 0 };
+	if (s->stage == STAGE_NAMESPACES && (s->os_errno == EPERM || s->os_errno == ENOSPC)) {
+		const char *why = machine_missing(&lacking, LAYER_USERNS, &remedy);
+		uint32_t layer = LAYER_USERNS;
+
+		while (layer < LAYER_CGROUPNS && !(b->require & layer))
+			layer <<= 1;
+		return err_set(reterr, CORDON_UNSUPPORTED,
+			       "the policy requires the layer '%s', and %s (%s); remedy: %s",
+			       policy_layer_name(layer), why, strerror(s->os_errno), remedy);
+	}
+	const char *what = s->stage < sizeof(words) / sizeof(*words) ? words[s->stage] : "?";
+	/* Not err_errno: an EPERM here is this machine's, not the policy's refusal. */
+	return err_set(reterr, CORDON_OS, "the sandbox could not %s (step %u): %s", what, s->detail,
+		       strerror(s->os_errno));
+}
+
+void box_end(struct box *b)
+{
+	/* A supervisor takes SIGTERM as the order to end pid 1, which takes the rest along. */
+	int signo = b->supervisor > 0 ? SIGTERM : SIGKILL;
+
+	if (b->pidfd < 0 || b->is_gone)
+		return;
+	(void)syscall(SYS_pidfd_send_signal, b->pidfd, signo, NULL, 0);
+	if (b->supervisor > 0) /* one that was stopped takes no order */
+		(void)syscall(SYS_pidfd_send_signal, b->pidfd, SIGCONT, NULL, 0);
+}
+
+/* Pid 1 closes the control socket before the kernel ends the other processes of its namespace. Its
+ * pidfd reports its death only when all of them are dead. A supervisor waits for that itself. */
+static void wait_empty(struct box *b, deadline_ns deadline)
+{
+	struct pollfd p = { .fd = b->supervisor > 0 ? -1 : b->pidfd, .events = POLLIN };
+	int n = 1;
+
+	while (p.fd >= 0 && (n = poll(&p, 1, deadline_poll_ms(deadline))) < 0 && errno == EINTR)
+		;
+	b->is_stuck = b->is_stuck || n == 0;
+}
+
+void box_kill(struct box *b)
+{
+	deadline_ns deadline = deadline_after_ms(KILL_MS);
+
+	if (b->pidfd >= 0 && !b->is_gone) {
+		box_end(b);
+		b->is_stuck = !box_wait_gone(b, deadline);
+	}
+	b->is_gone = true;
+	wait_empty(b, deadline);
+}
+
+void box_release(struct box *b)
+{
+	if (b->is_gone)
+		close_fdp(&b->control);
+}
+
+const char *box_private_dir(const struct box *b)
+{
+	return b->private_dir[0] ? b->private_dir : NULL;
+}
+
+bool box_is_stuck(const struct box *b)
+{
+	return b->is_stuck;
+}
+
+/* The supervisor of a stuck sandbox is left running: it cleans up when that has ended. */
+static void reap_supervisor(struct box *b)
+{
+	struct pollfd p = { .fd = b->pidfd, .events = POLLIN };
+	deadline_ns deadline = deadline_after_ms(b->is_stuck ? 0 : KILL_MS);
+	siginfo_t info;
+	int n = 1;
+
+	while (b->supervisor > 0 && (n = poll(&p, 1, deadline_poll_ms(deadline))) < 0 &&
+	       errno == EINTR)
+		;
+	int flags = WEXITED | __WALL | (n == 0 ? WNOHANG : 0);
+	while (b->supervisor > 0 && waitid(P_PID, (id_t)b->supervisor, &info, flags) < 0 &&
+	       errno == EINTR)
+		;
+	b->supervisor = 0;
+}
+
+struct box *box_free(struct box *b)
+{
+	if (!b)
+		return NULL;
+	box_kill(b);
+	/* The supervisor leaves, and removes what is left, when our end of the control socket is
+	 * closed. */
+	close_fdp(&b->control);
+	close_fdp(&b->workspace);
+	if (b->status)
+		munmap(b->status, sizeof(struct status));
+	bool had_supervisor = b->supervisor > 0;
+	reap_supervisor(b);
+	close_fdp(&b->pidfd);
+	if (!had_supervisor && b->private_dir[0])
+		(void)rmdir(b->private_dir); /* nobody was there to fill it */
+	slots_done(&b->slots);               /* before what they are below */
+	if (b->template && b->cgroup.count)
+		slots_give(&b->template->slots, &b->cgroup);
+	else
+		cgroup_done(&b->cgroup);
+	free(b);
+	return NULL;
+}
+
+int box_interrupt(struct box *b, deadline_ns deadline)
+{
+	static const char orders[] = { CONTROL_INTERRUPT, CONTROL_SAMPLE };
+
+	b->is_answered = false;
+	for (int i = 0; i < 2; i++)
+		if (send(b->control, &orders[i], 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+			return -CORDON_STATE;
+	while (!b->is_answered && !box_is_gone(b))
+		if (!b->is_answered && wait_word(b, deadline) == 0)
+			return -CORDON_STATE;
+	return 0;
+}
+
+int box_control_fd(const struct box *b)
+{
+	return b->control;
+}
+
+int box_workspace_fd(const struct box *b)
+{
+	return b->workspace;
+}
+
+uid_t box_uid(const struct box *b)
+{
+	return b->uid;
+}
+
+gid_t box_gid(const struct box *b)
+{
+	return b->gid;
+}
+
+pid_t box_pid(const struct box *b)
+{
+	return b->is_gone ? 0 : b->status->init_pid;
+}
+
+/* pid 1 has no other child when the guest is first asked for. */
+pid_t box_guest_pid(struct box *b)
+{
+	char path[64], text[32] = "";
+	pid_t init = box_pid(b);
+
+	if (b->guest_pid > 0 || init <= 0)
+		return b->is_gone ? 0 : b->guest_pid;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", init, init);
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0)
+		b->guest_pid = (pid_t)strtol(text, NULL, 10);
+	return b->guest_pid;
+}
+
+void box_pids(const struct box *b, pid_t ret[static 3])
+{
+	memcpy(ret, (pid_t[]){ b->supervisor, box_pid(b), b->guest_pid }, 3 * sizeof(*ret));
+}
+
+const struct status *box_status(const struct box *b)
+{
+	return b->status;
+}
+
+/* The supervisor of a forked session is its template's, and tells of it on that page. */
+bool box_is_out_of_memory(const struct box *b)
+{
+	const struct status *s = b->template ? b->template->status : b->status;
+
+	if (!b->template)
+		return s->memory_kills > 0;
+	for (int i = 0; i < STATUS_VICTIMS && b->status->init_pid > 0; i++)
+		if (s->memory_victims[i] == b->status->init_pid)
+			return true;
+	return false;
+}
+
+void box_filter_hash(const struct box *b, uint8_t ret[static 32])
+{
+	const struct blueprint_seal seal = { .filter = b->filter,
+					     .has_network = b->has_network,
+					     .is_forked = b->is_forked,
+					     .is_deaf = box_status(b)->is_deaf };
+
+	blueprint_filter_hash(&seal, ret);
+}
+
+const struct cgroup *box_cgroup(const struct box *b)
+{
+	return &b->cgroup;
+}
+
+const struct machine *box_machine(const struct box *b)
+{
+	return &b->machine;
+}

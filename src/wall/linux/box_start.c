@@ -1,0 +1,260 @@
+/* wall/linux/box_start.c - starts a sandbox, or prepares one that a template will fork. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "wall/init/kernel.h"
+#include "wall/linux/blueprint.h"
+#include "wall/linux/box_state.h"
+#include "wall/linux/plan_send.h"
+#include "wall/linux/supervisor.h"
+
+static struct box *new_box(void)
+{
+	struct box *b = mem_alloc(sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->pidfd = b->control = b->workspace = -1;
+	slots_init(&b->slots);
+	return b;
+}
+
+static int check_required(const struct machine *m, const struct policy *p,
+			  struct cordon_error **reterr)
+{
+	for (uint32_t layer = 1; layer <= LAYER_LANDLOCK_SCOPE; layer <<= 1) {
+		const char *remedy = "";
+		const char *why = p->require & layer ? machine_missing(m, layer, &remedy) : NULL;
+
+		if (why)
+			return err_set(reterr, CORDON_UNSUPPORTED,
+				       "the policy requires the layer '%s', and %s; remedy: %s",
+				       policy_layer_name(layer), why, remedy);
+	}
+	return 0;
+}
+
+bool box_has_namespaces(const struct policy *p)
+{
+	struct machine m;
+
+	if (p->require & LAYERS_NAMESPACES)
+		return true;
+	machine_probe(&m);
+	return m.has_userns;
+}
+
+static gid_t owner_of_groups(const struct box *b)
+{
+	return b->machine.is_root ? b->gid : (gid_t)-1;
+}
+
+/* The sandbox without namespaces is only for policies that require no namespace, and needs Landlock
+ * and the filter. */
+static int enter_private_dir(struct box *b, const struct launch *from, struct launch *ret,
+			     struct cordon_error **reterr)
+{
+	int r = no_userns_check(&b->machine, reterr);
+	if (r < 0)
+		return r;
+	if (from->is_template)
+		return err_set(reterr, CORDON_UNSUPPORTED,
+			       "templates need user namespaces, which are not available here");
+	if (b->machine.has_box_uids) {
+		uint32_t any;
+
+		random_bytes(&any, sizeof(any));
+		b->uid += MACHINE_BOX_LATER + any % MACHINE_BOX_LATER;
+	}
+	r = no_userns_make(b->uid, b->private_dir, reterr);
+	return r < 0 ? r : no_userns_rewrite(from, b->private_dir, ret, reterr);
+}
+
+static int make_plan(struct box *b, const struct box_options *o,
+		     struct blueprint_options *blueprint, int socket, struct cordon_error **reterr)
+{
+	cleanup_plan_send struct plan_send h = { 0 };
+	cleanup_buf struct buf bytes = { 0 };
+	cleanup_close int plan = -1;
+
+	plan_send_init(&h, &b->cgroup);
+	if (b->is_prestarted) {
+		h.fds[0] = o->stdin_fd;
+		h.fds[1] = o->stdout_fd;
+		h.fds[2] = o->stderr_fd;
+		h.fds[INIT_FD_WIRE] = o->wire_fd;
+	}
+	if (blueprint->launch->has_network)
+		h.fds[INIT_FD_RELAY] = blueprint->launch->relay_fd;
+	int r = plan_send_map_mounts(&h, b->uid, b->gid, blueprint, reterr);
+	if (r == 0)
+		r = blueprint_make(blueprint, &bytes, reterr);
+	if (r == 0)
+		r = file_from_bytes("cordon-plan", bytes.data, bytes.len, &plan, reterr);
+	return r < 0 ? r : plan_send_send(&h, socket, plan, reterr);
+}
+
+static int start_supervisor(struct box *b, const struct box_options *o, uint32_t flags,
+			    int *ret_socket, struct cordon_error **reterr)
+{
+	const struct supervisor_options options = {
+		.flags = flags,
+		.uid = b->uid,
+		.adds_pid = b->machine.has_box_uids && !b->private_dir[0],
+		.gid = b->gid,
+		.empties_bounding = b->private_dir[0],
+		.fds = { o->stdin_fd, o->stdout_fd, o->stderr_fd, o->wire_fd },
+		.group_fd = b->cgroup.join_fds[0],
+		.own_group_fd = b->cgroup.supervisor_fd,
+	};
+	struct supervisor k;
+	int r = supervisor_start(&options, &k, reterr);
+
+	if (r < 0)
+		return r;
+	b->supervisor = k.pid;
+	b->uid = k.uid;
+	b->pidfd = k.pidfd;
+	b->control = k.control;
+	b->status = k.status;
+	b->is_prestarted = k.is_prestarted;
+	*ret_socket = k.plan;
+	return 0;
+}
+
+/* Before that nothing of the guest's runs. When the supervisor is gone already, it has told why. */
+static int give_leave(struct box *b, struct cordon_error **reterr)
+{
+	char order = CONTROL_GO;
+
+	if (send(b->control, &order, 1, MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
+		return err_errno(reterr, errno, "tell the supervisor to go on");
+	return 0;
+}
+
+/* The supervisor makes the namespaces while the rest is done here; but in v2 pid 1 is born in its
+ * group, which must exist before. No untrusted code runs before the plan has come, or if it never
+ * comes. */
+static int start(struct box *b, const struct box_options *o, struct cordon_error **reterr)
+{
+	struct blueprint_options blueprint = { .policy = o->policy,
+					       .launch = o->launch,
+					       .machine = &b->machine,
+					       .cgroup = &b->cgroup,
+					       .layers_off = o->layers_off };
+	struct cgroup_options group = { .owner_gid = owner_of_groups(b),
+					.limits_later = !b->machine.cgroup_v2 };
+	cleanup_launch struct launch sheltered = { 0 };
+	const bool is_v2 = b->machine.cgroup_v2;
+	const bool is_probed = !(b->require & LAYERS_NAMESPACES);
+	cleanup_close int socket = -1;
+	int r = 0;
+
+	if (is_probed)
+		r = check_required(&b->machine, o->policy, reterr);
+	if (r == 0 && !b->machine.has_userns) {
+		r = enter_private_dir(b, o->launch, &sheltered, reterr);
+		blueprint.launch = &sheltered;
+		blueprint.private_dir = b->private_dir;
+		blueprint.tasks = no_userns_count_tasks(b->uid);
+	}
+	if (r == 0 && is_v2)
+		r = cgroup_make(&b->machine, o->policy, &group, &b->cgroup, reterr);
+	if (r == 0)
+		r = start_supervisor(b, o, blueprint_early_flags(&blueprint), &socket, reterr);
+	if (r == 0 && !is_probed) {
+		machine_look_further(&b->machine);
+		r = check_required(&b->machine, o->policy, reterr);
+	}
+	if (r == 0 && !is_v2)
+		r = cgroup_make(&b->machine, o->policy, &group, &b->cgroup, reterr);
+	if (r == 0)
+		r = make_plan(b, o, &blueprint, socket, reterr);
+	if (r == 0 && !is_v2)
+		r = cgroup_limit(&b->cgroup, o->policy, reterr);
+	return r < 0 ? r : give_leave(b, reterr);
+}
+
+int box_start(const struct box_options *o, struct box **ret, struct cordon_error **reterr)
+{
+	cleanup_box struct box *b = new_box();
+
+	if (!b)
+		return err_errno(reterr, ENOMEM, "make a sandbox");
+	b->require = o->policy->require;
+	if (b->require & LAYERS_NAMESPACES)
+		machine_look_first(&b->machine);
+	else
+		machine_probe(&b->machine);
+	b->uid = b->machine.box_uid;
+	b->gid = b->machine.is_root ? b->uid : getegid();
+	b->filter = o->launch->filter;
+	b->has_network = o->launch->has_network;
+	int r = start(b, o, reterr);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(b);
+	return 0;
+}
+
+static int take_cgroup(struct box *b, const struct policy *p, struct cordon_error **reterr)
+{
+	struct cgroup_options group = { .owner_gid = owner_of_groups(b),
+					.below = &b->template->cgroup };
+
+	if (slots_take(&b->template->slots, &b->cgroup))
+		return 0;
+	return cgroup_make(&b->machine, p, &group, &b->cgroup, reterr);
+}
+
+int box_prepare(const struct policy *p, struct box *template, struct box **ret,
+		struct box_fork_fds *ret_fds, struct cordon_error **reterr)
+{
+	cleanup_box struct box *b = new_box();
+	struct box_fork_fds fds = { .control_fd = -1, .status_fd = -1 };
+	int pair[2];
+
+	if (!b)
+		return err_errno(reterr, ENOMEM, "make a sandbox");
+	b->machine = template->machine;
+	b->is_forked = true;
+	b->require = p->require;
+	b->uid = template->uid;
+	b->gid = template->gid;
+	b->filter = template->filter;
+	b->has_network = template->has_network;
+	b->template = template;
+	int r = take_cgroup(b, p, reterr);
+	if (r == 0)
+		r = supervisor_make_status(&b->status, &fds.status_fd, reterr);
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+		close(fds.status_fd);
+		return err_errno(reterr, errno, "make the control socket");
+	}
+	b->control = pair[0];
+	fds.control_fd = pair[1];
+	for (uint32_t i = 0; i < MACHINE_CONTROLLERS; i++)
+		fds.cgroup_fds[i] = i < b->cgroup.count ? b->cgroup.join_fds[i] : -1;
+	*ret = TAKE_PTR(b);
+	*ret_fds = fds;
+	return 0;
+}
+
+void box_fork_fds_done(struct box_fork_fds *s)
+{
+	close_fdp(&s->control_fd);
+	close_fdp(&s->status_fd);
+}

@@ -1,0 +1,36 @@
+/* wall/linux/filter/calls.h - which system calls each guest may make, and which refusals are
+ * reported. A call that is not listed is EPERM. A process that uses another architecture's calls is
+ * killed. */
+#pragma once
+
+#include <stdint.h>
+
+enum {
+	GUEST_PYTHON = 1 << 0,
+	GUEST_R = 1 << 1,
+	GUEST_NODE = 1 << 2,
+	GUEST_SH = 1 << 3,
+	GUEST_POD = 1 << 4,
+	GUEST_ALL = 31,
+};
+
+struct call {
+	const char *name;
+	uint32_t guests;
+};
+
+/* Allowed with any arguments. */
+extern const struct call calls_allowed[];
+/* Refused with a notification, so that the result can say what was tried. */
+extern const char *const calls_explained[];
+/* What a template needs to fork and seal sessions, and a sealed session must never do. */
+extern const char *const calls_setup[];
+/* ioctl requests and prctl options that are allowed. */
+extern const uint64_t calls_ioctls[], calls_prctls[];
+/* fcntl commands, and socket options of which level; the last is CALLS_END. */
+#define CALLS_END UINT32_MAX
+struct call_sockopt {
+	uint32_t level, name;
+};
+extern const uint64_t calls_fcntls[], calls_locks[];
+extern const struct call_sockopt calls_sockopts[];

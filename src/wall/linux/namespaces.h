@@ -1,0 +1,10 @@
+/* wall/linux/namespaces.h - which namespaces a process is in: part of the library and of
+ * cordon-init. */
+#pragma once
+
+#include <stdint.h>
+
+#include "wall/linux/format.h"
+
+/* Of the calling process, as inode numbers in the status page's order; 0: unknown. */
+void namespaces_read(uint64_t ret[static PLAN_NAMESPACES]);

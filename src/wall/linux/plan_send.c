@@ -1,0 +1,125 @@
+/* wall/linux/plan_send.c - see plan_send.h. */
+#include "wall/linux/plan_send.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "wall/linux/idmap.h"
+
+enum { RECEIVERS = 3 };
+
+void plan_send_init(struct plan_send *p, const struct cgroup *c)
+{
+	p->mount_count = 0;
+	for (int i = 0; i < INIT_FD_END; i++)
+		p->fds[i] = -1;
+	for (uint32_t i = 0; i < c->count; i++) {
+		if (!c->is_v2)
+			p->fds[INIT_FD_CGROUP + (int)i] = c->join_fds[i];
+		p->fds[INIT_FD_PARENT + (int)i] = c->parent_fds[i];
+	}
+}
+
+void plan_send_done(struct plan_send *p)
+{
+	for (uint32_t i = 0; i < p->mount_count; i++)
+		close_fdp(&p->mounts[i]);
+	p->mount_count = 0;
+}
+
+/* Whether a process of no rights can come to path: an interpreter of root's own may lie in /root.
+ */
+static bool is_reachable(const char *path, uid_t uid)
+{
+	char part[PATH_MAX];
+	struct stat st;
+
+	for (const char *p = path; (p = strchr(p + 1, '/')) && (size_t)(p - path) < sizeof(part);) {
+		memcpy(part, path, (size_t)(p - path));
+		part[p - path] = '\0';
+		if (stat(part, &st) == 0 && !(st.st_mode & S_IXOTH) && st.st_uid != uid)
+			return false;
+	}
+	return true;
+}
+
+static int open_mount(const struct launch_bind *bind, uid_t uid, gid_t gid, int *ret_fd,
+		      struct cordon_error **reterr)
+{
+	if (bind->flags & BIND_WRITABLE)
+		return idmap_open(bind->host, uid, gid, ret_fd, reterr);
+	*ret_fd = (int)syscall(428 /* open_tree */, AT_FDCWD, bind->host,
+			       1 /* CLONE */ | 0x8000 /* RECURSIVE */ | O_CLOEXEC);
+	return *ret_fd < 0 ? err_errno(reterr, errno, "mount '%s'", bind->host) : 0;
+}
+
+int plan_send_map_mounts(struct plan_send *p, uid_t uid, gid_t gid,
+			 struct blueprint_options *blueprint, struct cordon_error **reterr)
+{
+	const struct launch *l = blueprint->launch;
+
+	for (size_t i = 0; blueprint->machine->is_root && i < l->bind_count; i++) {
+		const char *path = l->binds[i].host;
+		int fd = -1, r = 0;
+
+		if (!(l->binds[i].flags & BIND_WRITABLE) &&
+		    (!(l->binds[i].flags & BIND_EXEC) || is_reachable(path, uid)))
+			continue;
+		if (blueprint->private_dir || p->mount_count == PLAN_MOUNTS)
+			return err_set(reterr, CORDON_UNSUPPORTED, "'%s' cannot be mounted: %s",
+				       path,
+				       blueprint->private_dir ? "there is no mount namespace"
+							      : "there are 8 such already");
+		r = open_mount(&l->binds[i], uid, gid, &fd, reterr);
+		if (r < 0)
+			return r;
+		if (fd < 0)
+			continue;
+		p->fds[INIT_FD_MOUNT + (int)p->mount_count] = fd;
+		p->mounts[p->mount_count++] = fd;
+		blueprint->made[blueprint->made_count++] = path;
+	}
+	return 0;
+}
+
+int plan_send_send(const struct plan_send *p, int socket, int plan_fd, struct cordon_error **reterr)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(INIT_FD_END * sizeof(int))];
+	} u = { .room = { 0 } };
+	unsigned char numbers[INIT_FD_END];
+	int fds[INIT_FD_END];
+	size_t count = 0;
+
+	/* In this order they mostly get the right numbers by themselves (plan_receive). */
+	for (int i = 0; i < INIT_FD_END; i++)
+		if (p->fds[i] >= 0) {
+			numbers[count] = (unsigned char)i;
+			fds[count++] = p->fds[i];
+		}
+	numbers[count] = INIT_FD_PLAN;
+	fds[count++] = plan_fd;
+	struct iovec iov = { .iov_base = numbers, .iov_len = count };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = u.room,
+			      .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
+	u.head.cmsg_level = SOL_SOCKET;
+	u.head.cmsg_type = SCM_RIGHTS;
+	u.head.cmsg_len = CMSG_LEN(count * sizeof(int));
+	memcpy(CMSG_DATA(&u.head), fds, count * sizeof(int));
+	for (int i = 0; i < RECEIVERS; i++)
+		if (sendmsg(socket, &msg, MSG_NOSIGNAL) < 0)
+			return errno == EPIPE || errno == ECONNRESET
+				       ? 0
+				       : err_errno(reterr, errno, "hand the plan over");
+	return 0;
+}

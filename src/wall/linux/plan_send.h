@@ -1,0 +1,24 @@
+/* wall/linux/plan_send.h - sends the plan and its descriptors to a supervisor that already runs. */
+#pragma once
+
+#include "base/error.h"
+#include "wall/linux/blueprint.h"
+#include "wall/linux/cgroup.h"
+#include "wall/linux/format.h"
+
+struct plan_send {
+	int fds[INIT_FD_END];    /* by the numbers that they get there */
+	int mounts[PLAN_MOUNTS]; /* of these, the ones that are ours to close */
+	uint32_t mount_count;
+};
+
+void plan_send_init(struct plan_send *p, const struct cgroup *c);
+/* Maps the ids of writable mounts that root gives, so that their files belong to the sandbox. */
+int plan_send_map_mounts(struct plan_send *p, uid_t uid, gid_t gid,
+			 struct blueprint_options *blueprint, struct cordon_error **reterr);
+/* Sends to each of the three processes: the supervisor, pid 1 and the one that becomes the guest.
+ * If they are already gone, the status page says why. */
+int plan_send_send(const struct plan_send *p, int socket, int plan_fd,
+		   struct cordon_error **reterr);
+void plan_send_done(struct plan_send *p);
+#define cleanup_plan_send CLEANUP(plan_send_done)

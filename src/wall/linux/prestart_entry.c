@@ -1,0 +1,217 @@
+/* wall/linux/prestart_entry.c - the very first instructions of the program, before the C library's
+ * own: `cordon run` starts the supervisor of its sandbox here (wall/linux/prestart.h), which makes
+ * namespaces while the C library, the options and the policy are still to come. Asking the
+ * processor what it can do takes the C library longer than all of this, where a hypervisor answers.
+ *
+ * Nothing is relocated yet, there are no thread-local variables and no library: plain system calls,
+ * and whatever fails means that there is no supervisor ahead. The child shares our memory until it
+ * execs, has a stack of its own, and we do not wait for it. Linked into the static program only. */
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "wall/init/clone.h"
+#include "wall/linux/format.h"
+#include "wall/linux/machine.h"
+#include "wall/linux/prestart.h"
+#include "wall/linux/supervisor.h"
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10U
+#endif
+
+extern const unsigned char cordon_init_bytes[] __attribute__((visibility("hidden")));
+extern const unsigned long cordon_init_bytes_len __attribute__((visibility("hidden")));
+
+/* Numbers that nobody has business with, here and in the child. */
+enum { PARK = 64, STACK_BYTES = 16384 };
+
+/* What the child needs, which goes on when start() has returned. */
+static struct head {
+	int control, plan, status, program; /* its ends */
+	bool is_root;
+	char stack[STACK_BYTES] __attribute__((aligned(16)));
+} head;
+
+static inline long call(long nr, long a, long b, long c, long d, long e)
+{
+	long ret;
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+static inline long address(const volatile void *p)
+{
+	return (long)(uintptr_t)p;
+}
+
+/* Out of the way of what the program, or the child, has at low numbers. */
+static int park(long fd)
+{
+	if (fd < 0)
+		return -1;
+	long moved = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, PARK, 0, 0);
+	call(SYS_close, fd, 0, 0, 0, 0);
+	return (int)moved;
+}
+
+static int child(void *arg)
+{
+	const struct head *h = arg;
+	const int from[] = { h->control, h->plan, h->status, h->program };
+	const char name[] = "cordon-init", flags[] = { '0' + PLANF_USERNS, '\0' };
+	const char *const argv[] = { name, flags, NULL };
+	const char *const none[] = { NULL };
+	const char empty[] = "";
+	bool good = true;
+
+	for (int i = 0; i < 4; i++)
+		good = good && call(SYS_dup2, from[i], INIT_FD_CONTROL + i, 0, 0, 0) >= 0;
+	/* The guest's own come with the plan. */
+	good = good && call(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0, 0, 0) == 0 &&
+	       call(SYS_close_range, INIT_FD_SELF + 1, ~0U, 4 /* CLOEXEC */, 0, 0) == 0;
+	if (h->is_root) {
+		long gid = MACHINE_BOX_UID, uid = gid + call(SYS_getpid, 0, 0, 0, 0, 0);
+
+		good = good && call(SYS_setgroups, 0, 0, 0, 0, 0) == 0 &&
+		       call(SYS_setresgid, gid, gid, gid, 0, 0) == 0 &&
+		       call(SYS_setresuid, uid, uid, uid, 0, 0) == 0;
+	}
+	if (good)
+		call(SYS_execveat, h->program, address(empty), address(argv), address(none),
+		     AT_EMPTY_PATH);
+	return 127;
+}
+
+/* The program in a file that nobody has open for writing. */
+static int open_program(void)
+{
+	const char name[] = "cordon-init";
+	char path[] = "/proc/self/fd/00";
+	const long flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	long fd = call(SYS_memfd_create, address(name), flags | MFD_EXEC, 0, 0, 0);
+
+	if (fd < 0) /* before Linux 6.3 every memfd may be executed */
+		fd = call(SYS_memfd_create, address(name), flags, 0, 0, 0);
+	int writes = park(fd);
+	if (writes < 0)
+		return -1;
+	long n = call(SYS_write, writes, address(cordon_init_bytes), (long)cordon_init_bytes_len, 0,
+		      0);
+	path[14] = (char)('0' + writes / 10);
+	path[15] = (char)('0' + writes % 10);
+	bool good = n == (long)cordon_init_bytes_len && writes < 100 &&
+		    call(SYS_fcntl, writes, F_ADD_SEALS, SUPERVISOR_SEALS, 0, 0) == 0;
+	int reads =
+		good ? park(call(SYS_openat, AT_FDCWD, address(path), O_RDONLY | O_CLOEXEC, 0, 0))
+		     : -1;
+	call(SYS_close, writes, 0, 0, 0, 0);
+	return reads;
+}
+
+static int open_status(void)
+{
+	const char name[] = "cordon-status";
+	int fd = park(call(SYS_memfd_create, address(name), MFD_CLOEXEC, 0, 0, 0));
+
+	if (fd >= 0 && call(SYS_ftruncate, fd, sizeof(struct status), 0, 0, 0) != 0)
+		return -1;
+	return fd;
+}
+
+static int open_pair(int *ret_inner)
+{
+	int pair[2] = { -1, -1 };
+
+	if (call(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, address(pair), 0) != 0)
+		return -1;
+	*ret_inner = park(pair[1]);
+	return park(pair[0]);
+}
+
+static void close_own(int fd)
+{
+	if (fd >= 0)
+		call(SYS_close, fd, 0, 0, 0, 0);
+}
+
+/* v2 groups are made before the supervisor, which is born in one. */
+static bool is_v2(void)
+{
+	const char path[] = "/sys/fs/cgroup/cgroup.controllers";
+
+	return call(SYS_access, address(path), 0, 0, 0, 0) == 0;
+}
+
+static void start(void)
+{
+	struct head *h = &head;
+	int pidfd = -1, control = open_pair(&h->control), plan = open_pair(&h->plan);
+	long pid = -1, euid = call(SYS_geteuid, 0, 0, 0, 0, 0);
+
+	h->status = open_status();
+	h->program = open_program();
+	h->is_root = euid == 0;
+	if (control >= 0 && plan >= 0 && h->control >= 0 && h->plan >= 0 && h->status >= 0 &&
+	    h->program >= 0) {
+		struct clone3_args args = { .flags = CLONE_VM | CLONE_PIDFD,
+					    .pidfd = (uintptr_t)&pidfd,
+					    .stack = (uintptr_t)h->stack,
+					    .stack_size = STACK_BYTES };
+		pid = clone_on_stack(&args, child, h);
+	}
+	close_own(h->control);
+	close_own(h->plan);
+	close_own(h->program);
+	pidfd = park(pidfd);
+	if (pid > 0 && pidfd >= 0) {
+		prestart_started =
+			(struct prestart){ .pid = (int32_t)pid,
+					   .pidfd = pidfd,
+					   .control = control,
+					   .plan = plan,
+					   .status = h->status,
+					   .uid = h->is_root ? MACHINE_BOX_UID : (uint32_t)euid };
+		return;
+	}
+	/* A supervisor whose pidfd found no place ends when these are closed. */
+	close_own(control);
+	close_own(plan);
+	close_own(h->status);
+	close_own(pidfd);
+	if (pid > 0)
+		call(SYS_wait4, pid, 0, __WALL, 0, 0);
+}
+
+/* The stack as the kernel made it: argc, then argv. Called from below. */
+__attribute__((used)) static void prestart_entry_main(const long *stack)
+{
+	const char *verb = stack[0] > 1 ? (const char *)(uintptr_t)stack[2] : "";
+
+	if (verb[0] == 'r' && verb[1] == 'u' && verb[2] == 'n' && verb[3] == '\0' && !is_v2())
+		start();
+}
+
+__asm__(".text\n"
+	".globl prestart_entry\n"
+	".hidden prestart_entry\n"
+	".type prestart_entry, @function\n"
+	"prestart_entry:\n\t"
+	"mov %rsp, %rdi\n\t"
+	"push %rdx\n\t" /* the loader's word for _start */
+	"sub $8, %rsp\n\t"
+	"call prestart_entry_main\n\t"
+	"add $8, %rsp\n\t"
+	"pop %rdx\n\t"
+	"jmp _start\n");

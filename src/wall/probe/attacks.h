@@ -1,9 +1,0 @@
-/* wall/probe/attacks.h - one function per attack of list.h. */
-#pragma once
-
-#include "wall/probe/list.h"
-#include "wall/probe/probe.h"
-
-#define X(id, attack, control, flags, holds) int probe_##id(const struct bait *b);
-PROBES(X)
-#undef X
