@@ -1,4 +1,4 @@
-/* tools/arguments.c - holding one call's arguments against the tool's schema. */
+/* tools/arguments.c - checks the arguments of one call against the tool's schema. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,16 +10,16 @@
 #include "tools/valuetype.h"
 
 enum { PLACE_BYTES = 160, LIST_BYTES = 400 };
-/* What the check of one call may cost, some 0.2 s. Otherwise schemas that refer to themselves,
+/* The most that checking one call may cost, about 0.2 s. Without a bound, recursive schemas,
  * alternatives and patterns would let a guest's value make the check arbitrarily slow. */
 enum { STEPS_MAX = 64 << 20, VALUE_STEPS = 16, NESTING_MAX = 200 };
 
-/* The path of a value for messages: a.b[3]. Cut if it is long, never wrong. */
+/* The path of a value for messages: a.b[3]. A long path is cut. */
 struct place {
 	const char *tool;
 	const json_t *root;
-	int64_t left; /* steps */
-	int depth;    /* of checks inside each other */
+	int64_t left; /* steps left */
+	int depth;    /* nesting of checks */
 	char path[PLACE_BYTES];
 };
 
@@ -40,7 +40,7 @@ static int wrong(const struct place *at, struct cordon_error **reterr, const cha
 static int check_value(const json_t *schema, struct place *at, const json_t *value,
 		       struct cordon_error **reterr);
 
-/* "numeric" or "string or null" */
+/* "numeric", or "string or null" */
 static void list_types(const json_t *type, char ret[static LIST_BYTES])
 {
 	size_t len = 0;
@@ -70,7 +70,7 @@ static int check_type(const json_t *type, const struct place *at, const json_t *
 	return wrong(at, reterr, "must be %s, got %s", names, valuetype_name(first, value));
 }
 
-/* As JSON, but 3 is 3.0, and a large integer is the same number in either form. */
+/* Equal as JSON. Also 3 equals 3.0, and a large integer equals itself in either notation. */
 static bool is_same(const json_t *a, const json_t *b)
 {
 	if (json_is_number(a) && numeral_is(b))
@@ -110,7 +110,8 @@ static int check_enum(const json_t *schema, const struct place *at, const json_t
 
 static const struct range {
 	const char *keyword, *words;
-	bool takes[NUMERAL_UNORDERED + 1]; /* the value against the limit */
+	bool takes[NUMERAL_UNORDERED +
+		   1]; /* allowed results of comparing the value with the limit */
 } ranges[] = {
 	{ "minimum", "at least", { [NUMERAL_MORE] = true, [NUMERAL_EQUAL] = true } },
 	{ "maximum", "at most", { [NUMERAL_LESS] = true, [NUMERAL_EQUAL] = true } },
@@ -162,7 +163,7 @@ static int check_count(const json_t *schema, const char *min_key, const char *ma
 	return 0;
 }
 
-/* Steps into a member or an element for the time of one check. */
+/* Checks one member or element; `at` is back where it was afterwards. */
 static int check_inside(const json_t *schema, struct place *at, const char *name, size_t index,
 			const json_t *value, struct cordon_error **reterr)
 {
@@ -177,7 +178,7 @@ static int check_inside(const json_t *schema, struct place *at, const char *name
 	return r;
 }
 
-/* A vector, a tuple or a set has its elements inside. */
+/* The elements of a vector, tuple or set are in its "v". */
 static const json_t *elements_of(const json_t *value)
 {
 	if (json_is_array(value))
@@ -210,7 +211,7 @@ static int check_elements(const json_t *schema, struct place *at, const json_t *
 	return 0;
 }
 
-/* The object that a map with string keys stands for; a map of other keys has no names to check. */
+/* A map with string keys is checked like an object. A map with other keys has no names to check. */
 static int members_of(const json_t *value, const struct place *at, json_t **ret,
 		      struct cordon_error **reterr)
 {
@@ -308,7 +309,7 @@ static int check_pattern(const json_t *schema, struct place *at, const json_t *v
 			       json_string_value(pattern));
 }
 
-/* How many of the alternatives a value fits; stops when there are enough. */
+/* How many of the alternatives the value fits; stops counting at `enough`. */
 static size_t count_fits(const json_t *list, struct place *at, const json_t *value, size_t enough)
 {
 	size_t fits = 0, i;
@@ -358,7 +359,8 @@ static int check_all(const json_t *schema, struct place *at, const json_t *value
 	const json_t *type = json_object_get(schema, "type");
 	int r = type ? check_type(type, at, value, reterr) : 0;
 
-	/* Most say nothing else: each look for one of the other words costs more than the type. */
+	/* Most schemas have only a type. Looking up the other keywords would cost more than the
+	 * check. */
 	if (type &&
 	    json_object_size(schema) == 1 + (json_object_get(schema, "description") != NULL))
 		return r;
@@ -391,7 +393,7 @@ static int check_value(const json_t *schema, struct place *at, const json_t *val
 	return r;
 }
 
-/* Adds 'name' to a comma list that is cut when it becomes too long. */
+/* Adds 'name' to a comma-separated list, unless the list is too long already. */
 static void add_name(struct buf *list, const char *name)
 {
 	if (list->len < LIST_BYTES)
@@ -474,7 +476,7 @@ char *schema_refusal(const json_t *schema, const char *tool, const char *args, s
 	cleanup_json json_t *parsed = NULL;
 
 	if (json_parse(args, len, 0, &parsed, &e) < 0 || !json_is_object(parsed))
-		return str_printf("Tool '%s': its arguments are no JSON object", tool);
+		return str_printf("Tool '%s': its arguments are not a JSON object", tool);
 	if (schema_check(schema, tool, parsed, &e) < 0)
 		return str_dup(cordon_error_message(e));
 	return NULL;

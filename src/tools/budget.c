@@ -1,4 +1,4 @@
-/* tools/budget.c - counting calls. */
+/* tools/budget.c - see budget.h. */
 #include "tools/budget.h"
 
 #include <string.h>

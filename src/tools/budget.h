@@ -1,4 +1,4 @@
-/* tools/budget.h - how many calls an execution has made, in all and of each tool. */
+/* tools/budget.h - counts an execution's tool calls, in total and per tool. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,14 +6,15 @@
 #include <stdint.h>
 
 struct budget {
-	uint64_t limit, made; /* limit UINT64_MAX: none */
+	uint64_t limit, made; /* limit UINT64_MAX: no limit */
 	uint64_t *counts;     /* by the tool's index */
 	size_t cap;
 };
 
 void budget_begin(struct budget *b, uint64_t limit);
 void budget_done(struct budget *b);
-/* Counts one call; false when it is over the limit. */
+/* Counts one call; false: over the limit. */
 bool budget_take(struct budget *b);
-/* Counts one call of this tool. 1: fine, 0: over its max_calls (0: no limit), or -CORDON_NOMEM. */
+/* Counts one call of this tool. 1: allowed, 0: over its max_calls (0: no limit), or
+ * -CORDON_NOMEM. */
 int budget_take_tool(struct budget *b, size_t index, uint64_t max_calls);

@@ -1,4 +1,4 @@
-/* tools/call.c - a call's life between two threads. */
+/* tools/call.c - see call.h. */
 #include "tools/call.h"
 
 #include <string.h>
@@ -83,12 +83,12 @@ bool call_run(struct cordon_call *c)
 	bool is_done = true, drops = true;
 
 	c->started_ns = clock_now_ns();
-	atomic_fetch_add(&c->refs, 1); /* the handler's */
+	atomic_fetch_add(&c->refs, 1); /* for the handler */
 	enum cordon_answer a = c->tool->fn(c, c->tool->arg);
 	pthread_mutex_lock(&c->box->lock);
 	if (a == CORDON_ANSWER_PENDING) {
 		c->is_pending = true;
-		is_done = drops = c->is_claimed; /* another thread was faster */
+		is_done = drops = c->is_claimed; /* another thread answered first */
 	}
 	pthread_mutex_unlock(&c->box->lock);
 	if (drops)
@@ -96,7 +96,7 @@ bool call_run(struct cordon_call *c)
 	return is_done;
 }
 
-/* Stores the first answer and wakes the dispatcher. Takes text. */
+/* Stores the first answer and wakes the dispatcher. Takes ownership of text. */
 static void answer(struct cordon_call *c, bool is_error, char *text, size_t len)
 {
 	static const uint64_t one = 1;

@@ -17,17 +17,17 @@
 struct tool;
 struct command_run;
 
-/* Shared by a dispatcher and its calls: what other threads touch. */
+/* What other threads use, shared by a dispatcher and its calls. */
 struct call_slot {
 	atomic_uint refs;
 	pthread_mutex_t lock; /* guards every call's fields marked (lock) */
-	int wake_fd;          /* eventfd: something was answered or resolved */
+	int wake_fd;          /* eventfd: a call was answered or an approval resolved */
 };
 
 enum { CALL_ID_HEX = 32 };
 
 enum call_stage {
-	CALL_APPROVAL, /* waits for somebody to decide */
+	CALL_APPROVAL, /* waits for a decision */
 	CALL_RUNNING,  /* its handler or command was started */
 };
 
@@ -36,28 +36,27 @@ struct cordon_call {
 	struct call_slot *box;
 	struct cordon_tools *registry;
 	const struct tool *tool;
-	uint64_t number; /* the guest's, within its execution */
+	uint64_t number; /* chosen by the guest, unique within its execution */
 	uint64_t result_max;
-	/* The dispatcher's own. */
+	/* Used only by the dispatcher. */
 	enum call_stage stage;
-	int cause; /* enum tool_calls_cause: why it is answered as it is */
+	int cause; /* enum tool_calls_cause: why it got this answer */
 	uint64_t started_ns;
 	deadline_ns deadline;
 	struct command_run *run;
-	size_t held; /* bytes that it keeps in the host while it is pending, as the dispatcher
-			counts */
+	size_t held; /* bytes that the pending call keeps in the host, counted by the dispatcher */
 	struct cordon_call *prev, *next;
 	/* (lock) */
-	bool is_pending;   /* the handler said so: its reference goes with its answer */
+	bool is_pending;   /* the handler said "pending"; it drops its reference when it answers */
 	bool is_claimed;   /* the handler has answered */
-	bool is_abandoned; /* nobody waits any more */
+	bool is_abandoned; /* the dispatcher no longer wants the answer */
 	bool is_answered, is_error;
 	char *answer;
 	size_t answer_len;
-	bool is_resolved, is_allowed; /* the approval */
+	bool is_resolved, is_allowed; /* result of the approval */
 	char *reason;
 	char approval_id[CALL_ID_HEX + 1];
-	/* Never changes; the texts follow the struct. */
+	/* Constant. The texts are stored behind the struct. */
 	const char *session, *args;
 	size_t args_len;
 };
@@ -76,18 +75,19 @@ struct call_new {
 };
 struct cordon_call *call_new(const struct call_new *n); /* NULL: out of memory */
 struct cordon_call *call_unref(struct cordon_call *c);
-/* Runs the tool's function. True: it is answered now; false: it is pending. */
+/* Runs the tool's function. True: it has answered; false: it is pending. */
 bool call_run(struct cordon_call *c);
-/* An answer from the dispatcher itself (a command's, a resolution's, a refusal). Takes text. */
+/* Answers the call on behalf of the dispatcher (a command's output, a decision, a refusal). Takes
+ * ownership of text. */
 void call_settle(struct cordon_call *c, bool is_error, char *text);
-/* From here on answers are ignored. */
+/* Later answers are ignored. */
 void call_abandon(struct cordon_call *c);
-/* Ends a call that took too long; a later answer of its handler is ignored. */
+/* Ends a call that took too long. A later answer of its handler is ignored. */
 void call_time_out(struct cordon_call *c);
 /* Starts the tool's host command; if it cannot be started, the call is answered with an error. Its
  * descriptors are added to epoll_fd with the call as their pointer. */
 int call_start_command(struct cordon_call *c, int epoll_fd, struct cordon_error **reterr);
-/* The command has ended: its output is the answer. */
+/* The command has ended. Its output becomes the answer. */
 void call_take_command(struct cordon_call *c);
-/* Whether a pending call can go on, because of an answer, a decision or its deadline. */
+/* Whether a pending call can continue: it was answered, decided, or its deadline passed. */
 bool call_is_ready(struct cordon_call *c, bool *ret_late);

@@ -1,4 +1,4 @@
-/* tools/command.c - running a host command without waiting for it. */
+/* tools/command.c - see command.h. */
 #include "tools/command.h"
 
 #include <errno.h>
@@ -25,10 +25,10 @@ struct command_run {
 	const struct command *command;
 	pid_t pid; /* also its process group; 0: reaped */
 	int pidfd, out_fd, err_fd;
-	int epoll_fd; /* the caller's */
+	int epoll_fd; /* owned by the caller */
 	struct buf out, err;
 	bool is_too_large;
-	int status; /* of waitid's siginfo: si_code and si_status */
+	int status; /* si_code and si_status of waitid */
 	int code;
 };
 
@@ -44,8 +44,8 @@ struct command *command_free(struct command *c)
 	return NULL;
 }
 
-/* Closing alone would not do: a child that another thread is just starting may hold a copy for a
- * moment, and the caller's epoll would go on telling of it. */
+/* Closing is not enough to leave the caller's epoll: a child that another thread is just starting
+ * may hold a copy for a moment, and epoll would keep reporting it. */
 static void close_watched(const struct command_run *run, int *fd)
 {
 	if (*fd >= 0)
@@ -53,7 +53,8 @@ static void close_watched(const struct command_run *run, int *fd)
 	close_fdp(fd);
 }
 
-/* Signals everything in the group; the zombie leader keeps the group's number from being reused. */
+/* Kills the whole group. The leader is still a zombie then, so the group's number cannot have been
+ * reused. */
 static void kill_group(const struct command_run *run)
 {
 	if (run->pid > 0)
@@ -120,7 +121,8 @@ static int build_env(const struct command *c, const struct command_start *start,
 	return r < 0 ? r : add_env(ret, "CORDON_TOOL", start->tool);
 }
 
-/* The call's own arguments follow the command's; only strings, numbers and booleans have a text. */
+/* The call's arguments follow the command's own. Only strings, numbers and booleans can become
+ * arguments. */
 static int build_argv(const struct command *c, const struct command_start *start,
 		      struct strlist *ret, struct cordon_error **reterr)
 {
@@ -145,7 +147,7 @@ static int build_argv(const struct command *c, const struct command_start *start
 	return 0;
 }
 
-/* Its standard input is a sealed file: nothing has to be fed to it while it runs. */
+/* stdin is a sealed memory file, so nothing has to be written while the command runs. */
 static int open_stdin(const struct command *c, const struct command_start *start, int *ret,
 		      struct cordon_error **reterr)
 {
@@ -165,7 +167,7 @@ static int open_stdin(const struct command *c, const struct command_start *start
 	return file_from_bytes("arguments", start->args_text, start->args_len, ret, reterr);
 }
 
-/* Which descriptors the child gets, and how: default signals, own group, nothing else open. */
+/* The child gets default signal handlers, a process group of its own and only these descriptors. */
 static int spawn(const struct command *c, const struct strlist *argv, const struct strlist *env,
 		 const int fds[3], pid_t *ret_pid)
 {
@@ -194,8 +196,8 @@ static int spawn(const struct command *c, const struct strlist *argv, const stru
 	return e;
 }
 
-/* The pipe's reading end, non-blocking, stays with run; the other one is for the child. Numbers
- * below 3 would be overwritten while the child's descriptors are put in place. */
+/* Makes a pipe: the read end, non-blocking, is for the host, the write end for the child. Numbers
+ * below 3 are avoided, because spawn would overwrite them. */
 static int make_pipe(int *ret_read, int *ret_write)
 {
 	int fds[2];
@@ -282,8 +284,8 @@ int command_start(const struct command *c, const struct command_start *start,
 	return 0;
 }
 
-/* Reads until there is nothing, or a good while; what does not fit is dropped, so that the command
- * never waits for a reader. False: something did not fit. */
+/* Reads a bounded number of chunks. What does not fit is dropped, so that the command never blocks.
+ * False: something was dropped. */
 static bool drain(const struct command_run *run, int *fd, struct buf *b)
 {
 	char chunk[CHUNK_BYTES];
@@ -307,7 +309,8 @@ int command_step(struct command_run *run)
 {
 	struct pollfd p = { .fd = run->pidfd, .events = POLLIN };
 
-	/* First the end, then the pipes: all that was written before the end is then there. */
+	/* Check for the end before reading the pipes: then everything written before the end is
+	 * read. */
 	bool has_ended = poll(&p, 1, 0) > 0;
 	if (!drain(run, &run->out_fd, &run->out)) {
 		run->is_too_large = true;
@@ -316,7 +319,7 @@ int command_step(struct command_run *run)
 	(void)drain(run, &run->err_fd, &run->err);
 	if (!has_ended)
 		return 0;
-	kill_group(run); /* nothing of it outlives the call */
+	kill_group(run); /* no process of it may outlive the call */
 	reap(run);
 	close_watched(run, &run->pidfd);
 	close_watched(run, &run->out_fd);
@@ -324,7 +327,7 @@ int command_step(struct command_run *run)
 	return 1;
 }
 
-/* Text as a string, anything else as bytes: what a command prints arrives as it was. */
+/* Valid text becomes a string, anything else bytes, so output arrives unchanged. */
 static json_t *output_json(const struct buf *b)
 {
 	if (str_is_utf8(b->data, b->len) && !memchr(buf_text(b), '\0', b->len))

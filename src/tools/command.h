@@ -1,6 +1,6 @@
-/* tools/command.h - a host command as a tool: arguments as JSON on its stdin, a value as JSON on
- * its stdout. It runs as the host's user, in a process group of its own, with the descriptors 0, 1,
- * 2 and a small environment; it never blocks the caller. */
+/* tools/command.h - a tool that is a host command: it reads arguments as JSON on stdin and writes a
+ * value as JSON to stdout. It runs as the host's user, in its own process group, with descriptors
+ * 0, 1, 2 and a small environment. The caller never blocks on it. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,10 +14,10 @@
 struct command {
 	struct strlist argv;
 	struct strlist env;      /* NAME=value, added to the small environment */
-	struct strlist env_pass; /* names taken over from the host's environment */
-	char *directory;         /* where it runs; NULL: where the host is */
-	bool is_plain; /* gets the call's args as its own and stdin as bytes, and answers with
-			* {"stdout", "stderr", "exit_code"} */
+	struct strlist env_pass; /* names of variables copied from the host's environment */
+	char *directory;         /* working directory; NULL: the host's */
+	bool is_plain; /* arguments come as argv and stdin as bytes; the answer is {"stdout",
+			  "stderr", "exit_code"} */
 };
 
 struct command *command_free(struct command *c);
@@ -29,18 +29,18 @@ struct command_start {
 	const json_t *args;
 	const char *args_text;
 	size_t args_len;
-	uint64_t result_bytes; /* of its stdout */
+	uint64_t result_bytes; /* limit of its stdout */
 	int epoll_fd;          /* its descriptors are added here... */
-	void *epoll_ptr;       /* ...with this; command_step() whenever one is ready */
+	void *epoll_ptr;       /* ...with this pointer; call command_step() when one is ready */
 };
 
 int command_start(const struct command *c, const struct command_start *start,
 		  struct command_run **ret, struct cordon_error **reterr);
-/* Takes what is there. 1: it has ended, 0: not yet. */
+/* Reads available output. 1: the command has ended, 0: not yet. */
 int command_step(struct command_run *run);
-/* The bytes of its output that are kept by now. */
+/* How many bytes of output are kept so far. */
 size_t command_held(const struct command_run *run);
-/* After the end: the value as JSON text, or an error that is for the guest. */
+/* After the end: the value as JSON text, or an error with a message for the guest. */
 int command_answer(struct command_run *run, char **ret_json, struct cordon_error **reterr);
 /* Kills the whole process group if it still runs. Accepts NULL; always returns NULL. */
 struct command_run *command_run_free(struct command_run *run);

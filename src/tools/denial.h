@@ -1,9 +1,8 @@
-/* tools/denial.h - refused tools, for the result of an execution. */
+/* tools/denial.h - denied tool calls, for the result of an execution. */
 #pragma once
 
 #include "base/json.h"
 
-/* Notes one refusal of the tool in *list, which is made when it is NULL. rule: "tools" or
- * "commands" (the policy's lists) or "approval". A list that is long enough takes no further names.
- */
+/* Adds a denial of the tool to *list, which is created if NULL. rule: the policy field "tools" or
+ * "commands", or "approval". A full list gets no further names. */
 void denial_add(json_t **list, const char *tool, const char *rule);

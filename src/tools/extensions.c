@@ -1,4 +1,4 @@
-/* tools/extensions.c - list and info for shells. */
+/* tools/extensions.c - see extensions.h. */
 #include "tools/extensions.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* tools/form.c - the inside of tagged values. */
+/* tools/form.c - see form.h. */
 #include "tools/form.h"
 
 #include <string.h>
@@ -113,7 +113,7 @@ static bool is_array(const json_t *value)
 	return json_is_array(shape) && json_is_string(json_object_get(value, "v"));
 }
 
-/* Base64 with its padding; what decodes it is strict about the rest. */
+/* Checks characters and padding of base64; the decoder checks the rest. */
 static bool is_base64(const json_t *v)
 {
 	static const char set[] =

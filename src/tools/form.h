@@ -1,5 +1,5 @@
-/* tools/form.h - checks that a tagged value of docs/values.md is what its tag says. The guest
- * writes the tag: a "float" that holds a list must not count as a number. */
+/* tools/form.h - checks that a tagged value (docs/values.md) contains what its tag says. The guest
+ * writes the tag, so a "float" may hold a list; that must not pass for a number. */
 #pragma once
 
 #include <stdbool.h>

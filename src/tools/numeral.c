@@ -8,10 +8,11 @@
 #include "base/str.h"
 #include "tools/valuetype.h"
 
-/* A double has at most 767 significant digits; a tagged value at most 4,096 characters (form.c). */
+/* A double has at most 767 significant digits. A tagged value has at most 4,096 characters
+ * (form.c). */
 enum { DOUBLE_DIGITS = 766, DIGITS_MAX = 4096, EXPONENT_MAX = 1000000000 };
 
-/* 0.DIGITS * 10^exponent, without zeros at either end; no digits: zero. */
+/* 0.DIGITS * 10^exponent, without leading or trailing zeros. No digits: zero. */
 struct decimal {
 	bool is_negative;
 	int64_t exponent;
@@ -19,7 +20,7 @@ struct decimal {
 	char digits[DIGITS_MAX + 1];
 };
 
-/* What a tagged value carries; another value is itself. */
+/* The payload of a tagged value, or the value itself. */
 static const json_t *inside(const json_t *value)
 {
 	return json_is_object(value) ? json_object_get(value, "v") : value;
@@ -45,8 +46,8 @@ static enum numeral_order reverse(enum numeral_order o)
 	return o == NUMERAL_LESS ? NUMERAL_MORE : o == NUMERAL_MORE ? NUMERAL_LESS : o;
 }
 
-/* Neither side is rounded: a double beyond the integers' range is decided by its sign, within it
- * its whole part is an integer, and the rest decides between equals. */
+/* Compares without rounding. A double outside the range of int64_t is decided by its sign.
+ * Otherwise its whole part is compared as an integer, and if equal, its fraction decides. */
 static enum numeral_order compare_mixed(int64_t i, double d)
 {
 	if (isnan(d))
@@ -75,7 +76,7 @@ static enum numeral_order compare_plain(const json_t *a, const json_t *b)
 		     json_real_value(a) > json_real_value(b));
 }
 
-/* The exponent behind 'e'; beyond what matters it stays where it is. */
+/* The exponent after 'e'. A huge one is cut at EXPONENT_MAX. */
 static bool read_exponent(const char *s, int64_t *ret)
 {
 	bool is_negative = *s == '-';
@@ -93,7 +94,7 @@ static bool read_exponent(const char *s, int64_t *ret)
 	return true;
 }
 
-/* Zeros in front count for the point only. false: too many digits. */
+/* A leading zero only moves the point. False: too many digits. */
 static bool add_digit(struct decimal *d, char digit, bool is_behind_point)
 {
 	bool is_leading = d->count == 0 && digit == '0';
@@ -112,7 +113,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* digits [. digits]; *ret_end: what comes behind. */
+/* digits [. digits]; *ret_end: what follows. */
 static bool read_digits(const char *s, struct decimal *d, const char **ret_end)
 {
 	size_t digits = 0;
@@ -148,7 +149,7 @@ static bool read_decimal(const char *s, struct decimal *ret)
 	return true;
 }
 
-/* All digits of a double. The host's locale may write its point as something else. */
+/* All digits of a double. The host's locale may use another decimal point. */
 static char *double_text(double d)
 {
 	char room[DOUBLE_DIGITS + 64];
@@ -160,8 +161,8 @@ static char *double_text(double d)
 	return str_printf("%s%c.%s", digits > room ? "-" : "", *digits, digits + point);
 }
 
-/* What a value says, as text, to be freed. A decimal is held against the double as it is written:
- * 0.1 is 0.1. */
+/* The value's number as text; the caller frees it. as_written: a double gets its shortest notation,
+ * so that the decimal 0.1 equals the double 0.1. */
 static char *text_of(const json_t *value, bool as_written)
 {
 	const json_t *v = inside(value);
@@ -178,7 +179,7 @@ static int infinity(const char *s)
 	return str_eq(s, "inf") ? 1 : str_eq(s, "-inf") ? -1 : 0;
 }
 
-/* Without signs. */
+/* Compares absolute values. */
 static int compare_sizes(const struct decimal *a, const struct decimal *b)
 {
 	if (a->count == 0 || b->count == 0)

@@ -1,5 +1,5 @@
-/* tools/regexp.c - an expression becomes a tree, the tree a program, and the program is run in all
- * its places at once (Thompson's construction). */
+/* tools/regexp.c - see regexp.h. An expression is parsed into a tree and compiled to a program that
+ * follows all possible states at once (Thompson's construction). */
 #include "tools/regexp.h"
 
 #include <stdint.h>
@@ -29,7 +29,7 @@ struct node {
 	enum node_kind kind;
 	int left, right; /* CAT, ALT; REPEAT: left */
 	int min, max;    /* REPEAT */
-	/* SET: its ranges and whether it is what they are not; EDGE: is_not. */
+	/* SET: its ranges, and whether it is negated; EDGE: is_not. */
 	int first, count;
 	bool is_not;
 };
@@ -59,7 +59,7 @@ struct parser {
 	const char *p, *end;
 	struct node *nodes;
 	int node_count, depth;
-	const char *why; /* the first thing that is wrong */
+	const char *why; /* the first error */
 };
 
 struct regexp *regexp_free(struct regexp *r)
@@ -96,7 +96,7 @@ static void add_range(struct parser *s, int32_t low, int32_t high)
 		s->r->ranges[s->r->range_count++] = (struct range){ low, high };
 }
 
-/* The next character; NO_CHAR at the end. */
+/* The next character, or NO_CHAR at the end. */
 static int32_t take(const char **p, const char *end)
 {
 	const unsigned char *s = (const unsigned char *)*p;
@@ -106,7 +106,7 @@ static int32_t take(const char **p, const char *end)
 	int n = str_utf8_next(*p, (size_t)(end - *p));
 	*p += n > 0 ? n : -n;
 	if (n <= 1)
-		return s[0]; /* what is no UTF-8 never comes here, and does no harm */
+		return s[0]; /* callers pass valid UTF-8; other bytes do no harm */
 	int32_t c = s[0] & (0xff >> (n + 1));
 	for (int i = 1; i < n; i++)
 		c = c << 6 | (s[i] & 0x3f);
@@ -121,7 +121,7 @@ static bool is_next(struct parser *s, char c)
 	return true;
 }
 
-/* The ranges of \d, \w or \s; an upper letter is what those are not. */
+/* The ranges of \d, \w or \s; upper case negates them. */
 static bool add_named(struct parser *s, char name)
 {
 	switch (name | 0x20) {
@@ -154,7 +154,7 @@ static int32_t take_hex(struct parser *s, int digits)
 		static const char set[] = "0123456789abcdefABCDEF";
 		const char *at = s->p < s->end && *s->p ? strchr(set, *s->p) : NULL;
 		if (!at)
-			return fail(s, "an escape lacks its hex digits");
+			return fail(s, "an escape has no hex digits");
 		int d = (int)(at - set);
 		c = c << 4 | (d > 15 ? d - 6 : d);
 		s->p++;
@@ -162,7 +162,7 @@ static int32_t take_hex(struct parser *s, int digits)
 	return c;
 }
 
-/* Behind a backslash: the character that is meant. Named classes are taken before. */
+/* The character after a backslash. The caller has already handled named classes. */
 static int32_t take_escape(struct parser *s)
 {
 	static const char from[] = "tnrfv0", to[] = "\t\n\r\f\v";
@@ -179,14 +179,15 @@ static int32_t take_escape(struct parser *s)
 	}
 	if (at) {
 		s->p++;
-		return to[at - from]; /* \0 is the NUL behind them */
+		return to[at - from]; /* \0 is the NUL that ends `to` */
 	}
 	if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
 		return fail(s, "an escape is not supported");
 	return take(&s->p, s->end);
 }
 
-/* One end of a range in [...]; *ret_named: it was \d or its like, which is no end of anything. */
+/* One end of a range in [...]. *ret_named: it was \d or similar, which cannot be the end of a
+ * range. */
 static int32_t take_member(struct parser *s, bool *ret_named)
 {
 	*ret_named = false;
@@ -211,7 +212,7 @@ static int32_t take_member(struct parser *s, bool *ret_named)
 	return take_escape(s);
 }
 
-/* Behind [ . */
+/* After [ . */
 static int take_class(struct parser *s)
 {
 	struct node n = { .kind = NODE_SET, .first = s->r->range_count };
@@ -220,7 +221,7 @@ static int take_class(struct parser *s)
 	n.is_not = is_next(s, '^');
 	while (!s->why && !is_next(s, ']')) {
 		if (s->p >= s->end)
-			return fail(s, "a [ lacks its ]");
+			return fail(s, "a [ has no matching ]");
 		int32_t low = take_member(s, &is_named);
 		bool is_range = !is_named && s->end - s->p >= 2 && s->p[0] == '-' && s->p[1] != ']';
 		int32_t high = low;
@@ -228,7 +229,7 @@ static int take_class(struct parser *s)
 			s->p++;
 			high = take_member(s, &ends_named);
 			if (ends_named || high < low)
-				return fail(s, "a range in [...] is upside down");
+				return fail(s, "a range in [...] ends before it begins");
 		}
 		if (!is_named)
 			add_range(s, low, high);
@@ -239,7 +240,7 @@ static int take_class(struct parser *s)
 
 static int take_alternatives(struct parser *s);
 
-/* Behind ( . */
+/* After ( . */
 static int take_group(struct parser *s)
 {
 	if (is_next(s, '?') && !is_next(s, ':'))
@@ -248,7 +249,7 @@ static int take_group(struct parser *s)
 		return fail(s, "its groups nest too deeply");
 	int inside = take_alternatives(s);
 	s->depth--;
-	return is_next(s, ')') ? inside : fail(s, "a ( lacks its )");
+	return is_next(s, ')') ? inside : fail(s, "a ( has no matching )");
 }
 
 static int add_set(struct parser *s, int32_t low, int32_t high)
@@ -259,7 +260,7 @@ static int add_set(struct parser *s, int32_t low, int32_t high)
 	return add_node(s, n);
 }
 
-/* Behind a backslash outside of a class. */
+/* After a backslash, outside a class. */
 static int take_escaped(struct parser *s)
 {
 	struct node n = { .kind = NODE_SET, .first = s->r->range_count };
@@ -286,7 +287,7 @@ static int take_atom(struct parser *s)
 
 	if (strchr("*+?{", c))
 		return fail(s, "a repetition has nothing to repeat");
-	if (strchr("]}", c)) /* as themselves, as everybody reads them */
+	if (strchr("]}", c)) /* literal, as in other implementations */
 		return s->p++, add_set(s, c, c);
 	if (!strchr("([.^$\\", c)) {
 		int32_t plain = take(&s->p, s->end);
@@ -325,16 +326,16 @@ static int take_count(struct parser *s)
 	return n;
 }
 
-/* {m}, {m,} or {m,n} behind its brace. */
+/* {m}, {m,} or {m,n}, after the brace. */
 static void take_bounds(struct parser *s, int *ret_min, int *ret_max)
 {
 	*ret_min = *ret_max = take_count(s);
 	if (is_next(s, ','))
 		*ret_max = s->p < s->end && *s->p == '}' ? REPEAT_ANY : take_count(s);
 	if (!is_next(s, '}'))
-		(void)fail(s, "a { lacks its }");
+		(void)fail(s, "a { has no matching }");
 	if (*ret_max < *ret_min)
-		(void)fail(s, "a {...} is upside down");
+		(void)fail(s, "the minimum in a {...} is above its maximum");
 }
 
 static int take_repeated(struct parser *s)
@@ -350,7 +351,7 @@ static int take_repeated(struct parser *s)
 		n.max = 1;
 	if (c == '{')
 		take_bounds(s, &n.min, &n.max);
-	(void)is_next(s, '?'); /* how much it takes first does not matter here */
+	(void)is_next(s, '?'); /* lazy or greedy makes no difference here */
 	if (s->p < s->end && strchr("*+?{", *s->p))
 		return fail(s, "a repetition is repeated");
 	return add_node(s, n);
@@ -404,7 +405,7 @@ static void emit_repeat(struct parser *s, const struct node *n)
 		s->r->code[split].b = s->r->length;
 		return;
 	}
-	/* Each further one may be left out, and with it all behind it. */
+	/* Each further repetition is optional, together with all after it. */
 	for (int i = n->min; i < n->max && !s->why; i++) {
 		int split = emit(s, (struct op){ .kind = OP_SPLIT });
 		emit_node(s, n->left);
@@ -475,7 +476,7 @@ struct regexp *regexp_new(const char *pattern, size_t len, const char **ret_why)
 		(void)fail(&s, "it must be text of at most 1024 bytes");
 	int root = s.why ? 0 : take_alternatives(&s);
 	if (!s.why && s.p < s.end)
-		(void)fail(&s, "a ) lacks its (");
+		(void)fail(&s, "a ) has no matching (");
 	emit_node(&s, root);
 	(void)emit(&s, (struct op){ .kind = OP_MATCH });
 	*ret_why = s.why;
@@ -484,15 +485,15 @@ struct regexp *regexp_new(const char *pattern, size_t len, const char **ret_why)
 
 /* ---- running it */
 
-/* The places where the program is; each once. */
+/* The current states; each is listed once. */
 struct places {
 	int at[CODE_MAX], count;
 	bool has[CODE_MAX];
 };
 
-/* Where in the text we are: the characters around. */
+/* The position in the text, as the characters around it. */
 struct here {
-	int32_t before, after; /* NO_CHAR: the text's begin or end */
+	int32_t before, after; /* NO_CHAR: beginning or end of the text */
 };
 
 static bool is_word(int32_t c)
@@ -510,8 +511,8 @@ static bool holds(const struct op *op, struct here here)
 	return (is_word(here.before) != is_word(here.after)) != op->is_not;
 }
 
-/* Adds a place and all that can be reached from it without a character. True: the end is among
- * them. */
+/* Adds a state and all that can be reached from it without consuming a character. True: the final
+ * state is among them. */
 static bool enter(const struct regexp *r, struct places *places, int start, struct here here)
 {
 	int stack[2 * CODE_MAX + 1], top = 0;

@@ -11,9 +11,10 @@
 
 struct regexp;
 
-/* NULL and a reason when it is refused or there is no memory. */
+/* NULL with a reason if the pattern is invalid or there is no memory. */
 struct regexp *regexp_new(const char *pattern, size_t len, const char **ret_why);
 struct regexp *regexp_free(struct regexp *r); /* accepts NULL; always returns NULL */
-/* Whether it is found anywhere in the text, which is UTF-8. Costs regexp_cost() steps a byte. */
+/* Whether the pattern occurs anywhere in the text, which is UTF-8. Costs regexp_cost() steps per
+ * byte. */
 bool regexp_is_in(const struct regexp *r, const char *text, size_t len);
 size_t regexp_cost(const struct regexp *r);

@@ -1,4 +1,4 @@
-/* tools/registry.c - the tools of a host. */
+/* tools/registry.c - see registry.h. */
 #include "tools/registry.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "tools/schema.h"
 
 enum { TOOLS_MAX = 10000, PACKAGE_MAX_BYTES = 1 << 20 };
-/* Commands stand in pipes: what goes through them is larger than what a function is called with.
- * No tool's own limit may exceed the last: a host holds several such texts at once. */
+/* A command may get a whole pipe's data as its input, so it has a larger default than a function.
+ * LARGEST_BYTES bounds every tool's own limit, because a host holds several such texts at once. */
 enum { COMMAND_BYTES = 16 << 20, LARGEST_BYTES = 256 << 20 };
 
 int cordon_tools_new(struct cordon_tools **ret, struct cordon_error **reterr)
@@ -109,10 +109,10 @@ static int check_package(const struct cordon_tool *tool, struct cordon_error **r
 			       tool->name);
 	json_object_foreach(files, name, text)
 	{
-		/* The guest writes these below its package directory. */
+		/* The guest writes these files below its package directory. */
 		if (!*name || *name == '/' || strstr(name, "..") || !json_is_string(text))
 			return err_set(reterr, CORDON_INVALID,
-				       "Tool '%s': '%.64s' is no file of a Python package",
+				       "Tool '%s': '%.64s' is not a file of a Python package",
 				       tool->name, name);
 	}
 	return 0;
@@ -257,7 +257,7 @@ json_t *registry_list(struct cordon_tools *t, const struct policy *policy)
 		const struct tool *tool = registry_at(t, i);
 		if (!tool)
 			break;
-		/* One that is not among the commands is there, and refused by name. */
+		/* A tool that `commands` denies is still listed; calling it gives a clear error. */
 		if (policy && !is_listed(&policy->tools, tool->name))
 			continue;
 		json_t *one = registry_describe(tool);

@@ -1,5 +1,5 @@
-/* tools/registry.h - the inside of struct cordon_tools. Tools are added, never changed or removed,
- * so a found tool is good for as long as its registry is. */
+/* tools/registry.h - the inside of struct cordon_tools. Tools are only added, never changed or
+ * removed, so a pointer to a tool is valid as long as its registry. */
 #pragma once
 
 #include <pthread.h>
@@ -12,17 +12,18 @@
 struct command;
 
 struct tool {
-	/* description "", others may be NULL */
+	/* description is never NULL; the others may be */
 	char *name, *description, *category, *usage, *python_package;
 	json_t *examples; /* an array of strings; NULL: none */
 	json_t *schema;
 	cordon_tool_fn fn;
 	void *arg;
-	struct command *host;                  /* runs this host command instead of fn; NULL: no */
-	uint64_t max_calls, timeout_ms;        /* 0: no limit of its own, for timeout_ms 30000 */
-	uint64_t result_bytes, argument_bytes; /* as given: registry_*_max() tell what holds */
+	struct command *host;           /* a host command to run instead of fn; NULL: none */
+	uint64_t max_calls, timeout_ms; /* 0: the default (no limit; for timeout_ms 30000) */
+	uint64_t result_bytes,
+		argument_bytes; /* as given; registry_*_max() return the effective limits */
 	bool approval, command;
-	size_t index; /* counts from 0 in the order of registration */
+	size_t index; /* from 0, in order of registration */
 };
 
 struct cordon_tools {
@@ -32,24 +33,24 @@ struct cordon_tools {
 	size_t count;
 };
 
-/* NULL when there is none. */
+/* NULL: no such tool. */
 const struct tool *registry_find(struct cordon_tools *t, const char *name);
 /* The tool with this index, or NULL past the last. */
 const struct tool *registry_at(struct cordon_tools *t, size_t index);
-/* As cordon_tools_add, with a host command that the tool takes over on success. */
+/* Like cordon_tools_add, with a host command. On success the tool owns the command. */
 int registry_add(struct cordon_tools *t, const struct cordon_tool *tool, struct command *host,
 		 struct cordon_error **reterr);
-/* One tool as docs/wire.md's welcome and cordon_tools_json show it. NULL: out of memory. */
+/* One tool as in the welcome (docs/wire.md) and in cordon_tools_json. NULL: out of memory. */
 json_t *registry_describe(const struct tool *tool);
-/* All of them, or those that the policy (NULL: none) lets a session call; a new reference. */
+/* All tools, or those that the policy lets a session call (NULL: all). A new reference. */
 json_t *registry_list(struct cordon_tools *t, const struct policy *policy);
-/* The sizes that hold for a tool under this policy, in bytes of JSON text. */
+/* The effective limits of a tool under this policy, in bytes of JSON text. */
 uint64_t registry_argument_max(const struct tool *tool, const struct policy *policy);
 /* The largest registry_argument_max() of the tools that the policy allows; 0: there is none. */
 uint64_t registry_argument_most(struct cordon_tools *t, const struct policy *policy);
 uint64_t registry_result_max(const struct tool *tool, const struct policy *policy);
-/* All names that can be a file's, and `extensions`. 0 or -CORDON_NOMEM. */
+/* All names that can be file names, and `extensions`. 0 or -CORDON_NOMEM. */
 int registry_names(struct cordon_tools *t, struct strlist *ret);
-/* The policy's field that keeps it from this session: "tools", or "commands" of one that is a
- * command; NULL: none does. */
+/* The policy field that denies the tool to this session: "tools" or, for a command, "commands".
+ * NULL: allowed. */
 const char *registry_denied_by(const struct policy *policy, const struct tool *tool);

@@ -1,4 +1,4 @@
-/* tools/sanitize.c - error texts without what they tell about the host: paths, process ids, hosts,
+/* tools/sanitize.c - removes what error texts tell about the host: paths, process ids, host names,
  * stack traces. */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -21,7 +21,7 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* What may stand inside a path without ending it. */
+/* Characters that can be inside a path. */
 static bool is_path_char(char c)
 {
 	return (unsigned char)c > 0x20 && !strchr("\"'`<>|;,:()[]{}*?", c);
@@ -36,7 +36,7 @@ static size_t run_of(const char *p, const char *end, bool (*is)(char))
 	return n;
 }
 
-/* A full stop or the like at the end of a path is the sentence's. */
+/* Punctuation at the end of a path belongs to the sentence. */
 static size_t trim(const char *p, size_t n)
 {
 	while (n > 1 && strchr(".!/\\", p[n - 1]))
@@ -73,7 +73,7 @@ static size_t match_unix_path(struct text t, const char *p)
 	const char *slash = p;
 
 	if (!may_start_path(before) || (before == ':' && t.end - p > 1 && p[1] == '/'))
-		return 0; /* the latter belongs to a URL */
+		return 0; /* "//" belongs to a URL */
 	if (*p == '~')
 		slash = p + 1 + run_of(p + 1, t.end, is_word);
 	if (slash >= t.end || *slash != '/' || slash + 1 >= t.end || !is_path_char(slash[1]))
@@ -117,7 +117,7 @@ static bool is_address_char(char c)
 	return isxdigit((unsigned char)c) || c == ':' || c == '.';
 }
 
-/* Takes the longest address at p that the system's parser knows; ret_family tells which. */
+/* The longest address at p that inet_pton accepts; *ret_family: its family. */
 static size_t address_at(const char *p, const char *end, int *ret_family)
 {
 	char copy[64];
@@ -166,7 +166,7 @@ static bool is_host_char(char c)
 	return isalnum((unsigned char)c) || c == '.' || c == '-' || c == '_';
 }
 
-/* The host and the path of a URL, behind "://". */
+/* The host and the path of a URL, after "://". */
 static size_t match_url(struct text t, const char *p)
 {
 	static const char stops[] = "\"'`<>|;,()";
@@ -179,7 +179,7 @@ static size_t match_url(struct text t, const char *p)
 	return trim(p, n);
 }
 
-/* Whether the text before p says that a host follows: "connect to ", "server '". */
+/* Whether the words before p announce a host: "connect to ", "server '". */
 static bool is_after_host_word(struct text t, const char *p)
 {
 	static const char *const words[] = { "connect",    "connecting", "connected", "resolve",
@@ -203,7 +203,8 @@ static size_t match_host(struct text t, const char *p)
 	char before = p > t.start ? p[-1] : 'x';
 
 	if (!strchr(" '\"`:=", before) || !isalnum((unsigned char)*p))
-		return 0; /* before the run is measured: once for each word, not for each letter */
+		return 0; /* checked before measuring the word, so each word is measured once, not
+			     once per letter */
 	size_t n = run_of(p, t.end, is_host_char);
 	while (n > 1 && strchr(".-", p[n - 1]))
 		n--;
@@ -249,7 +250,7 @@ static size_t match_pid(struct text t, const char *p)
 	return n + ((quote == '\'' || quote == '"') && p + n < t.end && p[n] == quote);
 }
 
-/* Drops the stack trace; where nothing else was said, its last line says what happened. */
+/* Removes a stack trace. If there is no other text, its last line remains: it names the error. */
 static struct text without_trace(const char *message, size_t len)
 {
 	static const char *const marks[] = { "Traceback",
@@ -275,7 +276,7 @@ static struct text without_trace(const char *message, size_t len)
 	return (struct text){ newline ? newline + 1 : t.start, t.end };
 }
 
-/* Goes on until out has enough bytes: what would be cut off is not looked at. */
+/* Stops when out has enough bytes, since the rest would be cut off. */
 static int mask(struct text t, size_t enough, struct buf *out)
 {
 	static const struct {
@@ -336,7 +337,7 @@ char *cordon_sanitize(const char *message, size_t max)
 	struct text t = without_trace(json_string_value(valid), json_string_length(valid));
 	if (max == 0)
 		max = DEFAULT_CHARS;
-	/* A character has at most four bytes; one more than fits says that there is more. */
+	/* A character has at most four bytes. One more than max shows that the text is longer. */
 	if (mask(t, max < SIZE_MAX / 8 ? 4 * (max + 1) : SIZE_MAX, &out) < 0)
 		return NULL;
 	return shorten(&out, max);

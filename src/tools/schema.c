@@ -1,4 +1,4 @@
-/* tools/schema.c - compiling a tool's schema and saying what arguments it describes. */
+/* tools/schema.c - see schema.h. Compiles a tool's schema. */
 #include "tools/schema.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ static const char *const keywords[] = {
 	"definitions",
 };
 
-/* What a tool's arguments as a whole cannot be told by: they are an object with names. */
+/* Not allowed at the top level: a call's arguments are always an object with named members. */
 static const char *const inner_keywords[] = { "enum",  "const", "items",   "anyOf",
 					      "oneOf", "allOf", "pattern", "$ref" };
 static const char *const choices[] = { "anyOf", "oneOf", "allOf" };
@@ -64,7 +64,7 @@ bool schema_is_name(const char *name)
 	return true;
 }
 
-/* What is being compiled. The parser bounds how deep it nests. */
+/* State of compiling one schema. The JSON parser bounds its nesting. */
 struct compile {
 	const char *tool;
 	const json_t *root;
@@ -109,7 +109,7 @@ static int check_types(const char *tool, const char *where, const json_t *type,
 	return 0;
 }
 
-/* Keywords whose values are numbers, counts, lists or names. */
+/* Checks keywords whose values are numbers, counts, lists or names. */
 static int check_values(const char *tool, const char *where, const json_t *schema,
 			struct cordon_error **reterr)
 {
@@ -164,8 +164,8 @@ const json_t *schema_target(const json_t *root, const json_t *schema)
 	return NULL;
 }
 
-/* Whether a schema refers to itself for the same value, so that no value would ever be checked.
- * steps: how much of this may be looked at. */
+/* Whether a schema refers to itself for the same value, so that checking would never end. steps:
+ * how many references may still be followed. */
 static bool is_endless(const json_t *root, const json_t *schema, int depth, int *steps)
 {
 	const json_t *target = schema_target(root, schema);
@@ -292,8 +292,8 @@ static int check_top(const char *tool, const json_t *schema, struct cordon_error
 	for (size_t i = 0; i < sizeof(inner_keywords) / sizeof(*inner_keywords); i++)
 		if (json_object_get(schema, inner_keywords[i]))
 			return err_set(reterr, CORDON_INVALID,
-				       "Tool '%s': schema: '%s' is not supported at the top, where "
-				       "the arguments' names are",
+				       "Tool '%s': schema: '%s' is not supported at the top level, "
+				       "which names the arguments",
 				       tool, inner_keywords[i]);
 	return 0;
 }
@@ -305,7 +305,8 @@ static bool is_full_form(const json_t *args)
 	       json_object_get(args, "$schema");
 }
 
-/* One argument of the short form becomes a schema; "required" moves to the list. */
+/* Turns one argument of the short form into a schema. "required" moves to the list of the
+ * object. */
 static json_t *expand_one(const json_t *entry, bool *ret_required)
 {
 	*ret_required = true;
@@ -405,8 +406,8 @@ static bool is_required(const json_t *schema, const char *name)
 	return false;
 }
 
-/* The type that a schema declares, its references followed; a new reference, NULL: none, or too far
- * away. */
+/* The type that a schema declares, following references; a new reference. NULL: none, or too many
+ * steps away. */
 static json_t *type_of(const json_t *root, const json_t *schema, int *steps)
 {
 	const json_t *own = json_object_get(schema, "type"), *target = schema_target(root, schema);

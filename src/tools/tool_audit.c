@@ -1,4 +1,4 @@
-/* tools/tool_audit.c - audit events of tool calls. */
+/* tools/tool_audit.c - see tool_audit.h. */
 #include "tools/tool_audit.h"
 
 #include <stdio.h>
@@ -43,8 +43,8 @@ int tool_audit_result(struct audit *a, const struct cordon_call *c, bool is_erro
 	return audit_commit(e, reterr);
 }
 
-/* The same shape as every other denial (docs/result.md). The tool is a registered one: its name is
- * plain. */
+/* The same fields as every other denial (docs/result.md). The tool is registered, so its name needs
+ * no escaping. */
 static void add_denial(struct audit_event *e, const char *tool, const char *rule)
 {
 	char denial[400];

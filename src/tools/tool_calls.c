@@ -1,4 +1,4 @@
-/* tools/tool_calls.c - one session's tool calls, from the guest's words to the answer. */
+/* tools/tool_calls.c - see tool_calls.h. */
 #include "tools/tool_calls.h"
 
 #include <errno.h>
@@ -20,7 +20,8 @@
 #include "tools/tool_audit.h"
 #include "wire/scan.h"
 
-/* Calls that wait at once, and the bytes of arguments and output that they may keep in the host. */
+/* How many calls may be pending at once, and how many bytes of arguments and output they may keep
+ * in the host. */
 enum { PENDING_MAX = 256, HELD_MAX = 64 << 20 };
 
 struct tool_calls {
@@ -32,15 +33,15 @@ struct tool_calls {
 	void *approval_arg;
 	struct call_slot *box;
 	int epoll_fd, timer_fd;
-	deadline_ns armed; /* what the timer is set to; 0: nothing */
-	/* Calls that wait for something; linked under box->lock, for tool_calls_resolve(). */
+	deadline_ns armed; /* when the timer fires; 0: it is off */
+	/* Pending calls; linked under box->lock, for tool_calls_resolve(). */
 	struct cordon_call *first, *last;
-	size_t pending, held; /* calls, and bytes of them (call_held) */
+	size_t pending, held; /* number of calls, and bytes that they keep */
 	struct budget budget;
-	size_t waiting; /* approvals */
+	size_t waiting; /* for an approval */
 	uint64_t waited_ns, wait_start_ns;
 	json_t *denials; /* of this execution; NULL: none */
-	/* What the last answer's text lives in. */
+	/* Owns the text of the last answer. */
 	struct cordon_call *answered;
 	char *text;
 };
@@ -69,7 +70,8 @@ int tool_calls_new(const struct tool_calls_options *opts, struct tool_calls **re
 	t->session = str_dup(opts->session);
 	if (!t->session)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	if (!t->box || (opts->tools && open_descriptors(t) < 0)) /* else all calls are refused */
+	if (!t->box ||
+	    (opts->tools && open_descriptors(t) < 0)) /* without tools, all calls are refused */
 		return err_errno(reterr, errno, "make the descriptors for tool calls");
 	t->tools = cordon_tools_ref(opts->tools);
 	t->policy = opts->policy;
@@ -131,7 +133,7 @@ void tool_calls_begin(struct tool_calls *t, uint64_t tool_calls)
 	t->waited_ns = 0;
 }
 
-/* Without its record nothing may go on, where the policy says so. */
+/* If the policy requires the audit log, a call without its record must not run. */
 static int heed_audit(const struct tool_calls *t, int r, struct cordon_error **reterr)
 {
 	if (r >= 0)
@@ -158,7 +160,7 @@ static void arm_timer(struct tool_calls *t)
 	(void)timerfd_settime(t->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* Keeps the books about what a pending call holds. */
+/* Updates the total of bytes that pending calls keep. */
 static void count_held(struct tool_calls *t, struct cordon_call *c, size_t held)
 {
 	t->held = t->held - c->held + held;
@@ -211,7 +213,7 @@ void tool_calls_end(struct tool_calls *t)
 	}
 }
 
-/* Answers without a call: takes the message. */
+/* Answers without making a call. Takes ownership of message. */
 static int refuse(struct tool_calls *t, uint64_t call, const char *tool,
 		  enum tool_calls_cause cause, char *message, struct tool_calls_answer *ret,
 		  struct cordon_error **reterr)
@@ -242,7 +244,7 @@ static int refuse(struct tool_calls *t, uint64_t call, const char *tool,
 	return 1;
 }
 
-/* Takes the call, which is linked nowhere and answered (or never will be). */
+/* Takes ownership of the call, which is not linked, and is answered or never will be. */
 static int finish(struct tool_calls *t, struct cordon_call *c, struct tool_calls_answer *ret,
 		  struct cordon_error **reterr)
 {
@@ -277,7 +279,8 @@ static int finish(struct tool_calls *t, struct cordon_call *c, struct tool_calls
 	return 1;
 }
 
-/* Runs a call that may run. 1: *ret is its answer, 0: it is pending. Takes the call. */
+/* Runs a call that is allowed. 1: *ret is its answer, 0: it is pending. Takes ownership of the
+ * call. */
 static int start(struct tool_calls *t, struct cordon_call *c, struct tool_calls_answer *ret,
 		 struct cordon_error **reterr)
 {
@@ -293,7 +296,7 @@ static int start(struct tool_calls *t, struct cordon_call *c, struct tool_calls_
 	} else if (r >= 0) {
 		is_done = call_run(c);
 		if (is_done && deadline_is_over(c->deadline)) {
-			/* Too late is too late, also for an answer that is there. */
+			/* A handler that answered after the deadline has timed out all the same. */
 			free_ptrp(&c->answer);
 			c->is_answered = false;
 			call_time_out(c);
@@ -311,7 +314,7 @@ static int start(struct tool_calls *t, struct cordon_call *c, struct tool_calls_
 	return 0;
 }
 
-/* The host has decided. The call is linked nowhere. */
+/* The approval was decided. The call is not linked. */
 static int take_decision(struct tool_calls *t, struct cordon_call *c, struct tool_calls_answer *ret,
 			 struct cordon_error **reterr)
 {
@@ -345,7 +348,7 @@ static bool is_decided(struct cordon_call *c)
 	return is;
 }
 
-/* Suspends the call and asks. Takes the call. */
+/* Suspends the call and asks for approval. Takes ownership of the call. */
 static int ask(struct tool_calls *t, struct cordon_call *c, struct tool_calls_answer *ret,
 	       struct cordon_error **reterr)
 {
@@ -379,7 +382,7 @@ static int ask(struct tool_calls *t, struct cordon_call *c, struct tool_calls_an
 	return take_decision(t, c, ret, reterr);
 }
 
-/* The command `extensions`, which every guest has unless a tool is called so. */
+/* The command `extensions`. Every guest has it, unless a tool has that name. */
 static int answer_extensions(struct tool_calls *t, uint64_t call, const char *args, size_t len,
 			     struct tool_calls_answer *ret, struct cordon_error **reterr)
 {
@@ -485,13 +488,13 @@ static void wake(struct tool_calls *t)
 	(void)!write(t->box->wake_fd, &one, sizeof(one));
 }
 
-/* Takes in what happened: wakes, the timer, commands that went on. */
+/* Handles wake-ups, the timer and output of commands. */
 static void take_events(struct tool_calls *t)
 {
 	struct epoll_event event;
 	uint64_t count;
 
-	/* One at a time: a call may have several descriptors and end with the first of them. */
+	/* One event at a time: a call may have several descriptors, and the first may end it. */
 	while (epoll_wait(t->epoll_fd, &event, 1, 0) > 0) {
 		struct cordon_call *c = event.data.ptr;
 		if (!c) {
@@ -501,7 +504,8 @@ static void take_events(struct tool_calls *t)
 			call_take_command(c);
 		} else if (c->run) {
 			count_held(t, c, c->args_len + command_held(c->run));
-			if (t->held > HELD_MAX && c->held < t->held) { /* others hold it, too */
+			if (t->held > HELD_MAX &&
+			    c->held < t->held) { /* one call alone may use everything */
 				c->run = command_run_free(c->run);
 				call_settle(c, true, str_dup(too_much));
 			}
@@ -532,7 +536,7 @@ int tool_calls_next(struct tool_calls *t, struct tool_calls_answer *ret,
 					      : finish(t, c, ret, reterr);
 		if (r != 0) {
 			if (t->first)
-				wake(t); /* more may be ready */
+				wake(t); /* more calls may be ready */
 			return r;
 		}
 	}

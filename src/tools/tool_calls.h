@@ -30,33 +30,33 @@
 
 struct tool_calls;
 
-/* Why a call was answered as it was. */
+/* Why a call got its answer. */
 enum tool_calls_cause {
-	TOOL_CALLS_VALUE,    /* with a value */
+	TOOL_CALLS_VALUE,    /* the tool returned a value */
 	TOOL_CALLS_FAILED,   /* the tool failed */
 	TOOL_CALLS_UNKNOWN,  /* there is no such tool */
-	TOOL_CALLS_DENIED,   /* the policy does not allow it, or somebody said no */
-	TOOL_CALLS_BAD_ARGS, /* the arguments do not fit */
-	TOOL_CALLS_BUDGET,   /* too many calls */
-	TOOL_CALLS_TIMEOUT,  /* of the tool, or of its approval */
+	TOOL_CALLS_DENIED,   /* the policy does not allow it, or its approval was denied */
+	TOOL_CALLS_BAD_ARGS, /* the arguments do not fit the schema */
+	TOOL_CALLS_BUDGET,   /* the limit on calls was reached */
+	TOOL_CALLS_TIMEOUT,  /* the tool or its approval took too long */
 };
 
-/* text is owned by the dispatcher and valid until its next function is called. */
+/* The dispatcher owns text, which is valid until the next call of one of its functions. */
 struct tool_calls_answer {
 	uint64_t call;
 	enum tool_calls_cause cause;
-	bool is_error;    /* text is a message; otherwise it is one JSON value */
-	const char *tool; /* as registered; "" when it is not */
+	bool is_error;    /* true: text is a message; false: a JSON value */
+	const char *tool; /* name as registered; "": not registered */
 	const char *text;
 	size_t len;
 };
 
 struct tool_calls_options {
 	struct cordon_tools *tools;  /* NULL: none; a reference is taken */
-	const struct policy *policy; /* outlives the dispatcher */
+	const struct policy *policy; /* must outlive the dispatcher */
 	const char *session;         /* its id; copied */
-	struct audit *audit;         /* NULL: none; outlives the dispatcher */
-	cordon_approval_fn approval; /* NULL: what needs approval is denied */
+	struct audit *audit;         /* NULL: none; must outlive the dispatcher */
+	cordon_approval_fn approval; /* NULL: tools that need approval are denied */
 	void *approval_arg;
 };
 
@@ -65,7 +65,7 @@ int tool_calls_new(const struct tool_calls_options *opts, struct tool_calls **re
 struct tool_calls *tool_calls_free(struct tool_calls *t);
 
 int tool_calls_fd(const struct tool_calls *t);
-/* tool_calls: this execution's budget; UINT64_MAX: none. */
+/* tool_calls: budget of this execution; UINT64_MAX: unlimited. */
 void tool_calls_begin(struct tool_calls *t, uint64_t tool_calls);
 int tool_calls_dispatch(struct tool_calls *t, uint64_t call, const char *tool, const char *args,
 			size_t args_len, struct tool_calls_answer *ret,
@@ -74,24 +74,28 @@ int tool_calls_next(struct tool_calls *t, struct tool_calls_answer *ret,
 		    struct cordon_error **reterr);
 void tool_calls_end(struct tool_calls *t);
 
-uint64_t tool_calls_get_calls(const struct tool_calls *t); /* of this execution, refused ones too */
-bool tool_calls_is_waiting(const struct tool_calls *t);    /* for an approval */
-uint64_t tool_calls_waited_ns(const struct tool_calls *t); /* for approvals, in this execution */
+uint64_t
+tool_calls_get_calls(const struct tool_calls *t); /* in this execution, including refused ones */
+bool tool_calls_is_waiting(const struct tool_calls *t); /* an approval is pending */
+uint64_t tool_calls_waited_ns(
+	const struct tool_calls *t); /* time spent waiting for approvals in this execution */
 
-/* From any thread, while the dispatcher lives. -CORDON_NOT_FOUND: no such approval is pending. */
+/* Any thread may call it while the dispatcher exists. -CORDON_NOT_FOUND: no such approval is
+ * pending. */
 int tool_calls_resolve(struct tool_calls *t, const char *approval_id, bool allow,
 		       const char *value_json, const char *reason, struct cordon_error **reterr);
 
-/* The names of all tools, whether this session may call them or not, and `extensions`: what a
- * shell has as commands. Names that cannot be one ("." and "..") are left out. */
+/* All tool names, whether this session may call them or not, and `extensions`: the commands of a
+ * shell. "." and ".." are left out. */
 int tool_calls_names(const struct tool_calls *t, struct strlist *ret);
-/* What the policy, or somebody who was asked, refused in this execution: an array as in
- * docs/result.md, a new reference; NULL: nothing. */
+/* Denials of this execution, by the policy or by an approval: an array as in docs/result.md, a new
+ * reference. NULL: none. */
 json_t *tool_calls_take_denials(struct tool_calls *t);
-/* The most bytes that the arguments of any call of this session may have; 0: there are no tools. */
+/* The most bytes that the arguments of a call may have in this session; 0: there are no tools. */
 uint64_t tool_calls_argument_max(const struct tool_calls *t);
 
-/* The tools that this session may call, as the array of docs/wire.md's welcome. To be freed. */
+/* The tools that this session may call, as the array in the welcome (docs/wire.md). The caller
+ * frees it. */
 char *tool_calls_describe(const struct tool_calls *t);
 
 DEFINE_FREEP(struct tool_calls *, tool_calls_free)

@@ -1,4 +1,4 @@
-/* tools/toolfile.c - tools that are host commands, described in JSON. */
+/* tools/toolfile.c - loads tools that are host commands from a JSON file. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static int take_env(const json_t *obj, const char *where, struct strlist *ret,
 	return 0;
 }
 
-/* "./add" is meant beside the file that says so, wherever the host runs. */
+/* "./add" is relative to the tool file, wherever the host runs. */
 static int resolve(struct command *c, const char *directory, struct cordon_error **reterr)
 {
 	char *first = c->argv.items[0];

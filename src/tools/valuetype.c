@@ -1,4 +1,4 @@
-/* tools/valuetype.c - types by the names of JSON Schema and of R. */
+/* tools/valuetype.c - see valuetype.h. */
 #include "tools/valuetype.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "tools/form.h"
 
-/* What a value is, whichever language named it. */
+/* The kind of a value, independent of the language's name for it. */
 enum sort {
 	SORT_NULL = 1 << 0,
 	SORT_BOOLEAN = 1 << 1,
@@ -16,8 +16,8 @@ enum sort {
 	SORT_ARRAY = 1 << 5,
 	SORT_OBJECT = 1 << 6,
 	SORT_FRAME = 1 << 7,
-	SORT_OTHER = 1 << 8, /* dates, ...: no type but "any" */
-	/* Vectors of R, which JSON's types do not take. */
+	SORT_OTHER = 1 << 8, /* dates and others: only fit "any" */
+	/* R's vectors, which do not fit JSON's types. */
 	SORT_BOOLEANS = 1 << 9,
 	SORT_INTEGERS = 1 << 10,
 	SORT_REALS = 1 << 11,
@@ -75,7 +75,7 @@ const char *valuetype_tag(const json_t *value)
 	return json_string_value(json_object_get(value, "$"));
 }
 
-/* Scalars and vectors name their elements' type the same way. */
+/* Scalars and vectors name the type of their elements in the same way. */
 static int sort_of_element(const json_t *value, bool is_vector)
 {
 	const char *t = json_string_value(json_object_get(value, "t"));
@@ -150,7 +150,7 @@ static int sort_of(const json_t *value)
 	return tag && form_is_valid(value, tag) ? sort_of_tagged(value, tag) : SORT_OTHER;
 }
 
-/* A language without data frames sends its columns as lists of one length. */
+/* A language without data frames sends columns as lists of equal length. */
 static bool is_table(const json_t *value)
 {
 	const char *key;
@@ -175,7 +175,7 @@ bool valuetype_fits(const char *type, const json_t *value)
 		return false;
 	if (t->sorts & sort)
 		return true;
-	if (str_eq(type, "integer") && json_is_real(value)) /* 5.0, as R writes 5 */
+	if (str_eq(type, "integer") && json_is_real(value)) /* R writes 5 as 5.0 */
 		return json_real_value(value) == floor(json_real_value(value));
 	return str_eq(type, "data.frame") && sort == SORT_OBJECT && is_table(value);
 }

@@ -1,4 +1,4 @@
-/* tools/valuetype.h - the types that an argument can be declared to have, and what a value is. */
+/* tools/valuetype.h - the types that an argument can have, by the names of JSON Schema and of R. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,11 +6,11 @@
 #include "base/json.h"
 
 bool valuetype_is_known(const char *name);
-/* The nearest type's name, or NULL. */
+/* The known type whose name is most similar, or NULL. */
 const char *valuetype_nearest(const char *name);
-/* Whether value, in the forms of docs/values.md, is of the type. */
+/* Whether a value (docs/values.md) has this type. */
 bool valuetype_fits(const char *type, const json_t *value);
-/* What value is, in the language that type's name belongs to: "character" or "string". */
+/* The name of value's type in the language of `type`: "character" (R) or "string" (JSON). */
 const char *valuetype_name(const char *type, const json_t *value);
 /* The tag of a tagged form ("vec"), or NULL. */
 const char *valuetype_tag(const json_t *value);

@@ -373,7 +373,7 @@ TEST(bad_schemas_are_refused)
 		{ "{\"my arg\":\"number\"}",
 		  "Argument name of tool 'add' must be a valid identifier, not \"my arg\"" },
 		{ "{\"a\":{\"type\":\"string\",\"pattern\":5}}", "pattern: it must be a string" },
-		{ "{\"a\":{\"pattern\":\"(a\"}}", "pattern: a ( lacks its )" },
+		{ "{\"a\":{\"pattern\":\"(a\"}}", "pattern: a ( has no matching )" },
 		{ "{\"a\":{\"pattern\":\"(?=a)b\"}}", "pattern: groups that look around" },
 		{ "{\"a\":{\"pattern\":\"(a)\\\\1\"}}",
 		  "pattern: back references are not supported" },
