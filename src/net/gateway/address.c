@@ -1,5 +1,4 @@
-/* net/gateway/address.c - IP addresses: strict literals, blocks, and which addresses are not
- * public. */
+/* net/gateway/address.c - see address.h. */
 #include "net/gateway/address.h"
 
 #include <arpa/inet.h>
@@ -41,7 +40,7 @@ static bool parse_part(const char *text, size_t len, uint64_t *ret)
 			return false;
 		value = value * base + (unsigned)d;
 		if (value > UINT32_MAX)
-			value = (uint64_t)UINT32_MAX + 1; /* stays too large, cannot wrap */
+			value = (uint64_t)UINT32_MAX + 1; /* stays too large, cannot wrap around */
 	}
 	*ret = value;
 	return true;
@@ -65,7 +64,7 @@ bool address_parse_v4(const char *text, size_t len, struct address *ret)
 	for (size_t i = 0; i + 1 < count; i++)
 		if (parts[i] > 255)
 			return false;
-	/* The last part fills all bytes that are left. */
+	/* The last part fills the remaining bytes. */
 	if (parts[count - 1] >= 1ULL << (8 * (5 - count)))
 		return false;
 	uint64_t value = parts[count - 1];
@@ -84,7 +83,8 @@ static bool is_mapped(const uint8_t b[static 16])
 	return memcmp(b, prefix, sizeof(prefix)) == 0;
 }
 
-/* A mapped address is the IPv4 address for every kernel: it must not have two spellings. */
+/* For the kernel, a mapped address is the IPv4 address. So it must not have a second spelling
+ * here. */
 static void unmap(struct address *a)
 {
 	if (a->family != 6 || !is_mapped(a->bytes))
@@ -115,7 +115,7 @@ static bool parse_plain(const char *text, size_t len, struct address *ret)
 	if (memchr(text, ':', len))
 		return address_parse_v6(text, len, ret);
 
-	/* In a policy only the plain dotted form: what a person reads is what it means. */
+	/* A policy accepts only the plain dotted form, which a person reads as it is meant. */
 	struct in_addr in;
 	char copy[INET_ADDRSTRLEN];
 	if (len == 0 || len >= sizeof(copy))
@@ -178,8 +178,8 @@ bool address_in_block(const struct address *a, const struct address_block *b)
 	return rest == 0 || ((a->bytes[whole] ^ b->base.bytes[whole]) >> (8 - rest)) == 0;
 }
 
-/* First match wins: the narrow ones come first. From the IANA special-purpose registries and the
- * clouds' own pages. */
+/* The first match wins, so narrow blocks come first. From the IANA special-purpose registries and
+ * the cloud providers' documentation. */
 static const struct {
 	const char *block;
 	enum address_class class;
@@ -215,7 +215,7 @@ static const struct {
 	{ "64:ff9b:1::/48", ADDRESS_RESERVED }, /* local NAT64 */
 	{ "2001::/23", ADDRESS_RESERVED },      /* Teredo and other protocols */
 	{ "2001:db8::/32", ADDRESS_RESERVED },
-	{ "2002::/16", ADDRESS_RESERVED }, /* 6to4 carries any IPv4 address */
+	{ "2002::/16", ADDRESS_RESERVED }, /* 6to4 embeds any IPv4 address */
 	{ "3fff::/20", ADDRESS_RESERVED },
 	{ "5f00::/16", ADDRESS_RESERVED },
 	{ "fc00::/7", ADDRESS_PRIVATE },
@@ -232,7 +232,7 @@ enum address_class address_classify(const struct address *a)
 	struct address_block nat64;
 
 	unmap(&plain);
-	/* The well-known NAT64 prefix: the translator goes to the IPv4 address inside. */
+	/* The well-known NAT64 prefix: the translator connects to the embedded IPv4 address. */
 	if (address_parse_block("64:ff9b::/96", &nat64) && address_in_block(&plain, &nat64)) {
 		struct address v4 = { .family = 4 };
 		memcpy(v4.bytes, plain.bytes + 12, 4);

@@ -1,4 +1,4 @@
-/* net/gateway/address.h - IP addresses: strict literals, blocks, and which addresses are not
+/* net/gateway/address.h - IP addresses: strict parsing, address blocks, and which addresses are not
  * public. */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 enum { ADDRESS_TEXT_SIZE = 48 };
 
-/* Zero is no address. */
+/* Zero: no address. */
 struct address {
 	uint8_t family; /* 0, 4 or 6 */
 	uint8_t bytes[16];
@@ -20,21 +20,21 @@ struct address_block {
 	unsigned bits;
 };
 
-/* What an address is for. Only ADDRESS_PUBLIC may be reached without being named. */
+/* Kinds of addresses. All but ADDRESS_PUBLIC must be named in the policy to be reached. */
 enum address_class {
 	ADDRESS_UNKNOWN,
 	ADDRESS_UNSPECIFIED,
 	ADDRESS_LOOPBACK,
 	ADDRESS_PRIVATE,
 	ADDRESS_LINK_LOCAL,
-	ADDRESS_METADATA, /* cloud machines keep credentials there */
+	ADDRESS_METADATA, /* cloud machines get credentials there */
 	ADDRESS_SHARED,   /* carrier-grade NAT, 100.64.0.0/10 */
 	ADDRESS_MULTICAST,
 	ADDRESS_RESERVED,
 	ADDRESS_PUBLIC,
 };
 
-/* As the URL standard reads it: 1 to 4 parts, each decimal, 0octal or 0xhex. False: no address. */
+/* As in the URL standard: 1 to 4 parts, each decimal, 0octal or 0xhex. False: not an address. */
 bool address_parse_v4(const char *text, size_t len, struct address *ret);
 /* Without brackets; a zone is refused. IPv4-mapped addresses become IPv4. */
 bool address_parse_v6(const char *text, size_t len, struct address *ret);
@@ -49,6 +49,6 @@ const char *address_class_name(enum address_class c); /* "a private address" */
 /* "192.0.2.1", "2001:db8::1" (RFC 5952), without brackets. */
 void address_text(const struct address *a, char ret[static ADDRESS_TEXT_SIZE]);
 
-/* To and from socket addresses; false for other families. */
+/* To and from socket addresses; false: another family. */
 bool address_from_sockaddr(const struct sockaddr *sa, struct address *ret, uint16_t *ret_port);
 socklen_t address_to_sockaddr(const struct address *a, uint16_t port, struct sockaddr_storage *ret);

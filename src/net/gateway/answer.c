@@ -1,5 +1,5 @@
-/* net/gateway/answer.c - what the server answers: checked, counted, framed anew, secrets taken out.
- */
+/* net/gateway/answer.c - the server's answer: checks it, counts it, frames it anew and removes
+ * secrets. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static bool is_encoded(const struct http_head *h)
 	return f && !http_slice_is(f->value, "identity");
 }
 
-/* How the payload will be framed towards the client, and whether another request may follow. */
+/* Decides how the payload is framed towards the client, and whether another request may follow. */
 static void choose_framing(struct conn *c, const struct http_head *h)
 {
 	struct exchange *x = &c->exchange;
@@ -30,7 +30,8 @@ static void choose_framing(struct conn *c, const struct http_head *h)
 	x->chunk_answer = !is_sized && x->client_minor == 1;
 	x->keep_server = h->keep_alive;
 	x->keep_client &= is_sized || x->chunk_answer;
-	x->keep_client &= x->request.is_done; /* answered early: what follows is not a request */
+	x->keep_client &=
+		x->request.is_done; /* answered early: the client's next bytes are not a request */
 	body_init(&x->answer, h);
 }
 
@@ -113,7 +114,8 @@ static bool step_head(struct conn *c)
 		refuse_for(c, 502, "failed", "bad answer of %s: %s", c->target.name,
 			   cordon_error_message(e));
 	else if (h.status < 200 && h.status != 101)
-		fifo_drop(&c->server.in, (size_t)len); /* an interim one; ours went out already */
+		fifo_drop(&c->server.in,
+			  (size_t)len); /* drops an interim answer; we sent our own already */
 	else
 		take_head(c, &h);
 	return true;
@@ -155,10 +157,10 @@ static void finish(struct conn *c)
 static void fail_torn(struct conn *c)
 {
 	request_audit_end(c, "failed", "the answer was cut off");
-	conn_abort(c); /* with a reset: half an answer must not pass for a whole one */
+	conn_abort(c); /* with a reset, so that half an answer cannot pass for a whole one */
 }
 
-/* One piece of the payload across; false: c was refused. */
+/* Moves one piece of the payload; false: c was refused. */
 static bool move_piece(struct conn *c, size_t spare)
 {
 	struct body *b = &c->exchange.answer;
@@ -185,7 +187,7 @@ static bool has_ended(const struct stream *s)
 	return s->in.len == 0 && (s->is_eof || s->is_broken);
 }
 
-/* The server will say no more: that is the end of some bodies, and the loss of others. */
+/* The server closed its side. For some bodies that is the end, for others a loss. */
 static bool end_with_server(struct conn *c)
 {
 	struct body *b = &c->exchange.answer;
@@ -198,7 +200,7 @@ static bool end_with_server(struct conn *c)
 	return true;
 }
 
-/* A body of known length, unchanged: the kernel can carry it. */
+/* A body of known length that is passed on unchanged: uses the large buffer (bulk.h). */
 static bool move_bulk(struct conn *c)
 {
 	struct body *b = &c->exchange.answer;

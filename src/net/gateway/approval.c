@@ -11,7 +11,7 @@
 struct approval {
 	uint64_t id;
 	char *question; /* JSON text, without the id */
-	size_t waiting; /* connections */
+	size_t waiting; /* connections that wait for it */
 	struct approval *next;
 };
 
@@ -24,7 +24,7 @@ static struct approval **find(struct approvals *a, uint64_t id, const char *ques
 	return p;
 }
 
-/* Out of the list, and the host program knows. */
+/* Removes the approval from the list and tells the host program. */
 static void close_approval(struct hub *hub, struct approval **p)
 {
 	struct approval *a = *p;
@@ -58,7 +58,8 @@ static json_t *question_of(const struct conn *c)
 			 headers);
 }
 
-/* Those that were answered were given back at once; the rest is forgotten with time. */
+/* An answered question frees its place at once. One that ended without an answer frees it after a
+ * while. */
 static bool has_room(struct approvals *a)
 {
 	uint64_t now = clock_now_ns(), step = APPROVALS_FORGET_MS * 1000000ULL;
@@ -110,7 +111,8 @@ bool approval_ask(struct conn *c)
 		refuse_for(c, 503, "failed", "out of memory");
 		return false;
 	}
-	/* A host program with a callback hears of every single request. */
+	/* A host program with a callback is asked about every single request, so none are
+	 * joined. */
 	struct approval *same = hub->config.callback ? NULL : *find(&hub->approvals, 0, text);
 	if (same) {
 		same->waiting++;
@@ -125,7 +127,7 @@ bool approval_ask(struct conn *c)
 		refuse_for(c, 503, "failed", "out of memory");
 		return false;
 	}
-	text = NULL; /* the approval's */
+	text = NULL; /* now owned by the approval */
 	return true;
 }
 
@@ -148,6 +150,7 @@ void approval_answer(struct hub *hub, uint64_t id, bool allow, const char *reaso
 	close_approval(hub, p);
 	if (hub->approvals.open > 0)
 		hub->approvals.open--;
-	while ((c = conn_by_ask(hub, id))) /* the answer ends that, and perhaps the connection */
+	while ((c = conn_by_ask(hub,
+				id))) /* the answer ends the waiting, and perhaps the connection */
 		dial_answer(c, allow, reason);
 }

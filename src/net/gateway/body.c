@@ -1,4 +1,4 @@
-/* net/gateway/body.c - where an HTTP body ends. */
+/* net/gateway/body.c - see body.h. */
 #include "net/gateway/body.h"
 
 enum { CHUNK_LINE_MAX = 256, TRAILER_MAX = 4096 };
@@ -78,7 +78,7 @@ static int read_trailer(struct body *b, char c)
 	return 0;
 }
 
-/* One byte of framing; payload never comes here. */
+/* Reads one byte of framing, never payload. */
 static int read_frame_byte(struct body *b, char c)
 {
 	static const struct {

@@ -1,5 +1,5 @@
-/* net/gateway/body.h - finds the end of an HTTP body. The payload is unframed and framed anew on
- * the other side, so a length that one end believes never reaches the other. */
+/* net/gateway/body.h - finds the end of an HTTP body. The payload is taken out of its framing and
+ * framed anew, so a length that one side claims never reaches the other. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,16 +10,16 @@
 
 struct body {
 	enum http_framing framing;
-	uint64_t left;  /* HTTP_LENGTH: of the body; HTTP_CHUNKED: of the chunk */
+	uint64_t left;  /* bytes left; HTTP_LENGTH: of the body, HTTP_CHUNKED: of the chunk */
 	unsigned state; /* of the chunk parser; private */
-	unsigned line;  /* bytes of the current size or trailer line */
+	unsigned line;  /* length of the current size or trailer line */
 	unsigned trailer;
 	bool is_done;
 };
 
 void body_init(struct body *b, const struct http_head *h);
 
-/* Looks at the next bytes: *ret_used of them are over, and of these *ret_len at *ret_payload
- * are payload. Call again until *ret_used is 0 or b->is_done. -CORDON_PROTOCOL: broken chunks. */
+/* Consumes *ret_used of the bytes, of which *ret_len at *ret_payload are payload. Call again until
+ * *ret_used is 0 or b->is_done. -CORDON_PROTOCOL: broken chunks. */
 int body_take(struct body *b, const char *bytes, size_t len, size_t *ret_used,
 	      const char **ret_payload, size_t *ret_len);

@@ -1,11 +1,11 @@
-/* net/gateway/bulk.c - large bodies go through one large buffer, past the queues. */
+/* net/gateway/bulk.c - see bulk.h. */
 #include "net/gateway/bulk.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
-enum { ROUNDS = 8 }; /* of one call: what is still to come, epoll tells of again */
+enum { ROUNDS = 8 }; /* per call; epoll reports what remains */
 
 bool bulk_open(struct bulk *b, struct bulk_pool *pool)
 {
@@ -93,7 +93,8 @@ size_t bulk_move(struct bulk *b, struct stream *from, struct stream *to, uint64_
 		if (!(b->held > 0 && give(b, to)) && n == 0)
 			break;
 	}
-	/* Whoever takes a turn later is called by epoll: no progress of which to tell here. */
+	/* Bytes that are still to be moved are reported by epoll, so they are not progress for the
+	 * caller. */
 	*ret_progress |= from->is_eof != was_eof || from->is_broken || to->is_broken ||
 			 (taken == max && b->held == 0);
 	from->is_paused = to->has_bulk = b->held > 0;

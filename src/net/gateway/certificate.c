@@ -1,4 +1,4 @@
-/* net/gateway/certificate.c - the session's own authority and the certificates it makes. */
+/* net/gateway/certificate.c - see certificate.h. */
 #ifdef HAVE_OPENSSL
 
 #include "net/gateway/certificate.h"
@@ -37,7 +37,7 @@ static bool add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
 	return ok;
 }
 
-/* Dates, serial number, names and key, as both kinds need them. */
+/* Dates, serial number, names and key: what authority and host certificates share. */
 static X509 *make_base(const char *name, EVP_PKEY *key, const X509_NAME *issuer)
 {
 	X509 *cert = X509_new();
@@ -123,7 +123,7 @@ int certificate_use(struct tls_store *store, const struct host *as, SSL *ssl,
 	return 0;
 }
 
-/* HTTP/1.1 or nothing: what is not offered cannot be agreed on. */
+/* Agrees on HTTP/1.1 or on nothing. */
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len,
 			   const unsigned char *in, unsigned in_len, void *arg)
 {
@@ -214,5 +214,5 @@ const char *tls_store_authority(const struct tls_store *s)
 }
 
 #else
-typedef int certificate_needs_openssl; /* an empty file is not C */
+typedef int certificate_needs_openssl; /* ISO C forbids an empty file */
 #endif

@@ -1,5 +1,5 @@
-/* net/gateway/certificate.h - the session's own authority and the certificates it makes; OpenSSL
- * only. */
+/* net/gateway/certificate.h - the session's own certificate authority and its certificates. Needs
+ * OpenSSL. */
 #pragma once
 
 #include <openssl/ssl.h>
@@ -22,6 +22,6 @@ struct tls_store {
 };
 
 BIO_METHOD *tls_make_bio_method(void);
-/* Gives the session a certificate for that host, made now or before. */
+/* Gives the TLS session a certificate for that host, new or from the cache. */
 int certificate_use(struct tls_store *store, const struct host *as, SSL *ssl,
 		    struct cordon_error **reterr);

@@ -1,4 +1,4 @@
-/* net/gateway/config.c - what the gateway is told at its start. */
+/* net/gateway/config.c - see config.h. */
 #include "net/gateway/config.h"
 
 #include <string.h>
@@ -136,7 +136,7 @@ static int add_pin(struct config *c, const char *name, const char *address,
 	if (r < 0)
 		return r;
 	if (!address || !address_parse_block(address, &b) || strchr(address, '/'))
-		return err_set(reterr, CORDON_INVALID, "resolve: '%s' is no address",
+		return err_set(reterr, CORDON_INVALID, "resolve: '%s' is not an address",
 			       address ? address : "?");
 	pin.address = b.base;
 	struct config_pin *grown = mem_grow(c->pins, c->pin_count + 1, sizeof(*grown));
@@ -168,7 +168,7 @@ static int read_pins(const json_t *obj, struct config *c, struct cordon_error **
 	return 0;
 }
 
-/* "http://[user:password@]host[:port]", as HTTPS_PROXY has it. */
+/* "http://[user:password@]host[:port]", as in HTTPS_PROXY. */
 static int read_proxy(const json_t *obj, struct config *c, struct cordon_error **reterr)
 {
 	const char *text = NULL;
@@ -182,7 +182,7 @@ static int read_proxy(const json_t *obj, struct config *c, struct cordon_error *
 		return err_wrap(reterr, r, "upstream_proxy");
 	if (u.is_tls)
 		return err_set(reterr, CORDON_UNSUPPORTED,
-			       "upstream_proxy: only http:// proxies are spoken to");
+			       "upstream_proxy: only http:// proxies are supported");
 	c->has_proxy = true;
 	c->proxy = u.host;
 	c->proxy_port = u.port;

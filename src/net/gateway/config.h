@@ -1,4 +1,5 @@
-/* net/gateway/config.h - what the gateway is told at its start: one JSON object on a descriptor. */
+/* net/gateway/config.h - the gateway's configuration: one JSON object, read from a descriptor at
+ * the start. */
 #pragma once
 
 #include "base/json.h"
@@ -19,16 +20,17 @@ struct config {
 	struct secret_list secrets;
 	uint64_t request_bytes, response_bytes, timeout_ms, tunnel_ms, connections, total_bytes;
 	uint64_t approval_timeout_ms;
-	bool callback;           /* every request is put to the host program */
-	char *ca_file;           /* authorities for servers; NULL: the system's */
-	struct config_pin *pins; /* names with known addresses, never resolved */
+	bool callback;           /* the host program decides about every request */
+	char *ca_file;           /* certificate authorities for servers; NULL: the system's */
+	struct config_pin *pins; /* names with fixed addresses, never resolved */
 	size_t pin_count;
-	bool has_proxy; /* everything goes through the host's own proxy */
+	bool has_proxy; /* all connections go through the host's own proxy */
 	struct host proxy;
 	uint16_t proxy_port;
 	char *proxy_authorization; /* "Basic …" or NULL */
-	uint64_t uid, gid;         /* to become, when root; 0: stay */
-	json_t *fetch; /* one request of the host program (host_request.h), and no guest */
+	uint64_t uid, gid;         /* to switch to if root; 0: stay */
+	json_t *fetch; /* serve one request of the host program (host_request.h) instead of a guest
+			*/
 };
 
 int config_read(const json_t *obj, struct config *ret, struct cordon_error **reterr);

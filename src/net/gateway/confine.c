@@ -1,4 +1,4 @@
-/* net/gateway/confine.c - the gateway's own wall. */
+/* net/gateway/confine.c - see confine.h. */
 #include "net/gateway/confine.h"
 
 #include <errno.h>
@@ -18,10 +18,10 @@ static int add_path(int ruleset, const char *path, __u64 access)
 	int fd = open(path, O_PATH | O_CLOEXEC);
 
 	if (fd < 0)
-		return 0; /* what is not there cannot be read either */
+		return 0; /* a missing file needs no rule */
 	struct landlock_path_beneath_attr rule = { .allowed_access = access, .parent_fd = fd };
 	long r = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
-	if (r < 0 && errno == EINVAL) { /* a file, which cannot be listed */
+	if (r < 0 && errno == EINVAL) { /* a file: it cannot have the right to list */
 		rule.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE;
 		r = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 	}
@@ -29,7 +29,7 @@ static int add_path(int ruleset, const char *path, __u64 access)
 	return r < 0 ? -1 : 0;
 }
 
-/* What the resolver, its modules and TLS read. */
+/* Files that the resolver, its modules and TLS read. */
 static const char *const readable[] = {
 	"/etc/resolv.conf",
 	"/etc/hosts",
@@ -52,7 +52,7 @@ static const char *const readable[] = {
 	"/usr/local/share/ca-certificates",
 };
 
-/* Where the host's user keeps authorities: TLS reads them when it first needs one. */
+/* The user's own certificate authorities: TLS loads them on first use. */
 static int add_authorities(int ruleset, __u64 access)
 {
 	const char *file = getenv("SSL_CERT_FILE"), *folders = getenv("SSL_CERT_DIR");
@@ -160,14 +160,14 @@ static int add_rules(scmp_filter_ctx ctx)
 
 	for (size_t i = 0; i < sizeof(denied) / sizeof(*denied) && r == 0; i++)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), denied[i], 0);
-	/* Threads yes, processes no; clone3 hides its flags, and libc has the old one to fall to.
-	 */
+	/* Allow threads, not processes. A filter cannot see the flags of clone3, so that is refused
+	 * and libc falls back to clone. */
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
 				     SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-	/* Raw and packet sockets. */
+	/* No raw or packet sockets. */
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1,
 				     SCMP_A0(SCMP_CMP_GT, 16)); /* above AF_NETLINK */

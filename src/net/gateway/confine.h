@@ -1,4 +1,4 @@
-/* net/gateway/confine.h - confines the gateway itself: it needs sockets, a few files, and nothing
+/* net/gateway/confine.h - confines the gateway itself. It needs sockets and a few files, nothing
  * else. */
 #pragma once
 
@@ -7,10 +7,11 @@
 #include "base/error.h"
 
 struct confine_result {
-	bool has_landlock; /* files: only those that names and authorities are read from */
-	bool has_seccomp;  /* no other programs, processes, namespaces, tracing, kernel objects */
+	bool has_landlock; /* only files of the resolver and of certificate authorities can be
+			      opened */
+	bool has_seccomp;  /* no exec, processes, namespaces, tracing or kernel objects */
 };
 
-/* Permanent, for this process and its threads. ca_file may be NULL. *ret says what the machine does
- * not support; that is not an error. Sets no_new_privs. */
+/* Permanent, for this process and its threads. ca_file may be NULL. *ret says which layers the
+ * machine lacks; that is not an error. Sets no_new_privs. */
 int confine_self(const char *ca_file, struct confine_result *ret, struct cordon_error **reterr);

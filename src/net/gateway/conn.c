@@ -1,4 +1,4 @@
-/* net/gateway/conn.c - one connection of the guest: birth, steps, death. */
+/* net/gateway/conn.c - see conn.h. A connection's set-up, its steps and its end. */
 #include "net/gateway/conn.h"
 
 #include <netinet/in.h>
@@ -30,8 +30,9 @@ static bool is_named(const struct conn *c, const struct address *a, struct host 
 	return ret_verdict->allowed;
 }
 
-/* A loopback address that the policy names is the host's: programs do not ask a proxy for it. Which
- * of the two they take for "localhost" is theirs to choose. */
+/* True if the policy names this loopback address. Then the host's loopback is meant, because
+ * programs do not use a proxy for loopback. A program that connects to "localhost" may use either
+ * address family. */
 static bool is_named_loopback(const struct conn *c, const struct address *a, struct host *ret)
 {
 	struct rule_verdict v = { 0 };
@@ -45,7 +46,8 @@ static bool is_named_loopback(const struct conn *c, const struct address *a, str
 	return (is_v4 || address_parse_v6("::1", 3, &other)) && is_named(c, &other, ret, &v);
 }
 
-/* Nobody is there. Where it is the loopback, the program may have meant the host's. */
+/* Nothing listens at this address. If it is a loopback address, the program may have meant the
+ * host's: the refusal then names the rule. */
 static void refuse_unknown(struct conn *c, const struct address *a)
 {
 	struct rule_verdict v = { 0 };
@@ -69,7 +71,7 @@ static int set_up_direct(struct conn *c)
 	const struct host *name = fake_address_find(c->hub->fake_addresses, &a);
 	if (!name && is_named_loopback(c, &a, &own))
 		name = &own;
-	if (!name) { /* somebody's own loopback, or an address that was never given out */
+	if (!name) { /* the guest's own loopback, or an address that we never gave out */
 		refuse_unknown(c, &a);
 		return 0;
 	}
@@ -171,7 +173,8 @@ void conn_refuse_later(struct conn *c, unsigned status, json_t *body)
 	c->deadline = deadline_after_ms(FIRST_WORD_MS);
 }
 
-/* What still comes is thrown away: closing with unread bytes would reset the answer away. */
+/* Reads and drops what still arrives: closing with unread bytes would send a reset, and the client
+ * could lose the answer. */
 static bool step_leaving(struct conn *c)
 {
 	bool progress = c->client.in.len > 0;
@@ -216,7 +219,7 @@ static bool step(struct conn *c)
 	return progress || c->state != before;
 }
 
-/* A client that was reset gets no answer. */
+/* A client that reset its connection gets no answer. */
 static bool is_over(const struct conn *c)
 {
 	return c->state == CONN_CLOSED || c->client.is_broken;
@@ -224,7 +227,7 @@ static bool is_over(const struct conn *c)
 
 void conn_run(struct conn *c)
 {
-	if (c->is_running) /* a callback within a step: the loop below goes on anyway */
+	if (c->is_running) /* called from within a step: the loop below continues anyway */
 		return;
 	c->is_running = true;
 	for (bool progress = true; progress && !is_over(c);) {
@@ -258,8 +261,8 @@ static void refuse_late(struct conn *c)
 			   (unsigned long long)config->approval_timeout_ms);
 	else
 		refuse_for(c, 504, "timeout",
-			   is_old                    ? "the tunnel stood for %llu ms"
-			   : c->state == CONN_TUNNEL ? "nothing was said in the tunnel for %llu ms"
+			   is_old                    ? "the tunnel was open for %llu ms"
+			   : c->state == CONN_TUNNEL ? "nothing was sent in the tunnel for %llu ms"
 						     : "no answer within %llu ms",
 			   (unsigned long long)(is_old ? config->tunnel_ms : config->timeout_ms));
 }
@@ -279,7 +282,8 @@ void conn_tick(struct conn *c)
 	conn_run(c);
 }
 
-/* What the limits still leave; the byte that is too much must come by the usual way. */
+/* What the limits still leave. The byte that exceeds a limit must take the usual path, which
+ * reports it. */
 static uint64_t budget(const struct conn *c)
 {
 	const struct config *limit = &c->hub->config;

@@ -1,4 +1,4 @@
-/* net/gateway/control.c - the gateway's line to the host program. */
+/* net/gateway/control.c - see control.h. */
 #include "net/gateway/control.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static void take_lines(struct control *c)
 		cleanup_json json_t *message = NULL;
 		if (json_parse(c->in.data, len, CONTROL_LINE_MAX, &message, NULL) < 0 ||
 		    !json_is_object(message)) {
-			c->is_gone = true; /* whoever that is, it is not the host program */
+			c->is_gone = true; /* the peer is not the host program */
 			return;
 		}
 		buf_consume(&c->in, len + 1);
@@ -88,7 +88,7 @@ void control_send(struct control *c, json_t *message)
 	cleanup_free char *text = message ? json_text(message, &len) : NULL;
 
 	json_decref(message);
-	/* What cannot be told must not happen unseen. */
+	/* An event that cannot be reported must not happen unseen: the gateway stops. */
 	if (!text || buf_add(&c->out, text, len) < 0 || buf_add_char(&c->out, '\n') < 0) {
 		c->is_gone = true;
 		loop_stop(c->loop);

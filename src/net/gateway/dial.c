@@ -1,6 +1,4 @@
-/* net/gateway/dial.c - from a decision to a connection: approval, resolution, the check of every
- * address.
- */
+/* net/gateway/dial.c - connects to a target: approval, resolution, the check of every address. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -29,7 +27,7 @@ static void done(struct conn *c)
 		exchange_connected(c);
 }
 
-/* The host's own proxy: it is asked for the name, and resolves it itself. */
+/* Asks the host's own proxy to connect. The proxy resolves the name. */
 static void greet_proxy(struct conn *c)
 {
 	const struct config *config = &c->hub->config;
@@ -106,7 +104,7 @@ static void connect_next(struct conn *c)
 		   c->found.problem[0] ? c->found.problem : "no address can be reached");
 }
 
-/* Every address must be fit, not just the first: the others are where a rebinding would go. */
+/* Every address must be allowed, not just the first: DNS rebinding would use the others. */
 static void check_addresses(struct conn *c)
 {
 	for (size_t i = 0; i < c->found.count; i++) {
@@ -132,7 +130,7 @@ static void on_resolved(const struct resolve_result *result, void *arg)
 		refuse_for(c, 502, "failed", "host %s cannot be resolved: %s", c->target.name,
 			   c->found.problem);
 	else if (c->hub->config.has_proxy)
-		connect_next(c); /* the addresses are the proxy's */
+		connect_next(c); /* the proxy has its own addresses */
 	else
 		check_addresses(c);
 	conn_run(c);
@@ -170,8 +168,8 @@ static void resolve(struct conn *c)
 		refuse_for(c, 503, "failed", "%s", cordon_error_message(e));
 }
 
-/* A connection that was kept is used again only for the very same place. Whether it has TLS is
- * settled once in a tunnel; other requests may ask one port for both, and must not be mixed. */
+/* A kept connection is reused only for the same target. In a tunnel, TLS is decided once. Other
+ * requests may use one port with and without TLS, which must not be mixed. */
 static bool can_use_again(const struct conn *c)
 {
 	return c->server.fd >= 0 && !c->server.is_eof && !c->server.is_broken &&
@@ -191,7 +189,7 @@ static void proceed(struct conn *c)
 
 static void ask(struct conn *c)
 {
-	if (approval_ask(c)) /* the clock stands still */
+	if (approval_ask(c)) /* the execution's clock stops */
 		c->deadline = deadline_after_ms(c->hub->config.approval_timeout_ms);
 }
 
@@ -256,9 +254,8 @@ static bool step_proxy(struct conn *c)
 
 bool dial_step(struct conn *c)
 {
-	/* A client that hung up does not wait for a decision. A client that only finished sending
-	 * its request is different: it has sent something. Behind a tunnel's request nothing was
-	 * sent. */
+	/* A client that hung up does not wait for a decision. (A client that has only finished
+	 * sending has sent something; after a tunnel's request it has not.) */
 	if (c->ask_id != 0 && c->purpose == PURPOSE_TUNNEL && c->client.is_eof &&
 	    c->client.in.len == 0) {
 		conn_abort(c);

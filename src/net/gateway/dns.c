@@ -1,4 +1,4 @@
-/* net/gateway/dns.c - answers DNS queries of the guest. */
+/* net/gateway/dns.c - see dns.h. */
 #include "net/gateway/dns.h"
 
 #include <stdbool.h>
@@ -21,10 +21,10 @@ static void put16(uint8_t *p, unsigned v)
 struct question {
 	char name[HOST_TEXT_SIZE];
 	unsigned type, class;
-	size_t end; /* offset after it */
+	size_t end; /* offset after the question */
 };
 
-/* Labels in full: a question is the first name of a message, there is nothing to point back to. */
+/* Compression is refused: the question has the first name of a message, so it cannot point back. */
 static bool read_question(const uint8_t *q, size_t len, struct question *ret)
 {
 	size_t at = HEADER, n = 0;
@@ -39,7 +39,7 @@ static bool read_question(const uint8_t *q, size_t len, struct question *ret)
 			return false;
 		for (size_t i = 0; i < label; i++) {
 			char c = (char)q[at + i];
-			/* A dot or NUL inside a label would make another name of it. */
+			/* A dot or NUL inside a label would turn it into another name. */
 			if (c == '.' || c == '\0')
 				return false;
 			ret->name[n++] = c;
@@ -56,7 +56,7 @@ static bool read_question(const uint8_t *q, size_t len, struct question *ret)
 	return true;
 }
 
-/* Nothing may follow the question but one EDNS record. */
+/* Only one EDNS record may follow the question. */
 static bool rest_is_edns(const uint8_t *q, size_t len, size_t at)
 {
 	unsigned extra = get16(q + 10);
@@ -87,7 +87,7 @@ static size_t add_record(uint8_t *out, size_t at, const struct address *a)
 
 static size_t finish(uint8_t *out, const uint8_t *query, size_t len, unsigned code)
 {
-	/* Answer, authoritative, recursion as asked and available. */
+	/* Flags: response, authoritative, recursion as requested and available. */
 	put16(out + 2, 0x8400 | (get16(query + 2) & 0x7900) | 0x0080 | code);
 	return len;
 }
@@ -121,7 +121,7 @@ size_t dns_answer(const uint8_t *query, size_t len, dns_lookup_fn lookup, void *
 	struct question question = { 0 };
 	unsigned code;
 
-	if (len < HEADER || len > DNS_MAX || (query[2] & 0x80)) /* an answer is no query */
+	if (len < HEADER || len > DNS_MAX || (query[2] & 0x80)) /* a response, not a query */
 		return 0;
 	memset(ret, 0, HEADER);
 	memcpy(ret, query, 2);

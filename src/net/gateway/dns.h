@@ -1,5 +1,5 @@
-/* net/gateway/dns.h - answers the guest's DNS queries: fake addresses for allowed names. No query
- * is passed on. */
+/* net/gateway/dns.h - answers the guest's DNS queries with fake addresses for allowed names. No
+ * query leaves the sandbox. */
 #pragma once
 
 #include <stddef.h>
@@ -8,14 +8,14 @@
 #include "net/gateway/host.h"
 
 enum {
-	DNS_MAX = 512, /* no answer is longer, and no honest query either */
+	DNS_MAX = 512, /* answers are never longer, nor are real queries */
 	DNS_TTL_SECONDS = 60,
 };
 
 enum dns_verdict {
-	DNS_NO_SUCH_NAME, /* zero: what is not allowed does not exist */
+	DNS_NO_SUCH_NAME, /* zero: a name that is not allowed does not exist */
 	DNS_HAS_ADDRESS,
-	DNS_FAILURE, /* no synthetic address is left */
+	DNS_FAILURE, /* no fake address is left */
 };
 
 struct dns_addresses {
@@ -25,6 +25,6 @@ struct dns_addresses {
 typedef enum dns_verdict (*dns_lookup_fn)(const struct host *name, struct dns_addresses *ret,
 					  void *arg);
 
-/* Returns the length of the answer, 0 when the query deserves none. */
+/* Returns the length of the answer; 0: the query is invalid and gets none. */
 size_t dns_answer(const uint8_t *query, size_t len, dns_lookup_fn lookup, void *arg,
 		  uint8_t ret[static DNS_MAX]);

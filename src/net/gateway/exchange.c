@@ -1,5 +1,5 @@
-/* net/gateway/exchange.c - HTTP requests: read whole, decided, and written anew towards the server.
- */
+/* net/gateway/exchange.c - HTTP requests: parses each one, decides, and writes it anew for the
+ * server. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,13 +7,13 @@
 #include "net/gateway/conn.h"
 #include "net/gateway/url.h"
 
-enum { PIECE_SPARE = 64 }; /* room for a chunk's size and ends */
+enum { PIECE_SPARE = 64 }; /* room for a chunk's size line and line ends */
 
 void exchange_start(struct conn *c)
 {
 	c->state = CONN_EXCHANGE;
 	c->speaks_http = true;
-	c->audit.is_open = false; /* each request has its own line */
+	c->audit.is_open = false; /* each request is an event of its own */
 	exchange_done(c);
 }
 
@@ -28,7 +28,8 @@ static uint16_t default_port(const struct conn *c)
 	return c->is_opened ? 443 : 80;
 }
 
-/* The Host header must name the target: a server that goes by it would answer for another site. */
+/* The Host header must name the target. Otherwise a server that serves several sites would answer
+ * for another one. */
 static bool check_host(struct conn *c, const struct http_head *h)
 {
 	struct host named;
@@ -36,7 +37,7 @@ static bool check_host(struct conn *c, const struct http_head *h)
 	char other[HOST_TEXT_SIZE];
 
 	if (!h->host.data)
-		return true; /* HTTP/1.0; the server gets ours */
+		return true; /* HTTP/1.0; we send our own Host to the server */
 	if (host_parse_authority(h->host.data, h->host.len, &named, &port, NULL) == 0 &&
 	    host_agrees(&named, &c->target) && port == c->port)
 		return true;
@@ -52,15 +53,16 @@ static bool read_absolute(struct conn *c, const struct http_head *h, char **ret_
 	cleanup_url struct url u = { 0 };
 
 	if (url_parse(h->target.data, h->target.len, &u, &e) < 0) {
-		refuse_for(c, 400, "protocol", "the target is no URL: %s", cordon_error_message(e));
+		refuse_for(c, 400, "protocol", "the target is not a URL: %s",
+			   cordon_error_message(e));
 		return false;
 	}
 	if (u.has_userinfo) {
 		refuse_for(c, 400, "protocol", "user names in a URL are refused");
 		return false;
 	}
-	/* Who has no TLS (the host program, a pod) leaves it to the gateway. In a tunnel it is the
-	 * client's, or was opened already. */
+	/* A client without TLS (the host program, a pod) sends https:// URLs, and the gateway adds
+	 * TLS. In a tunnel, the client has TLS itself, or we already terminated it. */
 	if (!c->is_fixed)
 		c->is_opened = u.is_tls;
 	if (u.is_tls != c->is_opened) {
@@ -77,7 +79,7 @@ static bool read_absolute(struct conn *c, const struct http_head *h, char **ret_
 	return true;
 }
 
-/* Whom the request is for, and the path as the server will see it. */
+/* Finds the target, and the path as the server will see it. */
 static bool read_target(struct conn *c, const struct http_head *h, char **ret_path)
 {
 	cleanup_error struct cordon_error *e = NULL;
@@ -95,7 +97,7 @@ static bool read_target(struct conn *c, const struct http_head *h, char **ret_pa
 	}
 	if (h->target.data[0] == '*') {
 		if (strcmp(h->method, "OPTIONS") != 0) {
-			refuse_for(c, 400, "protocol", "the target is no path");
+			refuse_for(c, 400, "protocol", "the target is not a path");
 			return false;
 		}
 		*ret_path = str_dup("*");
@@ -110,7 +112,7 @@ static bool read_target(struct conn *c, const struct http_head *h, char **ret_pa
 	return check_host(c, h);
 }
 
-/* What a decision of the host program may look at. */
+/* Headers that the host program may use for its decision. */
 static void show_headers(struct conn *c, const struct http_head *h)
 {
 	cleanup_json json_t *obj = json_object();
@@ -169,7 +171,7 @@ static bool step_head(struct conn *c)
 
 	if (len == 0) {
 		if (c->server.fd >= 0 && (c->server.is_eof || c->server.is_broken))
-			stream_close(&c->server); /* it was kept in vain */
+			stream_close(&c->server); /* the kept connection is of no use */
 		if (c->client.is_eof)
 			conn_leave(c);
 		return c->client.is_eof;
@@ -184,13 +186,13 @@ static bool step_head(struct conn *c)
 	return true;
 }
 
-/* Fields that the server must get from us, not from the guest. */
+/* Fields that the gateway sends itself, so the guest's are dropped. */
 static bool is_ours(const struct conn *c, const struct http_head *h, const struct http_field *f)
 {
 	if (http_field_is_hop(h, f) || http_slice_is(f->name, "Host") ||
 	    http_slice_is(f->name, "Content-Length") || http_slice_is(f->name, "Expect"))
 		return true;
-	/* Where a secret may come back, the answer must be readable here, and whole. */
+	/* An answer that may contain a secret must arrive uncompressed and complete. */
 	return c->exchange.is_guarded &&
 	       (http_slice_is(f->name, "Accept-Encoding") || http_slice_is(f->name, "Range") ||
 		http_slice_is(f->name, "If-Range"));
@@ -258,9 +260,10 @@ void exchange_connected(struct conn *c)
 	buf_init(&out, FIFO_SIZE / 2);
 	c->state = CONN_EXCHANGE;
 	x->phase = EXCHANGE_BUSY;
-	/* Also of requests that carry none: it may have been put there by an earlier one. */
+	/* Also for requests without a secret: an earlier request may have stored it there. */
 	x->is_guarded = secret_list_has_host(&c->hub->config.secrets, &c->target);
-	/* The same bytes as when it was decided: nothing was taken from the queue since. */
+	/* Parses the same bytes again as for the decision; nothing was removed from the queue
+	 * since. */
 	if (http_parse_request(fifo_bytes(&c->client.in), len, &h, NULL) < 0 ||
 	    !start_server_tls(c) || add_request(c, &h, &out) < 0 ||
 	    (x->is_guarded &&

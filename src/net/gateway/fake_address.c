@@ -1,4 +1,4 @@
-/* net/gateway/fake_address.c - synthetic addresses. */
+/* net/gateway/fake_address.c - see fake_address.h. */
 #include "net/gateway/fake_address.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ enum { TABLE = 2 * FAKE_ADDRESS_MAX, FIRST = 16 };
 struct fake_address {
 	struct host *names[FAKE_ADDRESS_MAX];
 	unsigned count;
-	unsigned short table[TABLE]; /* open addressing by name; index + 1, 0 is free */
+	unsigned short table[TABLE]; /* open addressing by name; index + 1, 0: free */
 };
 
 int fake_address_new(struct fake_address **ret, struct cordon_error **reterr)
@@ -90,6 +90,6 @@ const struct host *fake_address_find(const struct fake_address *f, const struct 
 	struct address v4, v6;
 	if (n < FIRST || n - FIRST >= f->count)
 		return NULL;
-	make(n - FIRST, &v4, &v6); /* the bytes between must be those that we gave out */
+	make(n - FIRST, &v4, &v6); /* compare all bytes with the address that we gave out */
 	return address_equal(a, a->family == 4 ? &v4 : &v6) ? f->names[n - FIRST] : NULL;
 }

@@ -6,8 +6,8 @@
 
 enum { FAKE_ADDRESS_MAX = 4096 };
 
-/* 198.18.0.0/15 is set aside for benchmarks, so nobody's real server lives there; the IPv6
- * prefix is a unique local one. The relay routes both to the loopback of the guest. */
+/* 198.18.0.0/15 is reserved for benchmarks, so no real server uses it. The IPv6 prefix is a unique
+ * local one. The relay routes both to the guest's loopback. */
 #define FAKE_ADDRESS_V4_BLOCK "198.18.0.0/15"
 #define FAKE_ADDRESS_V6_BLOCK "fd63:6f72:646f:6e00::/64"
 
@@ -18,8 +18,7 @@ struct fake_address *fake_address_free(struct fake_address *f);
 DEFINE_FREEP(struct fake_address *, fake_address_free)
 #define cleanup_fake_address CLEANUP(fake_address_freep)
 
-/* The same addresses for the same name. -CORDON_LIMIT when FAKE_ADDRESS_MAX names were given out.
- */
+/* The same name always gets the same addresses. -CORDON_LIMIT: FAKE_ADDRESS_MAX names have one. */
 int fake_address_add(struct fake_address *f, const struct host *name, struct address *ret_v4,
 		     struct address *ret_v6);
 /* NULL: not one of ours. */

@@ -1,4 +1,4 @@
-/* net/gateway/fifo.c - bytes on their way, in one piece and never too many. */
+/* net/gateway/fifo.c - see fifo.h. */
 #include "net/gateway/fifo.h"
 
 #include <stdlib.h>

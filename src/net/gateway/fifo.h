@@ -6,7 +6,7 @@
 
 enum { FIFO_SIZE = 65536 };
 
-/* Bytes in one piece. The memory is there only while there are bytes. Zero is empty. */
+/* Contiguous bytes. Has memory only while it holds bytes. Zero: empty. */
 struct fifo {
 	char *data;
 	size_t start, len;
@@ -15,11 +15,10 @@ struct fifo {
 const char *fifo_bytes(const struct fifo *q);
 size_t fifo_room(const struct fifo *q);
 bool fifo_add(struct fifo *q, const void *bytes, size_t len); /* false: no room, or no memory */
-/* Room for len bytes in one piece at the end, to be counted in q->len by whoever fills it; NULL
- * when there is none. */
+/* Returns contiguous room for len bytes at the end; the caller fills it and adds to q->len. NULL:
+ * no room. */
 char *fifo_tail(struct fifo *q, size_t len);
 void fifo_drop(struct fifo *q, size_t len); /* from the front */
-/* Moves all of src into dst, or as much as fits; returns how much. Whole queues change hands
- * without a copy. */
+/* Moves as much of src as fits into dst; returns how much. A whole queue moves without copying. */
 size_t fifo_move(struct fifo *dst, struct fifo *src);
 void fifo_done(struct fifo *q);

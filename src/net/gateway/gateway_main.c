@@ -1,5 +1,5 @@
-/* net/gateway/gateway_main.c - cordon-gateway CONFIG_FD CONTROL_FD RELAY_FD: the process that reads
- * what the guest sends, away from the host program. Started by net/host/gateway.c. */
+/* net/gateway/gateway_main.c - cordon-gateway CONFIG_FD CONTROL_FD RELAY_FD: a process that parses
+ * what the guest sends, so that the host program need not. Started by net/host/gateway.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -17,7 +17,7 @@
 #include "net/gateway/confine.h"
 #include "net/gateway/hub.h"
 
-/* No more than it needs: no dumps, no user of the host, few descriptors. */
+/* Drops what it does not need: core dumps, the host's uid, most descriptors. */
 static int settle(const struct config *c, struct cordon_error **reterr)
 {
 	struct rlimit none = { 0 }, files = { 4096, 4096 };
@@ -30,7 +30,7 @@ static int settle(const struct config *c, struct cordon_error **reterr)
 		return err_errno(reterr, errno, "become group %u", (unsigned)c->gid);
 	if (c->uid && setresuid((uid_t)c->uid, (uid_t)c->uid, (uid_t)c->uid) < 0)
 		return err_errno(reterr, errno, "become user %u", (unsigned)c->uid);
-	/* After the change of user, which sets it anew. */
+	/* After changing the uid, which resets it. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_errno(reterr, errno, "not dumpable");
 	return 0;
@@ -67,7 +67,7 @@ static int serve(const int fds[static 3], struct cordon_error **reterr)
 		r = loop_new(&l, reterr);
 	if (r == 0)
 		r = hub_new(l, &config, fds[1], fds[2], &hub, reterr);
-	if (r == 0) /* after TLS has read its authorities and before a byte of the guest is read */
+	if (r == 0) /* after TLS has loaded its authorities, before the first byte of the guest */
 		r = confine_self(hub->config.ca_file, &confined, reterr);
 	if (r == 0) {
 		hub_tell_ready(hub, &confined);
@@ -79,7 +79,7 @@ static int serve(const int fds[static 3], struct cordon_error **reterr)
 	return r;
 }
 
-/* The host program waits for the first line: it gets the reason. */
+/* The host program waits for the first message. It gets the reason. */
 static void report(int fd, const struct cordon_error *e)
 {
 	cleanup_buf struct buf reason = { 0 };
@@ -115,7 +115,7 @@ int main(int argc, char **argv)
 			fprintf(stderr, "usage: cordon-gateway CONFIG_FD CONTROL_FD RELAY_FD\n");
 			return 2;
 		}
-	int report_fd = fcntl(fds[1], F_DUPFD_CLOEXEC, 3); /* the hub closes its own */
+	int report_fd = fcntl(fds[1], F_DUPFD_CLOEXEC, 3); /* the hub closes its own copy */
 	if (serve(fds, &e) == 0)
 		return 0;
 	report(report_fd, e);

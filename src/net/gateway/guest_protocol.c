@@ -1,13 +1,12 @@
-/* net/gateway/guest_protocol.c - what the guest wants: an HTTP proxy request, SOCKS5, a synthetic
- * address, a name.
- */
+/* net/gateway/guest_protocol.c - reads the guest's request: HTTP proxy, SOCKS5, a connection to a
+ * fake address, or DNS. */
 #include <string.h>
 
 #include "net/gateway/conn.h"
 #include "net/gateway/dns.h"
 #include "net/gateway/socks.h"
 
-/* A tunnel to c->target: decided by host and port, before anything is resolved. */
+/* Opens a tunnel to c->target. Host and port are decided before anything is resolved. */
 static void open_tunnel(struct conn *c, const char *method)
 {
 	struct rule_query q = { .host = &c->target, .port = c->port };
@@ -118,7 +117,7 @@ bool intake_step(struct conn *c)
 		progress = c->state == CONN_GREETED || fifo_bytes(&c->client.in)[0] == 5
 				   ? step_socks(c)
 				   : step_http(c);
-	/* Whoever stops halfway will never say what was wanted. */
+	/* A client that closes in the middle of its request will never complete it. */
 	if (!progress && c->client.is_eof &&
 	    (c->state == CONN_INTAKE || c->state == CONN_GREETED)) {
 		c->state = CONN_CLOSED;

@@ -1,4 +1,4 @@
-/* net/gateway/host.c - one spelling for every host name. */
+/* net/gateway/host.c - see host.h. */
 #include "net/gateway/host.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static int hex_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Longer than any name may be, so that an escaped or Unicode spelling has room. */
+/* Longer than a valid name, to have room for escapes and Unicode. */
 enum { RAW_MAX = 1024 };
 
 static int percent_decode(const char *text, size_t len, char ret[static RAW_MAX + 1],
@@ -123,7 +123,7 @@ static int check_labels(char *name, struct cordon_error **reterr)
 	return 0;
 }
 
-/* The standard's "ends in a number" check: such a name is an IPv4 address or nothing. */
+/* The URL standard's "ends in a number" check: such a name is an IPv4 address or invalid. */
 static bool ends_in_number(const char *name)
 {
 	const char *dot = strrchr(name, '.');

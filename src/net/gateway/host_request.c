@@ -1,4 +1,4 @@
-/* net/gateway/host_request.c - a request of the host program itself. */
+/* net/gateway/host_request.c - see host_request.h. */
 #include "net/gateway/host_request.h"
 
 #include <ctype.h>
@@ -26,7 +26,7 @@ struct host_request {
 	size_t body_len;
 	unsigned redirects, redirects_max;
 	bool https_only;
-	struct url url, next; /* next.path: where the answer under way leads to */
+	struct url url, next; /* next.path: where the current answer redirects to */
 	struct stream near, out;
 	struct buf request;
 	size_t sent;
@@ -65,7 +65,7 @@ static void fail(struct host_request *r, const char *kind, const char *fmt, ...)
 			  json_string_lossy(text, strlen(text))));
 }
 
-/* The connection is gone before its answer was whole: it was refused, or torn. */
+/* The connection ended before the answer was complete: it was refused or lost. */
 static void fail_torn(struct host_request *r)
 {
 	if (r->refusal)
@@ -94,7 +94,7 @@ static bool header_is_any(const char *line, const char *const *names, size_t cou
 	return false;
 }
 
-/* One field in one line, and none that says where a message ends or whom it is for. */
+/* True for a single field on one line that neither frames nor routes the message. */
 static bool header_is_fit(const char *line)
 {
 	static const char *const ours[] = { "Host",       "Content-Length", "Transfer-Encoding",
@@ -130,7 +130,7 @@ static bool same_origin(const struct url *a, const struct url *b)
 	return a->is_tls == b->is_tls && a->port == b->port && host_equal(&a->host, &b->host);
 }
 
-/* What was said to one host is not for another. */
+/* A redirect to another host must not carry credentials. */
 static void change_place(struct host_request *r)
 {
 	static const char *const private[] = { "Authorization", "Cookie", "Proxy-Authorization" };
@@ -143,7 +143,7 @@ static void change_place(struct host_request *r)
 	r->redirects++;
 }
 
-/* 303, and what browsers have made of 301 and 302. */
+/* 303, and 301 and 302 as browsers treat them: the next request is a GET without a body. */
 static bool change_method(struct host_request *r)
 {
 	static const char *const of_body[] = { "Content-Type", "Content-Encoding",
@@ -215,7 +215,7 @@ static void start_hop(struct host_request *r)
 		fail(r, "failed", "out of memory");
 }
 
-/* True: the answer leads elsewhere. Where it ends is decided here already, its body is dropped. */
+/* True: the answer is a redirect. Its target is decided here; its body is dropped. */
 static bool is_redirect(struct host_request *r, const struct http_head *h)
 {
 	cleanup_error struct cordon_error *problem = NULL;
@@ -284,7 +284,7 @@ static void finish_hop(struct host_request *r)
 		fail(r, "failed", "out of memory");
 }
 
-/* A hop's own body is of no interest, the last one's goes out. False: no room, or broken. */
+/* Drops a redirect's body, keeps the last one. False: no room, or broken. */
 static bool take_piece(struct host_request *r, bool is_hop, size_t room)
 {
 	size_t have = r->near.in.len < room ? r->near.in.len : room, used, len;
@@ -340,8 +340,8 @@ static void run(struct host_request *r)
 		progress = false;
 		if (!r->is_over) {
 			progress |= feed(r);
-			/* A refusal may come before the whole request is read: a failed write must
-			 * not hide it. */
+			/* A refusal may arrive before the whole request was sent. A failed write
+			 * must not hide it. */
 			progress |= stream_flush(&r->near) && !r->near.is_broken;
 			r->near.is_broken = false;
 			progress |= stream_fill(&r->near);
@@ -385,7 +385,7 @@ static int read_headers(struct host_request *q, const json_t *spec, struct cordo
 	{
 		const char *line = json_string_value(item);
 		if (!line || !header_is_fit(line))
-			fail(q, "invalid", "header %zu is not fit to be sent", i + 1);
+			fail(q, "invalid", "header %zu is not valid", i + 1);
 		else if (strlist_add(&q->headers, line) < 0)
 			return err_set(reterr, CORDON_NOMEM, "out of memory");
 	}
@@ -419,7 +419,7 @@ static int read_request(struct host_request *q, const json_t *spec, struct cordo
 	if (!q->method)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	if (!method_is_fit(q->method))
-		fail(q, "invalid", "the method is not fit to be sent");
+		fail(q, "invalid", "the method is not valid");
 	else
 		r = url_parse(url ? url : "", url ? strlen(url) : 0, &q->url, &problem);
 	if (r == -CORDON_NOMEM)

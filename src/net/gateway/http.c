@@ -1,5 +1,4 @@
-/* net/gateway/http.c - HTTP/1 heads, read so strictly that no two readers can disagree about them.
- */
+/* net/gateway/http.c - see http.h. */
 #include "net/gateway/http.h"
 
 #include <stddef.h>
@@ -79,7 +78,8 @@ bool http_field_is_hop(const struct http_head *h, const struct http_field *f)
 		return false;
 	memcpy(name, f->name.data, f->name.len);
 	name[f->name.len] = '\0';
-	/* What Connection lists is the connection's too, but never what frames or routes. */
+	/* Fields that Connection lists belong to the connection too, except those for framing and
+	 * routing. */
 	if (strcasecmp(name, "Host") == 0 || strcasecmp(name, "Content-Length") == 0)
 		return false;
 	for (size_t i = 0; i < h->field_count; i++)
@@ -98,7 +98,7 @@ ptrdiff_t http_head_length(const char *bytes, size_t len)
 	return len >= HTTP_HEAD_MAX ? -CORDON_LIMIT : 0;
 }
 
-/* Cuts one line off *rest; false when it does not end in CRLF or has a stray control character. */
+/* Cuts one line off *rest. False: it does not end in CRLF, or has a stray control character. */
 static bool cut_line(struct http_slice *rest, struct http_slice *ret)
 {
 	for (size_t i = 0; i < rest->len; i++) {
@@ -191,7 +191,7 @@ static int read_framing_field(const struct http_field *f, struct http_head *h, s
 	return 0;
 }
 
-/* Where the message ends and whether another may follow. 1: there was a Content-Length. */
+/* Finds where the message ends and whether another may follow. 1: it has a Content-Length. */
 static int read_framing(struct http_head *h, struct cordon_error **reterr)
 {
 	struct framing s = { 0 };
@@ -322,7 +322,7 @@ int http_parse_response(const char *bytes, size_t len, const char *method, struc
 		r = read_framing(ret, reterr);
 	if (r < 0)
 		return r;
-	if (ret->framing == HTTP_NO_BODY && r == 0) { /* r: there was a Content-Length */
+	if (ret->framing == HTTP_NO_BODY && r == 0) { /* r: it has a Content-Length */
 		ret->framing = HTTP_TO_CLOSE;
 		ret->keep_alive = false;
 	}

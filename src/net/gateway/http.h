@@ -15,14 +15,14 @@ enum {
 	HTTP_METHOD_MAX = 32,
 };
 
-/* A piece of the bytes that were parsed; not terminated. */
+/* A part of the parsed bytes, not NUL-terminated. */
 struct http_slice {
 	const char *data;
 	size_t len;
 };
 
 struct http_field {
-	struct http_slice name, value; /* value without blanks around it */
+	struct http_slice name, value; /* value without surrounding blanks */
 };
 
 enum http_framing {
@@ -36,13 +36,13 @@ struct http_head {
 	/* requests */
 	char method[HTTP_METHOD_MAX + 1];
 	struct http_slice target;
-	struct http_slice host; /* the Host field; data NULL when there is none */
+	struct http_slice host; /* the Host field; data NULL: none */
 	/* responses */
 	unsigned status;
 	struct http_slice reason;
 	/* both */
 	unsigned minor; /* HTTP/1.minor */
-	size_t size;    /* bytes of the head, with the empty line */
+	size_t size;    /* bytes of the head, including the empty line */
 	bool keep_alive;
 	bool expects_continue;
 	bool upgrades; /* Upgrade and Connection: upgrade, or 101 */
@@ -55,17 +55,17 @@ struct http_head {
 /* Length of the head at the start of bytes with its empty line, or 0: not all there yet.
  * -CORDON_LIMIT: longer than HTTP_HEAD_MAX. */
 ptrdiff_t http_head_length(const char *bytes, size_t len);
-/* The slices point into bytes. CORDON_PROTOCOL says what is wrong with it. */
+/* The slices point into bytes. A CORDON_PROTOCOL error says what is wrong. */
 int http_parse_request(const char *bytes, size_t len, struct http_head *ret,
 		       struct cordon_error **reterr);
-/* method: of the request that it answers. */
+/* method: of the request that this answers. */
 int http_parse_response(const char *bytes, size_t len, const char *method, struct http_head *ret,
 			struct cordon_error **reterr);
 
-/* First field of that name, case ignored; NULL when there is none. */
+/* The first field of that name, ignoring case; NULL: none. */
 const struct http_field *http_field_find(const struct http_head *h, const char *name);
-bool http_slice_is(struct http_slice s, const char *text); /* case ignored */
-/* True when the comma-separated list has the token, case ignored. */
+bool http_slice_is(struct http_slice s, const char *text); /* ignores case */
+/* Whether the comma-separated list has the token, ignoring case. */
 bool http_slice_has_token(struct http_slice s, const char *token);
 /* Fields that belong to one connection, not to the message. */
 bool http_field_is_hop(const struct http_head *h, const struct http_field *f);

@@ -1,5 +1,4 @@
-/* net/gateway/hub.c - the gateway's inside: listeners in the guest's namespace, connections,
- * budgets. */
+/* net/gateway/hub.c - see hub.h. */
 #include "net/gateway/hub.h"
 
 #include <errno.h>
@@ -81,7 +80,7 @@ static void listen_or_not(struct listener *l, bool want)
 		(void)loop_add_fd(l->hub->loop, l->fd, EPOLLIN, on_listener, l, &l->source, NULL);
 }
 
-/* Connections beyond the limit wait in the kernel's queue; DNS queries are still answered. */
+/* Connections beyond the limit wait in the kernel's queue. DNS queries are still answered. */
 void hub_balance(struct hub *hub)
 {
 	bool is_busy = control_is_busy(&hub->control);
@@ -97,7 +96,7 @@ void hub_balance(struct hub *hub)
 			      is_for_names(&hub->listeners[i]) ? want_names : want);
 }
 
-/* What the guest's side sends is a socket, but is it one that we want? */
+/* Recognises a listener that the guest's side sent. False: not one of ours. */
 static bool classify(int fd, enum hub_front *ret)
 {
 	struct sockaddr_storage sa;
@@ -172,7 +171,7 @@ static void on_relay(struct loop *loop, int fd, uint32_t events, void *arg)
 		}
 	}
 	if (n != (ssize_t)sizeof(hello) || hello.magic != RELAY_MAGIC) {
-		/* The other end is gone, or is not the relay. */
+		/* The peer closed, or is not the relay. */
 		hub->relay = loop_source_remove(hub->relay);
 		return;
 	}
@@ -248,7 +247,8 @@ void hub_tell_ready(struct hub *hub, const struct confine_result *confined)
 			       confined->has_seccomp));
 }
 
-/* What comes from a guest's side, or goes to the host program: the same descriptor. */
+/* relay_fd carries listeners from a guest's side or, for a request of the host, the body to the
+ * host program. */
 static int set_up_relay(struct hub *hub, struct cordon_error **reterr)
 {
 	if (!hub->config.fetch)

@@ -1,5 +1,4 @@
-/* net/gateway/refuse.c - what the guest is told when it gets nothing, and the line that every
- * request leaves behind. */
+/* net/gateway/refuse.c - answers for refused requests, and an audit event for every request. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +7,10 @@
 #include "net/gateway/conn.h"
 #include "net/gateway/socks.h"
 
-enum { DENIALS_MAX = 1000, PATH_SHOWN = 512 }; /* events of one execution; the rest is counted */
+enum {
+	DENIALS_MAX = 1000,
+	PATH_SHOWN = 512
+}; /* events per execution; further ones are only counted */
 
 void request_audit_start(struct conn *c, const char *method, const char *path)
 {
@@ -41,13 +43,13 @@ bool request_audit_count(struct conn *c, uint64_t out, uint64_t in)
 	return false;
 }
 
-/* Some of it was written by the guest or a server, and is whatever they like. */
+/* The guest or a server may have written the text, so it may not be UTF-8. */
 static json_t *text_json(const char *text)
 {
 	return text ? json_string_lossy(text, strlen(text)) : json_null();
 }
 
-/* The path without its query in full length: enough to know it by. */
+/* The path, shortened and without its query: enough to recognise it. */
 static json_t *path_shown(const struct conn *c)
 {
 	const char *path = c->audit.path;
@@ -177,7 +179,7 @@ bool refuse_step(struct conn *c)
 	return true;
 }
 
-/* In whatever language the client understands at this point. Takes body over. */
+/* Sends the refusal in the protocol that the client uses at this point. Takes ownership of body. */
 static void say(struct conn *c, unsigned status, json_t *body)
 {
 	uint8_t reply[SOCKS_REPLY_SIZE];

@@ -1,6 +1,6 @@
 /* net/gateway/relay_main.c - cordon-relay FD [--only-proxy] [PORT…] -- PROGRAM [ARGUMENT…]: opens
- * the relay in this network namespace, hands it to the gateway at descriptor FD, and becomes the
- * program. For walls that start the guest's first program themselves (oci), and for tests. */
+ * the relay in this network namespace, sends it to the gateway at descriptor FD, and executes the
+ * program. For sandboxes that start the guest's first program themselves (OCI), and for tests. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "wall/linux/relay.h"
 
-/* -1: no number up to max. */
+/* -1: not a number from 0 to max. */
 static long parse_number(const char *text, long max)
 {
 	char *end;

@@ -1,4 +1,4 @@
-/* net/gateway/resolve.c - names to addresses, off the loop's thread. */
+/* net/gateway/resolve.c - see resolve.h. */
 #include "net/gateway/resolve.h"
 
 #include <netdb.h>
@@ -17,7 +17,7 @@ struct resolve_job {
 	resolve_fn fn;
 	void *arg;
 	bool is_cancelled, is_known;
-	bool is_waiting; /* for a thread; guarded by the owner's lock */
+	bool is_waiting; /* for a thread; guarded by the resolver's lock */
 };
 
 struct entry {
@@ -36,7 +36,7 @@ struct resolver {
 	pthread_t threads[RESOLVE_THREADS];
 	unsigned thread_count, idle;
 	bool is_stopping;
-	struct entry cache[RESOLVE_CACHE]; /* the loop's thread only */
+	struct entry cache[RESOLVE_CACHE]; /* used only by the loop's thread */
 	unsigned next_entry;
 };
 
@@ -47,7 +47,7 @@ static void look_up(const struct host *name, struct resolve_result *ret)
 	char absolute[HOST_TEXT_SIZE + 1];
 	uint16_t port;
 
-	/* With the dot no search list is tried: only this very name is asked for. */
+	/* The trailing dot makes the name absolute, so no search list is tried. */
 	(void)snprintf(absolute, sizeof(absolute), "%s.", name->name);
 	int r = getaddrinfo(absolute, NULL, &hints, &list);
 	if (r != 0) {
@@ -91,7 +91,7 @@ static void keep(struct resolver *r, const struct resolve_job *j)
 		*e = (struct entry){ j->name, j->result, deadline_after_ms(RESOLVE_KEEP_MS) };
 }
 
-/* On the loop's thread. */
+/* Runs on the loop's thread. */
 static void deliver(struct loop *l, void *arg)
 {
 	struct resolve_job *j = arg;
@@ -104,7 +104,7 @@ static void deliver(struct loop *l, void *arg)
 	free(j);
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static void unlink_job(struct resolver *r, struct resolve_job **p)
 {
 	struct resolve_job *j = *p;
@@ -132,7 +132,7 @@ static void *work(void *arg)
 		unlink_job(r, &r->first);
 		(void)pthread_mutex_unlock(&r->lock);
 		r->look_up(&j->name, &j->result);
-		/* Out of memory: the job is lost, but whoever waits for it may still cancel it. */
+		/* Without memory the job is lost, but its owner can still cancel it. */
 		(void)loop_wake(r->loop, deliver, j);
 		(void)pthread_mutex_lock(&r->lock);
 	}

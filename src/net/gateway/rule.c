@@ -1,4 +1,4 @@
-/* net/gateway/rule.c - which hosts, ports, methods, paths and addresses a policy opens. */
+/* net/gateway/rule.c - see rule.h. */
 #include "net/gateway/rule.h"
 
 #include <stdio.h>
@@ -148,7 +148,7 @@ static bool host_matches(const struct rule *r, const struct host *h)
 	case RULE_BELOW:
 		return host_is_below(h, r->host.name);
 	case RULE_ANY:
-		return !host_is_literal(h); /* a literal is open only where it is named */
+		return !host_is_literal(h); /* an address literal must be named itself */
 	case RULE_BLOCK:
 		return host_is_literal(h) && address_in_block(&h->addr, &r->block);
 	}
@@ -172,11 +172,11 @@ static bool method_matches(const struct rule *r, const char *method)
 	for (size_t i = 0; i < r->methods.count; i++)
 		if (strcasecmp(r->methods.items[i], method) == 0)
 			return true;
-	/* HEAD is GET without the body. */
+	/* A rule for GET also allows HEAD. */
 	return strcasecmp(method, "HEAD") == 0 && strlist_has(&r->methods, "GET");
 }
 
-/* "/v1" opens "/v1", "/v1/…" and "/v1?…", not "/v1x"; "/v1/" opens what is below it. */
+/* "/v1" allows "/v1", "/v1/…" and "/v1?…", not "/v1x". "/v1/" allows what is below it. */
 static bool path_matches(const struct rule *r, const char *path, bool in_doubt)
 {
 	if (!r->path || strcmp(r->path, "/") == 0)
@@ -189,7 +189,7 @@ static bool path_matches(const struct rule *r, const char *path, bool in_doubt)
 	return r->path[len - 1] == '/' || path[len] == '\0' || path[len] == '/' || path[len] == '?';
 }
 
-/* in_doubt: what to say of a path that servers read in different ways. */
+/* in_doubt: the answer for a path that servers interpret differently. */
 static bool request_matches(const struct rule *r, const struct rule_query *q, bool in_doubt)
 {
 	return (!q->method || method_matches(r, q->method)) &&
@@ -269,7 +269,7 @@ static void decide_allow(const struct ruleset *rs, const struct rule_query *q,
 			continue;
 		}
 		v->raw |= r->port != 0 && !is_limited(r);
-		/* One rule without limits opens the host as a whole. */
+		/* A rule without limits on methods and paths wins over one with limits. */
 		if (!found || (is_limited(found) && !is_limited(r)))
 			found = r;
 	}
@@ -299,7 +299,8 @@ static void decide_block(const struct ruleset *rs, const struct rule_query *q,
 		const struct rule *r = &rs->block[i];
 		if (!block_could_match(r, q))
 			continue;
-		/* A limited rule blocks only what it names; unseen, it must be looked at. */
+		/* A rule with limits blocks only the requests that it names. If method and path are
+		 * not visible, they must be inspected. */
 		if ((r->port != 0 && q->port == 0) || (is_limited(r) && (!q->method || !q->path))) {
 			v->inspect |= is_limited(r);
 			continue;
@@ -334,8 +335,8 @@ void ruleset_decide(const struct ruleset *rs, const struct rule_query *q, struct
 	ret->ask = ret->allowed && rs->ask;
 }
 
-/* A wide block does not name an address: 0.0.0.0/0 opens the public Internet, not the machine's own
- * network. Metadata services are open only if a rule has their exact address. */
+/* A wide block does not count as naming an address: 0.0.0.0/0 allows the public Internet, not the
+ * machine's own network. Metadata services need a rule with their exact address. */
 static bool names_address(const struct rule *r, const struct address *a, enum address_class class)
 {
 	if (r->kind != RULE_BLOCK || !address_in_block(a, &r->block))

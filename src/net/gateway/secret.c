@@ -1,4 +1,4 @@
-/* net/gateway/secret.c - secrets that the guest never sees. */
+/* net/gateway/secret.c - see secret.h. */
 #include "net/gateway/secret.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ static bool is_name(const char *s)
 		       strlen(s);
 }
 
-/* Into a header line it goes as it is, so it must be one. */
+/* The value goes into a header line unchanged, so it must be valid there. */
 static bool is_field_text(const char *s)
 {
 	for (; *s; s++)
@@ -94,7 +94,7 @@ bool secret_list_has_host(const struct secret_list *l, const struct host *h)
 	return false;
 }
 
-/* The secret whose placeholder stands at the start of text; the longest name wins. */
+/* The secret whose placeholder is at the start of text. The longest name wins. */
 static const struct secret *match_placeholder(const struct secret_list *l, const struct host *h,
 					      const struct http_field *f, struct http_slice text)
 {
@@ -136,7 +136,7 @@ struct secret_filter {
 	char *patterns[PATTERNS_MAX];
 	size_t lens[PATTERNS_MAX];
 	size_t count, longest;
-	char *held; /* bytes that may be the start of a pattern, then the new ones */
+	char *held; /* bytes that may begin a pattern, followed by the new ones */
 	size_t held_len, held_cap, ready;
 };
 
@@ -157,7 +157,7 @@ static int add_pattern(struct secret_filter *f, char *text, size_t len)
 	return 0;
 }
 
-/* Adds it, and as the alphabet for URLs writes it where that differs. */
+/* Adds the base64 text, and its URL-safe form if that differs. */
 static int add_alphabets(struct secret_filter *f, const char *text, size_t len)
 {
 	cleanup_free char *piece = str_ndup(text, len);
@@ -175,7 +175,8 @@ static int add_alphabets(struct secret_filter *f, const char *text, size_t len)
 	return r < 0 || !differs ? r : add_pattern(f, TAKE_PTR(piece), len);
 }
 
-/* base64 of the value with 0, 1 or 2 bytes before it: the characters that depend on it alone. */
+/* Adds base64 of the value at each of the three possible alignments. Only the characters that
+ * depend on the value alone are searched for. */
 static int add_base64(struct secret_filter *f, const char *value)
 {
 	size_t len = strlen(value);
@@ -191,7 +192,7 @@ static int add_base64(struct secret_filter *f, const char *value)
 			return -CORDON_NOMEM;
 		size_t from = shift == 0 ? 0 : shift + 1, to = (len + shift) / 3 * 4;
 		size_t rest = (len + shift) % 3;
-		to += rest; /* of the last group only whole six-bit pieces of the value */
+		to += rest; /* of the last group, only characters that depend on the value alone */
 		if (to <= from)
 			continue;
 		int r = add_alphabets(f, text + from, to - from);
@@ -213,7 +214,7 @@ static int add_quoted(struct buf *b, char c, const char *special)
 	return r < 0 ? r : buf_add_char(b, c);
 }
 
-/* Some writers of JSON escape the slash, most do not. */
+/* Some JSON writers escape the slash, most do not. */
 static int add_json(struct buf *b, char c)
 {
 	return add_quoted(b, c, "\"\\/");
@@ -306,7 +307,7 @@ void secret_filter_text(const struct secret_filter *f, char *bytes, size_t len)
 const char *secret_filter_feed(struct secret_filter *f, const char *bytes, size_t len, bool is_last,
 			       size_t *ret_len)
 {
-	/* What was handed out last time goes now. */
+	/* Drops the bytes that the last call returned. */
 	f->held_len -= f->ready;
 	if (f->held_len > 0)
 		memmove(f->held, f->held + f->ready, f->held_len);

@@ -1,5 +1,5 @@
-/* net/gateway/secret.h - secrets that the guest never sees: put into one header of requests to one
- * host, and removed from its answers. */
+/* net/gateway/secret.h - secrets that the guest never sees. The gateway puts them into a header of
+ * requests to one host, and removes them from its answers. */
 #pragma once
 
 #include "base/buf.h"
@@ -19,26 +19,26 @@ struct secret_list {
 	size_t count;
 };
 
-/* Checks and copies; the error never shows the value. */
+/* Checks and copies. An error never contains the value. */
 int secret_list_add(struct secret_list *l, const char *name, const char *value, const char *host,
 		    const char *header, struct cordon_error **reterr);
 void secret_list_done(struct secret_list *l);
 bool secret_list_has_host(const struct secret_list *l, const struct host *h);
 
-/* Appends the field's value to out, with placeholders of this host's secrets replaced when the
- * field is theirs. *ret_used is set when any was. 0, -CORDON_LIMIT or -CORDON_NOMEM. */
+/* Appends the field's value to out. Replaces placeholders of this host's secrets if the field may
+ * have them; then sets *ret_used. 0, -CORDON_LIMIT or -CORDON_NOMEM. */
 int secret_fill(const struct secret_list *l, const struct host *h, const struct http_field *f,
 		struct buf *out, bool *ret_used);
 
-/* Finds the secrets of one host in a stream of bytes, also as base64, percent escapes or JSON
- * escapes, and replaces them with stars. Lengths stay the same. */
+/* Finds the secrets of one host in a byte stream, also in base64, percent or JSON escapes, and
+ * replaces them by stars. Lengths do not change. */
 struct secret_filter;
 int secret_filter_new(const struct secret_list *l, const struct host *h, struct secret_filter **ret,
 		      struct cordon_error **reterr);
 struct secret_filter *secret_filter_free(struct secret_filter *f);
-/* In place, one whole text. */
+/* Filters one complete text in place. */
 void secret_filter_text(const struct secret_filter *f, char *bytes, size_t len);
-/* A stream: as many bytes come out as went in, some of them later; is_last: all of them. Returns
- * the bytes that are ready, valid until the next call, or NULL when out of memory. */
+/* Filters a stream. Some bytes come out in a later call; is_last: returns all that remain. The
+ * bytes are valid until the next call. NULL: out of memory. */
 const char *secret_filter_feed(struct secret_filter *f, const char *bytes, size_t len, bool is_last,
 			       size_t *ret_len);

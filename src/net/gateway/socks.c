@@ -1,4 +1,4 @@
-/* net/gateway/socks.c - SOCKS5 (RFC 1928), CONNECT only, no authentication. */
+/* net/gateway/socks.c - see socks.h. */
 #include "net/gateway/socks.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ ptrdiff_t socks_read_greeting(const uint8_t *bytes, size_t len)
 	size_t methods = bytes[1];
 	if (len < 2 + methods)
 		return 0;
-	/* 0: no authentication, the only one there is */
+	/* 0: no authentication, the only method we support */
 	return memchr(bytes + 2, 0, methods) ? (ptrdiff_t)(2 + methods) : -CORDON_PROTOCOL;
 }
 
@@ -55,7 +55,7 @@ ptrdiff_t socks_read_request(const uint8_t *bytes, size_t len, struct host *ret_
 		struct address a = { .family = bytes[3] == TYPE_V4 ? 4 : 6 };
 		char text[ADDRESS_TEXT_SIZE];
 		memcpy(a.bytes, bytes + 4, size);
-		/* Through the text, so that a mapped address has one spelling here too. */
+		/* Converts via the text form, which gives a mapped address its one spelling. */
 		if (a.family == 6) {
 			address_text(&a, text);
 			(void)address_parse_v6(text, strlen(text), &a);

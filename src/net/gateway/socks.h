@@ -18,9 +18,9 @@ enum socks_reply {
 
 enum { SOCKS_REPLY_SIZE = 10 };
 
-/* Both return the bytes used, 0 when more are needed, or -CORDON_PROTOCOL. */
+/* Both return the number of bytes used; 0: incomplete, or -CORDON_PROTOCOL. */
 ptrdiff_t socks_read_greeting(const uint8_t *bytes, size_t len);
-/* On -CORDON_INVALID *ret_reply says what to answer. */
+/* On -CORDON_INVALID, *ret_reply is the reply code to send. */
 ptrdiff_t socks_read_request(const uint8_t *bytes, size_t len, struct host *ret_host,
 			     uint16_t *ret_port, enum socks_reply *ret_reply);
 void socks_write_reply(enum socks_reply reply, uint8_t ret[static SOCKS_REPLY_SIZE]);

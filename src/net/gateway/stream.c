@@ -1,4 +1,4 @@
-/* net/gateway/stream.c - one end of a connection. */
+/* net/gateway/stream.c - see stream.h. */
 #include "net/gateway/stream.h"
 
 #include <errno.h>
@@ -35,7 +35,8 @@ static ssize_t read_some(struct stream *s, char *to, size_t len)
 	return n < 0 ? -errno : n;
 }
 
-/* Room for the next read: all that is left at the end, or, when that is little, all there is. */
+/* Room for the next read: what is left at the end, or, if that is little, the whole buffer after
+ * moving the contents. */
 static char *make_room(struct fifo *q, size_t *ret_len)
 {
 	*ret_len = q->data ? FIFO_SIZE - q->start - q->len : FIFO_SIZE;
@@ -62,7 +63,7 @@ bool stream_fill(struct stream *s)
 		s->in.len += (size_t)n;
 		s->bytes_in += (uint64_t)n;
 		if (!s->tls && (size_t)n < want)
-			s->is_readable = false; /* drained: epoll tells when there is more */
+			s->is_readable = false; /* drained: epoll reports when there is more */
 		return true;
 	}
 	if (s->in.len == 0)
@@ -103,7 +104,8 @@ bool stream_flush(struct stream *s)
 
 	if (s->fd < 0 || s->is_broken)
 		return false;
-	/* The first attempt does not wait for epoll: sockets are writable most of the time. */
+	/* The first write does not wait for epoll, because sockets are writable most of the
+	 * time. */
 	while (s->out.len > 0) {
 		ssize_t n = write_some(s, fifo_bytes(&s->out), s->out.len);
 		if (n == -EINTR)
@@ -136,7 +138,7 @@ static uint32_t wanted(const struct stream *s, bool want_read)
 		events |= EPOLLIN;
 	if (!s->tls && (s->out.len > 0 || s->has_bulk))
 		events |= EPOLLOUT;
-	/* TLS may have to read before it can write: waiting for the wrong one would spin. */
+	/* TLS may need to read before it can write. Waiting for the wrong event would busy-loop. */
 	if (s->tls && tls_wants_write(s->tls))
 		events |= EPOLLOUT;
 	else if (s->tls && s->out.len > 0)
@@ -155,8 +157,8 @@ void stream_watch(struct stream *s, bool want_read)
 	if (events == s->events && (s->source || events == 0))
 		return;
 	s->events = events;
-	/* epoll always reports a hang-up, so a stream that waits for nothing must not be registered
-	 * at all. */
+	/* epoll always reports a hang-up, so a stream that waits for nothing must be
+	 * unregistered. */
 	if (events == 0)
 		s->source = loop_source_remove(s->source);
 	else if (s->source)

@@ -1,4 +1,4 @@
-/* net/gateway/tls.c - TLS sessions on sockets. */
+/* net/gateway/tls.c - see tls.h. */
 #include "net/gateway/tls.h"
 
 #include "base/mem.h"
@@ -248,7 +248,7 @@ static void explain(struct tls *t, int error)
 	unsigned long code = ERR_peek_error();
 
 	if (!t->is_server && verify != X509_V_OK)
-		(void)snprintf(t->problem, sizeof(t->problem), "its certificate is not good: %s",
+		(void)snprintf(t->problem, sizeof(t->problem), "its certificate is not valid: %s",
 			       X509_verify_cert_error_string(verify));
 	else if (code)
 		(void)snprintf(t->problem, sizeof(t->problem), "TLS: %s",
@@ -259,7 +259,7 @@ static void explain(struct tls *t, int error)
 	ERR_clear_error();
 }
 
-/* What a call that moved nothing means. */
+/* Why a call moved no bytes. */
 static ssize_t result_of(struct tls *t, int n)
 {
 	int error = SSL_get_error(t->ssl, n);

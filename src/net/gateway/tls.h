@@ -1,6 +1,6 @@
-/* net/gateway/tls.h - TLS on both sides of the gateway: towards the guest with certificates of an
- * authority that lives as long as the session, towards servers with verification against the
- * system's trust store. Built without OpenSSL, tls_store_new() fails and says what to do. */
+/* net/gateway/tls.h - TLS on both sides of the gateway. Towards the guest: certificates of an
+ * authority that exists only for the session. Towards servers: verification against the system's
+ * trust store. Without OpenSSL, tls_store_new() fails and says what to do. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,30 +11,30 @@
 #include "net/gateway/host.h"
 #include "net/gateway/stream.h"
 
-struct tls_store; /* the authority, its certificates, and what servers are checked against */
+struct tls_store; /* the authority, its certificates, and the trust store for servers */
 
 bool tls_is_built(void);
-/* ca_file: authorities that servers are checked against, PEM; NULL: the system's. */
+/* ca_file: trusted authorities for servers, PEM; NULL: the system's. */
 int tls_store_new(const char *ca_file, struct tls_store **ret, struct cordon_error **reterr);
 struct tls_store *tls_store_free(struct tls_store *t);
 /* The authority's certificate in PEM, for the guest's trust store; owned by t. */
 const char *tls_store_authority(const struct tls_store *t);
 
-/* A session on a socket that stays the caller's. Speaks HTTP/1.1 only (ALPN). */
+/* A TLS session on a socket that the caller owns. Offers HTTP/1.1 only (ALPN). */
 int tls_accept(struct tls_store *store, const struct host *as, int fd, struct tls **ret,
 	       struct cordon_error **reterr);
 int tls_connect(struct tls_store *store, const struct host *to, int fd, struct tls **ret,
 		struct cordon_error **reterr);
 struct tls *tls_free(struct tls *t);
 
-/* Bytes that were read from the socket before TLS began; takes the queue's memory. */
+/* Passes on bytes that were read before TLS began. Takes the queue's memory. */
 void tls_give(struct tls *t, struct fifo *early);
-/* Bytes moved, 0 at the end, or -errno; the handshake happens on the way. */
+/* Bytes moved, 0 at the end, or -errno. Does the handshake first. */
 ssize_t tls_read(struct tls *t, void *to, size_t len);
 ssize_t tls_write(struct tls *t, const void *from, size_t len);
-void tls_end(struct tls *t); /* says goodbye */
+void tls_end(struct tls *t); /* sends close_notify */
 bool tls_wants_write(const struct tls *t);
 /* True once the handshake is done and, towards a server, its certificate was verified. */
 bool tls_is_verified(const struct tls *t);
-/* Why it failed, "" when it did not. */
+/* Why it failed; "": it did not. */
 const char *tls_problem(const struct tls *t);

@@ -1,10 +1,10 @@
-/* net/gateway/tls_sni.c - the server name in a TLS ClientHello. */
+/* net/gateway/tls_sni.c - see tls_sni.h. */
 #include "net/gateway/tls_sni.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-/* What is left to read; a read past the end makes it bad and yields zeros from then on. */
+/* The remaining input. A read past the end marks it bad; from then on, reads return zeros. */
 struct reader {
 	const uint8_t *p;
 	size_t len;
@@ -33,7 +33,7 @@ static unsigned number(struct reader *r, size_t bytes)
 	return v;
 }
 
-/* A vector with a length of so many bytes before it. */
+/* A vector that starts with its length, in length_bytes bytes. */
 static struct reader vector(struct reader *r, size_t length_bytes)
 {
 	size_t n = number(r, length_bytes);
@@ -89,7 +89,7 @@ static enum tls_sni_result read_client_hello(struct reader body, struct host *re
 	return result;
 }
 
-/* The start of a message, perhaps not all of it. */
+/* Reads the start of a message, which may be incomplete. */
 static enum tls_sni_result read_message(const uint8_t *whole, size_t have, struct host *ret_name)
 {
 	enum { CLIENT_HELLO = 1 };
@@ -106,7 +106,7 @@ static enum tls_sni_result read_message(const uint8_t *whole, size_t have, struc
 	return read_client_hello((struct reader){ .p = whole + 4, .len = want }, ret_name);
 }
 
-/* A hello may be cut into several records; they are put together in a scratch buffer. */
+/* A ClientHello may be split over several records. They are joined in a scratch buffer. */
 enum tls_sni_result tls_sni_read(const uint8_t *bytes, size_t len, struct host *ret_name)
 {
 	enum { HANDSHAKE = 22, RECORD_MAX = 16384 };

@@ -1,5 +1,5 @@
-/* net/gateway/tunnel.c - a tunnel: what is spoken in it is looked at once, then bytes go both ways.
- */
+/* net/gateway/tunnel.c - tunnels: checks the protocol of the first bytes, then passes bytes both
+ * ways. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +23,8 @@ void tunnel_connected(struct conn *c)
 	c->state = CONN_CLASSIFY;
 }
 
-/* Other protocols begin with a word too (EHLO), so the version at the line's end decides. */
+/* Other protocols begin with a word too (EHLO), so the HTTP version at the end of the line
+ * decides. */
 enum speech tunnel_look_for_http(const char *bytes, size_t len)
 {
 	const char *end = memchr(bytes, '\n', len);
@@ -41,7 +42,7 @@ enum speech tunnel_look_for_http(const char *bytes, size_t len)
 	return len > 9 && memcmp(bytes + len - 9, " HTTP/1.", 8) == 0 ? SPEECH_HTTP : SPEECH_OTHER;
 }
 
-/* SPEECH_TLS: it names our target, or nobody. A wrong name was refused. */
+/* SPEECH_TLS: it names our target, or no host. A wrong name was refused. */
 static enum speech look_for_tls(struct conn *c)
 {
 	struct host name;
@@ -94,7 +95,7 @@ static void refuse_speech(struct conn *c)
 
 static bool move_from_server(struct conn *c);
 
-/* A tunnel ends when nothing was said in it for as long as a request may take, and in any case. */
+/* A tunnel ends after a silence of the request timeout, and in any case at tunnel_end. */
 static void heard(struct conn *c)
 {
 	deadline_ns silent = deadline_after_ms(c->hub->config.timeout_ms);
@@ -130,7 +131,7 @@ bool tunnel_step_classify(struct conn *c)
 			conn_leave(c);
 			return true;
 		}
-		/* Where any protocol may be spoken the server may speak first. */
+		/* If any protocol is allowed, the server may send first. */
 		return c->verdict.raw && !inspect && move_from_server(c);
 	case SPEECH_TLS:
 		if (inspect)
@@ -156,7 +157,7 @@ static bool move_from_server(struct conn *c)
 	bool progress = false;
 	size_t n;
 
-	/* Whoever has sent much will send more. */
+	/* After many bytes, expect more. */
 	if (conn_is_bulk(c, c->audit.bytes_in >= BULK_FROM ? UINT64_MAX : 0)) {
 		n = conn_bulk_step(c, UINT64_MAX, &progress);
 	} else {
@@ -178,7 +179,7 @@ static bool move_from_server(struct conn *c)
 bool tunnel_step(struct conn *c)
 {
 	if (c->server.is_broken) {
-		/* What the server said before it broke is still the client's. */
+		/* The client still gets what the server sent before it failed. */
 		(void)fifo_move(&c->client.out, &c->server.in);
 		request_audit_end(c, "failed", "the server closed the connection");
 		conn_abort(c);

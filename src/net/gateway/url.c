@@ -1,4 +1,4 @@
-/* net/gateway/url.c - http and https URLs, read as the URL standard reads them. */
+/* net/gateway/url.c - see url.h. */
 #include "net/gateway/url.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static bool is_slash(char c)
 	return c == '/' || c == '\\';
 }
 
-/* ".", "%2e" and so on: how many dots the segment is made of, 0 when it is something else. */
+/* How many dots the segment consists of (".", "%2e", ...); 0: it is something else. */
 static unsigned count_dots(const char *s, size_t len)
 {
 	unsigned dots = 0;
@@ -112,7 +112,8 @@ bool url_path_is_ambiguous(const char *path)
 	return false;
 }
 
-/* The standard strips control characters and spaces at both ends, and tabs and newlines within. */
+/* As in the URL standard: removes control characters and spaces at both ends, and tabs and newlines
+ * anywhere. */
 static char *clean(const char *text, size_t len)
 {
 	while (len > 0 && (unsigned char)text[0] <= 0x20) {
@@ -144,7 +145,7 @@ static int parse_host_port(const char *s, size_t len, struct url *u, struct cord
 	if (colon) {
 		const char *digits = colon + 1;
 		size_t n = len - host_len - 1;
-		while (n > 1 && digits[0] == '0') { /* the standard reads 00080 as 80 */
+		while (n > 1 && digits[0] == '0') { /* the URL standard reads 00080 as 80 */
 			digits++;
 			n--;
 		}
@@ -157,7 +158,7 @@ static int parse_host_port(const char *s, size_t len, struct url *u, struct cord
 
 static int parse_after_scheme(const char *s, struct url *u, struct cordon_error **reterr)
 {
-	while (is_slash(*s)) /* any number of them, as browsers do */
+	while (is_slash(*s)) /* any number, as browsers do */
 		s++;
 	size_t len = strcspn(s, "/\\?#");
 	int r = parse_host_port(s, len, u, reterr);
@@ -211,14 +212,14 @@ static bool has_scheme(const char *s)
 	return n > 0 && s[n] == ':' && ((s[0] | 0x20) >= 'a' && (s[0] | 0x20) <= 'z');
 }
 
-/* The text of a relative reference, made absolute: scheme and host of base, path merged. */
+/* Makes a relative reference absolute: scheme and host of base, merged path. */
 static char *make_absolute(const struct url *base, const char *s)
 {
 	const char *scheme = base->is_tls ? "https" : "http";
 
 	if (is_slash(s[0]) && is_slash(s[1]))
 		return str_printf("%s:%s", scheme, s);
-	size_t keep = 0; /* how much of base's path stays before s */
+	size_t keep = 0; /* how much of base's path precedes s */
 	size_t path_len = strcspn(base->path, "?");
 	if (s[0] == '\0' || s[0] == '#')
 		keep = strlen(base->path);

@@ -1,5 +1,5 @@
-/* net/host/fetch.c - the host's own HTTP client, as far as it is in the host: asks a gateway, and
- * takes what comes. No byte of a server is parsed here. */
+/* net/host/fetch.c - see fetch.h. Sends the request to a gateway process and reads its answer.
+ * Nothing from a server is parsed in this process. */
 #include "net/host/fetch.h"
 
 #include <errno.h>
@@ -52,7 +52,8 @@ static int make_spec(const struct fetch_options *o, json_t **ret, struct cordon_
 			 o->method ? o->method : "GET", "headers", headers, "redirects",
 			 (int)redirects, "https_only", o->https_only);
 	if (!*ret)
-		return err_set(reterr, CORDON_INVALID, "fetch: the URL or the method is no text");
+		return err_set(reterr, CORDON_INVALID,
+			       "fetch: the URL or the method is not valid text");
 	if (body)
 		json_object_set_new(*ret, "body", json_string(body));
 	return 0;
@@ -87,7 +88,7 @@ static int finish(const json_t *m, struct fetch_result *ret, struct cordon_error
 		return err_set(reterr, code_of(kind), "fetch %s: %s%s%s", url ? url : "",
 			       reason ? reason : kind, remedy ? "; " : "", remedy ? remedy : "");
 	if (json_integer_value(json_object_get(m, "bytes")) != (json_int_t)ret->body.len || !url)
-		return err_set(reterr, CORDON_PROTOCOL, "fetch %s: the body is not whole",
+		return err_set(reterr, CORDON_PROTOCOL, "fetch %s: the body is incomplete",
 			       url ? url : "");
 	ret->status = (unsigned)json_integer_value(json_object_get(m, "status"));
 	ret->redirects = (unsigned)json_integer_value(json_object_get(m, "redirects"));
@@ -96,7 +97,7 @@ static int finish(const json_t *m, struct fetch_result *ret, struct cordon_error
 	return ret->url ? 0 : err_set(reterr, CORDON_NOMEM, "out of memory");
 }
 
-/* One piece of the body; *ret_end: there will be no more. */
+/* Reads one piece of the body; *ret_end: it was the last. */
 static int take_piece(int fd, struct buf *body, bool *ret_end, struct cordon_error **reterr)
 {
 	char piece[PIECE];
@@ -150,7 +151,7 @@ int fetch_run(const struct fetch_options *o, struct fetch_result *ret, struct co
 	if (r < 0)
 		return r;
 	options.fetch = spec;
-	if (!options.uid && machine_box_uid() != geteuid()) /* a gateway never works as root */
+	if (!options.uid && machine_box_uid() != geteuid()) /* a gateway never runs as root */
 		options.uid = options.gid = machine_box_uid();
 	buf_init(&result.body, net->response_bytes ? net->response_bytes : RESPONSE_BYTES);
 	r = gateway_start(&options, &g, reterr);

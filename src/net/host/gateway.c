@@ -1,4 +1,4 @@
-/* net/host/gateway.c - starting the gateway of a session, and speaking with it. */
+/* net/host/gateway.c - see gateway.h. Starts a session's gateway and exchanges messages with it. */
 #include "net/host/gateway.h"
 
 #include <errno.h>
@@ -117,7 +117,8 @@ int gateway_dispatch(struct gateway *g, struct cordon_error **reterr)
 			g->is_gone = true;
 		else
 			buf_commit(&g->in, (size_t)n);
-		/* What it reads is hostile, so what it says is looked at like a stranger's. */
+		/* The gateway parses hostile input, so its own messages are checked like untrusted
+		 * input. */
 		while (g->in.len > 0 && (end = memchr(g->in.data, '\n', g->in.len))) {
 			size_t len = (size_t)(end - g->in.data);
 			cleanup_json json_t *m = NULL;
@@ -131,7 +132,7 @@ int gateway_dispatch(struct gateway *g, struct cordon_error **reterr)
 			  : 0;
 }
 
-/* Until the flag is set, the gateway is gone, or time is up. */
+/* Waits until the flag is set, the gateway is gone, or the time is up. */
 static int wait_for(struct gateway *g, const bool *flag, int timeout_ms,
 		    struct cordon_error **reterr)
 {
@@ -141,8 +142,8 @@ static int wait_for(struct gateway *g, const bool *flag, int timeout_ms,
 		struct pollfd p = { .fd = g->control_fd, .events = POLLIN };
 		int left = deadline_poll_ms(until);
 		if (left == 0)
-			return err_set(reterr, CORDON_TIMEOUT, "no word from the gateway in %d ms",
-				       timeout_ms);
+			return err_set(reterr, CORDON_TIMEOUT,
+				       "no answer from the gateway within %d ms", timeout_ms);
 		if (poll(&p, 1, left) < 0 && errno != EINTR)
 			return err_errno(reterr, errno, "wait for the gateway");
 		int r = p.revents ? gateway_dispatch(g, *flag ? NULL : reterr) : 0;
@@ -179,7 +180,7 @@ int gateway_start(const struct gateway_options *o, struct gateway **ret,
 	return 0;
 }
 
-/* It ends when its control line does; one that does not is killed. */
+/* The gateway ends when its control socket is closed. One that does not is killed. */
 static void end_process(struct gateway *g)
 {
 	deadline_ns until = deadline_after_ms(STOP_MS);
@@ -193,7 +194,9 @@ static void end_process(struct gateway *g)
 			(void)gateway_dispatch(g, NULL);
 	}
 	if (p.fd < 0 || poll(&p, 1, deadline_poll_ms(until)) <= 0)
-		(void)kill(g->pid, SIGKILL); /* our own child, not yet reaped: the pid is its */
+		(void)kill(
+			g->pid,
+			SIGKILL); /* our child and not reaped, so the pid cannot have been reused */
 	while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	close_fdp(&p.fd);
@@ -285,7 +288,7 @@ int gateway_add_environment(const char *bundle_path, struct strlist *env,
 	return r < 0 ? err_set(reterr, CORDON_NOMEM, "out of memory") : 0;
 }
 
-/* Takes the message over. */
+/* Takes ownership of the message. */
 static int say(struct gateway *g, json_t *message, struct cordon_error **reterr)
 {
 	size_t len;
@@ -294,11 +297,11 @@ static int say(struct gateway *g, json_t *message, struct cordon_error **reterr)
 	json_decref(message);
 	if (!text)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	text[len] = '\n'; /* in place of the NUL: one write, one line */
+	text[len] = '\n'; /* replaces the NUL, so that one write sends the whole line */
 	for (size_t at = 0; at < len + 1;) {
 		ssize_t n = send(g->control_fd, text + at, len + 1 - at, MSG_NOSIGNAL);
 		if (n < 0 && errno != EINTR)
-			return err_errno(reterr, errno, "speak with the gateway");
+			return err_errno(reterr, errno, "send to the gateway");
 		at += n > 0 ? (size_t)n : 0;
 	}
 	return 0;

@@ -1,4 +1,4 @@
-/* net/host/gateway_process.c - the gateway's process and what it is told at its start. */
+/* net/host/gateway_process.c - starts the gateway's process and writes its configuration. */
 #include "net/host/gateway_process.h"
 
 #include <errno.h>
@@ -91,7 +91,7 @@ static json_t *secrets_json(const struct policy *p)
 	return list;
 }
 
-/* A limit that a policy leaves at zero would stop everything: zero means the default. */
+/* Zero means the default; a limit of zero would stop everything. */
 static void add_limit(json_t *obj, const char *key, uint64_t value)
 {
 	if (value > 0)
@@ -99,7 +99,7 @@ static void add_limit(json_t *obj, const char *key, uint64_t value)
 			obj, key, json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value));
 }
 
-/* The host's own proxy: as the caller says, else as the policy says, which may say: as usual. */
+/* The host's own proxy: the caller's, else the policy's, which may say to use the environment's. */
 static const char *upstream_proxy(const struct gateway_options *o)
 {
 	static const char *const names[] = { "HTTPS_PROXY", "https_proxy", "ALL_PROXY",
@@ -147,7 +147,7 @@ static json_t *config_json(const struct gateway_options *o)
 	return obj;
 }
 
-/* The secrets are in it: memory, never a file, and wiped here. */
+/* Contains the secrets, so it is in memory, never in a file, and is wiped here. */
 static int make_config(const struct gateway_options *o, int *ret_fd, struct cordon_error **reterr)
 {
 	cleanup_json json_t *obj = config_json(o);
@@ -161,7 +161,7 @@ static int make_config(const struct gateway_options *o, int *ret_fd, struct cord
 	return r;
 }
 
-/* Only what finding addresses and authorities may need. */
+/* Passes on only the variables that affect name resolution and certificate authorities. */
 static size_t pass_environment(char **ret, size_t max)
 {
 	static const char *const names[] = { "SSL_CERT_FILE=", "SSL_CERT_DIR=", "RES_OPTIONS=",
@@ -199,7 +199,8 @@ static int spawn(const char *program, const int fds[static 3], pid_t *ret_pid,
 	return e ? err_errno(reterr, e, "start %s", program) : 0;
 }
 
-/* High numbers, so that no dup2 in the child overwrites one that is still needed. */
+/* Moves the descriptor to a high number, so that no dup2 in the child overwrites one that is still
+ * needed. */
 static int lift(int fd, int *ret, struct cordon_error **reterr)
 {
 	*ret = fcntl(fd, F_DUPFD_CLOEXEC, 16);

@@ -1,4 +1,4 @@
-/* net/host/gateway_process.h - the gateway's process and what it is told at its start; see
+/* net/host/gateway_process.h - starts the gateway's process and writes its configuration; see
  * gateway.h. */
 #pragma once
 
@@ -6,8 +6,9 @@
 
 struct gateway_process {
 	pid_t pid;
-	int control_fd; /* stream: JSON lines */
-	int relay_fd;   /* seqpacket: sockets of the guest's namespace; stream: a fetched body */
+	int control_fd; /* JSON lines, on a stream socket */
+	int relay_fd;   /* SOCK_SEQPACKET: sockets of the guest's namespace; SOCK_STREAM: a fetched
+			   body */
 };
 
 int gateway_process_start(const struct gateway_options *options, struct gateway_process *ret,
