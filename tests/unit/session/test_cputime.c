@@ -1,0 +1,134 @@
+/* unit/session/test_cputime.c - CPU time and processes of a box; ordinary processes of ours stand
+ * for its own. */
+#include "session/cputime.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "unit/session/faked_box.h"
+
+/* Uses at least so much CPU time, of its own clock. */
+static void burn(long ms)
+{
+	struct timespec t;
+
+	do
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	while (t.tv_sec * 1000 + t.tv_nsec / 1000000 < ms);
+}
+
+/* A process that has children, and each of them burnt so much before this returns. */
+static pid_t family(int children, long ms)
+{
+	int ready[2];
+	char byte;
+
+	ASSERT_EQ(pipe(ready), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		for (int i = 0; i < children; i++)
+			if (fork() == 0) {
+				prctl(PR_SET_PDEATHSIG, SIGKILL);
+				burn(ms);
+				(void)!write(ready[1], "", 1);
+				pause();
+			}
+		if (children == 0)
+			(void)!write(ready[1], "", 1);
+		pause();
+	}
+	for (int i = 0; i < (children ? children : 1); i++)
+		ASSERT_EQ(read(ready[0], &byte, 1), 1);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+}
+
+TEST(a_box_without_processes)
+{
+	struct faked_box f;
+
+	faked_box_init(&f, GUEST_KIND_PYTHON);
+	f.status.cpu_us = 77;
+	ASSERT_EQ(cputime_processes(&f.box, 10), 0);
+	ASSERT_EQ(cputime_of_guest(&f.box), 0);
+	ASSERT_EQ(cputime_of_all(&f.box), 77); /* what was reaped */
+}
+
+TEST(a_control_group_counts_everything)
+{
+	struct faked_box f;
+
+	faked_box_init(&f, GUEST_KIND_PYTHON);
+	faked_box_add_group(&f);
+	faked_box_count(&f, "cpu.stat", "usage_usec 1234\n");
+	f.status.cpu_us = 77;
+	ASSERT_EQ(cputime_of_all(&f.box), 1234);
+	faked_box_done(&f);
+}
+
+TEST(processes_are_counted_until_there_are_enough)
+{
+	struct faked_box f;
+
+	faked_box_init(&f, GUEST_KIND_PYTHON);
+	f.status.init_pid = family(3, 0);
+	ASSERT_EQ(cputime_processes(&f.box, 100), 4);
+	ASSERT_EQ(cputime_processes(&f.box, 4), 4);
+	ASSERT_EQ(cputime_processes(&f.box, 2), 2);
+	ASSERT_EQ(cputime_processes(&f.box, 1), 1);
+	end(f.status.init_pid);
+	f.box.is_gone = true;
+	ASSERT_EQ(cputime_processes(&f.box, 100), 0);
+}
+
+TEST(the_guest_is_the_first_child_and_all_are_all)
+{
+	struct faked_box f;
+
+	faked_box_init(&f, GUEST_KIND_PYTHON);
+	f.status.init_pid = family(2, 30);
+	uint64_t guest = cputime_of_guest(&f.box), all = cputime_of_all(&f.box);
+	ASSERT(guest >= 30000);
+	ASSERT(all >= guest + 30000);
+	end(f.status.init_pid);
+}
+
+/* One process besides pid 1 ever: its clock and what was reaped, and no look into /proc. */
+TEST(without_others_the_guest_is_all)
+{
+	struct faked_box f;
+
+	faked_box_init(&f, GUEST_KIND_PYTHON);
+	faked_box_add_group(&f);
+	faked_box_count(&f, "pids.peak", "2\n");
+	f.status.init_pid = family(2, 30);
+	f.status.cpu_us = 5;
+	uint64_t guest = cputime_of_guest(&f.box), all = cputime_of_all(&f.box);
+	ASSERT(guest >= 30000);
+	ASSERT(all >= guest + 5 && all < guest + 30000);
+	end(f.status.init_pid);
+	faked_box_done(&f);
+}
+
+TEST(reaped_children_count)
+{
+	struct faked_box f;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		burn(50);
+		_exit(0);
+	}
+	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+	faked_box_init(&f, GUEST_KIND_PYTHON);
+	f.status.init_pid = getpid();
+	f.box.guest_pid = getpid();
+	ASSERT(cputime_of_all(&f.box) >= 30000); /* the kernel tells it in ticks */
+}
