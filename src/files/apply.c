@@ -1,5 +1,6 @@
-/* files/apply.c - taking over what a guest changed in its copy of a host directory. Every step
- * works beneath the directory's descriptor without links; files are written beside and renamed. */
+/* files/apply.c - writes a project's changes back to the host directory. Every step works beneath
+ * the directory's descriptor and follows no links. Files are written under another name and then
+ * renamed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -27,7 +28,7 @@ static bool is_beneath(const char *rel, const char *path)
 	return !strncmp(rel, path, n) && (!rel[n] || rel[n] == '/');
 }
 
-/* What runs on the host without anybody starting it. */
+/* Files that git may execute on the host by itself. */
 static bool is_delicate(const char *rel)
 {
 	return is_beneath(rel, ".git") || strstr(rel, "/.git/") || str_ends(rel, "/.git");
@@ -53,7 +54,7 @@ static int open_parent(int base_fd, const char *rel, const char **ret_name)
 	return path_lookup_open_plain(base_fd, parent, O_PATH | O_DIRECTORY, 0);
 }
 
-/* The hash of what is on the host: of a file's content or a link's target. */
+/* Hashes what is on the host now: a file's content or a link's target. */
 static int hash_host(const struct review *r, const char *rel, int path_fd, uint32_t mode,
 		     unsigned char ret[static INTAKE_HASH_SIZE])
 {
@@ -70,7 +71,7 @@ static int hash_host(const struct review *r, const char *rel, int path_fd, uint3
 	return 0;
 }
 
-/* NULL when the host still has what was copied; else why not. */
+/* NULL if the host still has what was copied; otherwise the reason to refuse. */
 static const char *check_host(const struct review *r, const struct change *c)
 {
 	cleanup_close int fd = path_lookup_open_plain(r->host_fd, c->rel, O_PATH, 0);
@@ -116,8 +117,7 @@ static int pour(int from, int to)
 	}
 }
 
-/* If the host is root, a written file belongs to its previous owner, or to the directory's
- * owner. */
+/* If the host is root, the new file gets the owner of the old file, or of the directory. */
 static void give(int fd, int dir_fd, const char *name)
 {
 	struct stat st;
@@ -180,7 +180,8 @@ static int put_dir(const struct change *c, int dir_fd, const char *name)
 {
 	if (!c->was || S_ISDIR(c->was->mode))
 		return mkdirat(dir_fd, name, 0755) && errno != EEXIST ? -errno : 0;
-	/* In the place of a file, which goes only when the directory is there to come. */
+	/* A directory replaces a file. The file is removed only when the directory is ready to be
+	 * renamed. */
 	char staged[STAGE_NAME_SIZE];
 	path_lookup_stage_name(staged);
 	if (mkdirat(dir_fd, staged, 0755))
@@ -191,7 +192,7 @@ static int put_dir(const struct change *c, int dir_fd, const char *name)
 	return r;
 }
 
-/* Directories that were not chosen themselves, above something that was. */
+/* Makes parent directories that were not chosen themselves. */
 static int make_parents(int base_fd, const char *rel)
 {
 	char path[PATH_MAX];
@@ -255,7 +256,7 @@ static int consider(struct applying *a, const struct change *c)
 	return path && !json_array_append_new(a->applied, path) ? 0 : -ENOMEM;
 }
 
-/* First what goes, the deepest first; then what comes, directories before what is in them. */
+/* First deletes, deepest paths first; then creates, directories before their contents. */
 static int consider_all(struct applying *a, const struct change_list *l)
 {
 	int r = 0;

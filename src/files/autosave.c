@@ -1,4 +1,4 @@
-/* files/autosave.c - saving a while after the last change, in a thread of its own. */
+/* files/autosave.c - see autosave.h. */
 #include "files/autosave.h"
 
 #include <pthread.h>
@@ -16,17 +16,17 @@ struct autosave {
 	void *arg;
 	uint64_t delay_ns;
 	pthread_t thread;
-	pthread_mutex_t lock; /* protects what follows */
+	pthread_mutex_t lock; /* guards the fields below */
 	pthread_cond_t wake;
 	bool is_ending;
-	uint64_t first_ns, last_ns; /* of the changes not yet saved; 0: none */
+	uint64_t first_ns, last_ns; /* first and last change that is not saved yet; 0: none */
 	bool is_unsaved;            /* the last save failed */
-	char *failure;              /* why; NULL: it did not, or there is no memory for words */
+	char *failure;              /* why; NULL: it did not fail, or no memory */
 
 	pthread_mutex_t saving; /* one save at a time; taken before the lock */
 };
 
-/* With the lock held. */
+/* Called with the lock held. */
 static void note(struct autosave *a, const struct cordon_error *e, int r)
 {
 	free(a->failure);
@@ -34,7 +34,7 @@ static void note(struct autosave *a, const struct cordon_error *e, int r)
 	a->failure = r < 0 ? err_text(e) : NULL;
 }
 
-/* Saves if there is anything to save. A failed one is tried again with the next change, and by a
+/* Saves if there is anything to save. A failed save is retried after the next change, and by a
  * flush (retries). */
 static int save_now(struct autosave *a, bool retries, struct cordon_error **reterr)
 {
@@ -80,7 +80,8 @@ static void *work(void *arg)
 			continue;
 		}
 		(void)pthread_mutex_unlock(&a->lock);
-		(void)save_now(a, false, NULL); /* what fails is kept: autosave_failure, flush */
+		(void)save_now(a, false,
+			       NULL); /* a failure is kept for autosave_failure and flush */
 		(void)pthread_mutex_lock(&a->lock);
 	}
 	(void)pthread_mutex_unlock(&a->lock);

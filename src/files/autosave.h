@@ -9,18 +9,18 @@ struct autosave;
 
 typedef int (*autosave_fn)(void *arg, struct cordon_error **reterr);
 
-/* delay_ms: after the last change, 0: 1000; changes that never pause are saved every ten delays. */
+/* delay_ms: time from the last change to the save; 0: 1000. Changes without a pause are saved every
+ * ten delays. */
 int autosave_new(uint64_t delay_ms, autosave_fn save, void *arg, struct autosave **ret,
 		 struct cordon_error **reterr);
-/* Something changed. Cheap; from any thread. */
+/* Something changed. Cheap; any thread may call it. */
 void autosave_touch(struct autosave *a);
-/* Saves now if anything changed since the last save that worked: one that failed in the background
- * is tried again. 0: all is saved. */
+/* Saves now if anything changed since the last successful save. 0: everything is saved. */
 int autosave_flush(struct autosave *a, struct cordon_error **reterr);
-/* Why the last save failed, to be freed; NULL: it did not. */
+/* Why the last save failed; the caller frees it. NULL: it did not fail. */
 char *autosave_failure(struct autosave *a);
-/* Saves what changed since the last save, then ends. To learn whether that worked, flush first.
- * Accepts NULL; always returns NULL. */
+/* Saves unsaved changes and ends the thread. To learn whether that worked, flush first. Accepts
+ * NULL; always returns NULL. */
 struct autosave *autosave_free(struct autosave *a);
 
 DEFINE_FREEP(struct autosave *, autosave_free)

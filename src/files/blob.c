@@ -1,4 +1,4 @@
-/* files/blob.c - the file that an exported workspace is. */
+/* files/blob.c - see blob.h. */
 #include "files/blob.h"
 
 #include <endian.h>
@@ -27,7 +27,7 @@ struct header {
 _Static_assert(sizeof(struct header) == BLOB_HEADER_SIZE, "no padding");
 
 struct blob_writer {
-	int fd, spool; /* spool: where it goes first if fd cannot be written at a position; or -1 */
+	int fd, spool; /* spool: written first if fd cannot seek; -1: not needed */
 	off_t start;
 	ZSTD_CCtx *z;
 	crypto_hash_sha256_state sum;
@@ -114,8 +114,8 @@ int blob_writer_put(struct blob_writer *w, const void *bytes, size_t len)
 	return compress(w, bytes, len, ZSTD_e_continue);
 }
 
-/* A reader refuses what expands like a bomb. What we write ourselves never does: a skippable frame
- * makes it as long as it needs to be. */
+/* A reader refuses a file that expands too much (a decompression bomb). So that our own files never
+ * do, a skippable frame makes a very compressible one longer. */
 static int pad(struct blob_writer *w)
 {
 	uint64_t least = w->content / BLOB_MAX_RATIO + 1;
@@ -135,7 +135,8 @@ static int pad(struct blob_writer *w)
 	return r;
 }
 
-/* The sum of the header's fields comes first: it was the only part not yet known. */
+/* Computes the checksum of header and payload. The payload enters as its own
+ * hash, because the header is known only at the end. */
 static void seal(struct header *h, const unsigned char payload_sum[static SUM_SIZE])
 {
 	crypto_hash_sha256_state s;
@@ -181,7 +182,7 @@ int blob_writer_finish(struct blob_writer *w, struct cordon_error **reterr)
 
 struct blob_reader {
 	int fd;
-	bool is_spool; /* fd is ours */
+	bool is_spool; /* the reader owns fd */
 	off_t start;   /* of the payload */
 	struct header h;
 	ZSTD_DCtx *z;
@@ -204,7 +205,7 @@ struct blob_reader *blob_reader_free(struct blob_reader *r)
 	return NULL;
 }
 
-/* What cannot be read twice is kept. */
+/* Copies input that can be read only once. */
 static int spool(struct blob_reader *r, struct cordon_error **reterr)
 {
 	cleanup_close int copy = memfd_create("cordon-import", MFD_CLOEXEC);

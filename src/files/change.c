@@ -1,4 +1,4 @@
-/* files/change.c - the differences between a directory as it was copied in and as it is now. */
+/* files/change.c - see change.h. */
 #include "files/change.h"
 
 #include <errno.h>
@@ -82,7 +82,8 @@ static int compare(struct change_list *l, int guest_fd, const char *rel,
 			return add(l, c, rel);
 		}
 	}
-	/* Directories were made accessible to the guest; only files count. */
+	/* The copy made directories accessible to the guest, so only modes of files are
+	 * compared. */
 	if (S_ISREG(now->mode) && (now->mode & 0777) != (was->mode & 0777)) {
 		c.kind = CHANGE_MODE;
 		return add(l, c, rel);

@@ -9,7 +9,7 @@
 
 enum change_kind { CHANGE_ADDED, CHANGE_MODIFIED, CHANGE_DELETED, CHANGE_TYPE, CHANGE_MODE };
 
-/* What was copied. */
+/* One entry as it was copied. */
 struct change_origin {
 	char *rel;
 	uint32_t mode;
@@ -22,7 +22,7 @@ struct change {
 	enum change_kind kind;
 	char *rel;
 	const struct change_origin *was; /* NULL: added */
-	uint32_t mode;                   /* now; 0: deleted */
+	uint32_t mode;                   /* current mode; 0: deleted */
 	uint64_t size;
 };
 
@@ -37,10 +37,10 @@ struct review {
 	int host_fd;
 	struct change_origin *origins;
 	size_t origin_count, origin_cap;
-	struct nameset index; /* rel to number in origins, plus one */
+	struct nameset index; /* path to index in origins, plus one */
 };
 
-/* Sorted by path. 0 or -errno; the caller works as the owner. */
+/* Sorted by path. 0 or -errno. The caller has entered the owner's ids. */
 int change_find(struct review *r, int guest_fd, struct change_list *ret);
 void change_list_done(struct change_list *l);
 /* The directory of the copy, O_PATH, or -errno. */

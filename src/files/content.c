@@ -1,4 +1,4 @@
-/* files/content.c - the content of one file, kept in the host's memory and shared. */
+/* files/content.c - see content.h. */
 #include "files/content.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 
-enum { MAP_FROM = 2 * 1024 * 1024 }; /* from here on huge pages pay */
+enum { MAP_FROM = 2 * 1024 * 1024 }; /* above this, huge pages are worth it */
 
 struct content *content_ref(struct content *b)
 {
@@ -71,7 +71,7 @@ int content_from_bytes(const char *bytes, size_t len, struct content **ret)
 	return 0;
 }
 
-/* Bytes read before the end, or -errno. */
+/* Reads up to len bytes; fewer at the end of the file. Or -errno. */
 static ssize_t read_at(int fd, char *bytes, size_t len, uint64_t offset)
 {
 	size_t done = 0;
@@ -108,7 +108,7 @@ static bool is_dense(const struct content *b)
 	return !b->extents && b->len == b->size;
 }
 
-/* How many leading bytes are as in `like`: whole chunks, or all. */
+/* How many leading bytes equal `like`: whole chunks, or all. */
 static ssize_t same_prefix(int fd, const struct content *like, char *scratch)
 {
 	size_t done = 0;
@@ -147,7 +147,8 @@ static int read_dense(int fd, size_t size, struct content *like, char *scratch, 
 	ssize_t n = read_at(fd, b->data + same, size - (size_t)same, (uint64_t)same);
 	if (n < 0)
 		return (int)n;
-	/* Cut short meanwhile: the rest counts as zeros, as a file that was extended again. */
+	/* The file was truncated meanwhile: the rest reads as zeros, as if it had been extended
+	 * again. */
 	memset(b->data + same + n, 0, size - (size_t)same - (size_t)n);
 	*ret = TAKE_PTR(b);
 	return 0;

@@ -1,5 +1,5 @@
-/* files/content.h - the content of one file, kept in the host's memory and shared by all tree
- * images in which it is the same. Functions return 0 or a negative errno. */
+/* files/content.h - the content of one file in the host's memory, shared by all tree images that
+ * contain it. Functions return 0 or a negative errno. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,23 +13,23 @@ struct content_extent {
 };
 
 struct content {
-	uint32_t refs; /* not atomic: whoever shares contents has a lock */
+	uint32_t refs; /* not atomic: all who share contents hold a lock */
 	bool is_mapped;
-	uint64_t size; /* of the file; what no extent covers is a hole */
-	size_t len;    /* of data: the extents, one after the other */
+	uint64_t size; /* of the file; holes are outside all extents */
+	size_t len;    /* of data, which holds the extents one after the other */
 	char *data;
-	struct content_extent *extents; /* NULL: one, all of the file */
+	struct content_extent *extents; /* NULL: a single one, the whole file */
 	size_t extent_count;
 };
 
-/* Reads a file of that size and number of 512-byte blocks. like: what it held the last time (may be
- * NULL); when nothing changed the result is a new reference to it. Contents are compared, never
- * times: a tmpfs does not change them when a file is written through a mapping.
- * scratch: CONTENT_CHUNK bytes. max: -EDQUOT beyond. */
+/* Reads a file of that size and number of 512-byte blocks. like: its last content, or NULL; if
+ * nothing changed, the result is a new reference to it. Compares contents, never times, because a
+ * tmpfs does not update times when a file is written through a mapping. scratch: CONTENT_CHUNK
+ * bytes. max: more gives -EDQUOT. */
 int content_read(int fd, uint64_t size, uint64_t blocks, struct content *like, char *scratch,
 		 uint64_t max, struct content **ret);
 int content_from_bytes(const char *bytes, size_t len, struct content **ret);
-/* Makes the file, opened for reading and writing, hold this; writes only where it differs. */
+/* Gives the file, opened for reading and writing, this content. Writes only where it differs. */
 int content_sync(const struct content *b, int fd, uint64_t current_size, char *scratch);
 
 struct content *content_ref(struct content *b);

@@ -1,4 +1,4 @@
-/* files/export.c - a whole workspace as one file, and back. */
+/* files/export.c - see export.h. */
 #include "files/export.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "files/path_lookup.h"
 
 #define DEFAULT_MAX_BYTES (UINT64_C(4) << 30)
-/* Headers and padding of the archive, beside the contents. */
+/* Headers and padding of the archive, in addition to the contents. */
 #define OVERHEAD (UINT64_C(64) << 20)
 #define OVERHEAD_A_FILE 4096
 
@@ -31,7 +31,7 @@ static int put_state(struct tar *t, const char *state)
 	return r < 0 ? r : tar_end(t);
 }
 
-/* Whose disk is full is the host's, not the workspace's. */
+/* ENOSPC here is about the host's disk, not the workspace. */
 static int fail_write(int r, struct cordon_error **reterr)
 {
 	if (r == -ENAMETOOLONG)

@@ -4,14 +4,14 @@
 #include "files/unpack.h"
 #include "files/workspace.h"
 
-/* state: JSON of the environment and working directory that goes along, or NULL. */
+/* state: JSON of the environment and working directory to store as well, or NULL. */
 int export_write(struct workspace *ws, const char *state, int fd, struct cordon_error **reterr);
 
-/* Merges into the workspace. Changes nothing unless the whole file is valid and small enough. Then
- * single bad entries are skipped and reported. max_bytes: of contents, 0: the quota.
- * ret_report_json and ret_state (NULL: there was none) may be NULL themselves. */
+/* Merges an export into the workspace. Changes nothing unless the whole file is valid and small
+ * enough; then skips and reports single bad entries. max_bytes: of contents; 0: the quota.
+ * ret_report_json and ret_state may be NULL; *ret_state is NULL if the export has no state. */
 int export_read(struct workspace *ws, int fd, uint64_t max_bytes, char **ret_report_json,
 		char **ret_state, struct cordon_error **reterr);
 
-/* Looks inside without a workspace. */
+/* Lists the entries without a workspace. */
 int export_each(int fd, unpack_entry_fn fn, void *arg, struct cordon_error **reterr);

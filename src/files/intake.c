@@ -1,4 +1,4 @@
-/* files/intake.c - copying a file or directory of the host into a workspace. */
+/* files/intake.c - see intake.h. */
 #include "files/intake.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@ struct intake {
 	const struct intake_options *o;
 	struct listing l;
 	struct tree_write plant;
-	int source_fd; /* the directory, or the one that holds the file */
-	int base_fd;   /* where to */
+	int source_fd; /* the directory, or the parent of the file */
+	int base_fd;   /* destination */
 	bool owns_base;
 	char top[PATH_MAX]; /* name of the copy in base_fd; "" for base_fd itself */
 	char *scratch;
@@ -61,7 +61,7 @@ void intake_hash_bytes(const void *bytes, size_t len, unsigned char ret[static I
 	(void)crypto_generichash(ret, INTAKE_HASH_SIZE, bytes, len, NULL, 0);
 }
 
-/* Copies and hashes; to: -1 for nowhere. */
+/* Copies and hashes; to -1: only hashes. */
 static int pump(int from, int to, bool hashes, char *scratch, uint64_t max, uint64_t *ret_size,
 		unsigned char ret[static INTAKE_HASH_SIZE])
 {
@@ -105,7 +105,7 @@ static int enter(const struct intake *in, struct owner *owner)
 		     : owner_enter(owner, o->owner_uid, o->owner_gid);
 }
 
-/* The place of an entry in base_fd. */
+/* The path of an entry in base_fd. */
 static int name_of(const struct intake *in, const char *rel, char ret[static PATH_MAX])
 {
 	size_t n = strlen(in->top), m = strlen(rel);
@@ -120,7 +120,7 @@ static int name_of(const struct intake *in, const char *rel, char ret[static PAT
 
 static int put_file(struct intake *in, const char *from_rel, const char *to, struct intake_entry *e)
 {
-	/* Read under our own ids, written under the guest's. */
+	/* Reads with our own ids, writes with the guest's. */
 	cleanup_close int fd =
 		path_lookup_open_plain(in->source_fd, from_rel, O_RDONLY | O_NONBLOCK, 0);
 	struct stat st;
@@ -194,7 +194,7 @@ static int put_entry(struct intake *in, const char *from_rel, struct intake_entr
 						 (e->mode & 0777) | 0700, e->mtime_ns);
 		e->size = 0;
 	} else {
-		return 0; /* sockets, FIFOs and devices stay where they are */
+		return 0; /* sockets, FIFOs and devices are not copied */
 	}
 	return r;
 }

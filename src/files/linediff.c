@@ -1,4 +1,4 @@
-/* files/linediff.c - what changed between two texts, by lines (Myers' greedy algorithm). */
+/* files/linediff.c - see linediff.h. Myers' greedy algorithm. */
 #include "files/linediff.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ enum { MAX_EDITS = 1000, CONTEXT = 3 };
 
 struct line {
 	const char *text;
-	size_t len; /* with its newline, if it has one */
+	size_t len; /* including its newline, if any */
 };
 
 struct lines {
@@ -18,7 +18,7 @@ struct lines {
 };
 
 struct trace {
-	int *rows; /* of all d, one after the other: 2d+1 ends of furthest paths each */
+	int *rows; /* for each d, one after the other: the 2d+1 ends of the furthest paths */
 	struct lines a, b;
 	char *edits; /* per step: '=', '-', '+' */
 	size_t edit_count;
@@ -70,7 +70,7 @@ static bool goes_down(const int *prev, int d, int k)
 	return k == -d || (k != d && prev[k - 1] < prev[k + 1]);
 }
 
-/* The number of edits, or -1 when there are more than we follow. */
+/* The number of edits; -1: more than we follow. */
 static int find_path(struct trace *t)
 {
 	int n = t->a.count, m = t->b.count;
@@ -136,7 +136,8 @@ static int put_line(struct buf *b, char sign, const struct line *l)
 	return r;
 }
 
-/* The end of the hunk that starts at i: where more than twice the context is equal. */
+/* The end of the hunk that starts at i: the next run of equal lines longer than twice the
+ * context. */
 static size_t hunk_end(const struct trace *t, size_t i)
 {
 	size_t last = i;

@@ -1,4 +1,4 @@
-/* files/listing.c - all that is in a tree at one moment, in breadth-first order. */
+/* files/listing.c - see listing.h. */
 #include "files/listing.h"
 
 #include <dirent.h>
@@ -70,7 +70,7 @@ const char *listing_name(const struct listing *l, size_t index)
 
 bool listing_path(const struct listing *l, size_t index, size_t size, char *ret)
 {
-	/* From the end of the buffer backwards, then to its start. */
+	/* Filled from the end of the buffer backwards, then moved to its start. */
 	size_t at = size;
 	for (int64_t i = (int64_t)index; i >= 0; i = l->entries[i].parent) {
 		const char *name = listing_name(l, (size_t)i);
@@ -110,7 +110,7 @@ static int widen(struct listing *l, size_t index, const char *path)
 	return r == -EPERM ? 0 : r;
 }
 
-/* Whether a directory of that name in the one at path is left out. */
+/* Whether a subdirectory is left out because its path is too long. */
 static bool is_left_out(struct listing *l, size_t index, const char *path, const char *name)
 {
 	if (!l->leaves_deep || strlen(path) + 1 + strlen(name) + 1 <= PATH_MAX)
@@ -133,7 +133,7 @@ static int read_names(struct listing *l, size_t index, const char *path, DIR *di
 		struct stat st;
 		if (fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW)) {
 			if (errno == ENOENT)
-				continue; /* gone meanwhile */
+				continue; /* removed meanwhile */
 			return -errno;
 		}
 		if (S_ISDIR(st.st_mode) && is_left_out(l, index, path, name))
@@ -154,7 +154,7 @@ static int read_dir(struct listing *l, size_t index, bool forced)
 		return r == -ENOENT || r == -ELOOP ? 0 : r;
 	int fd = path_lookup_open_plain(l->base_fd, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
-		return 0; /* gone or replaced meanwhile */
+		return 0; /* removed or replaced meanwhile */
 	if (fd < 0)
 		return fd;
 	DIR *dir = fdopendir(fd);
@@ -213,7 +213,7 @@ int listing_read_most(struct listing *l, int base_fd, const char *const *tops, s
 
 void listing_close(struct listing *l)
 {
-	/* The deepest first: a closed parent would hide its children. */
+	/* Deepest first: an inaccessible parent would hide its children. */
 	for (size_t i = l->opened_count; i-- > 0;) {
 		char path[PATH_MAX];
 		if (listing_path(l, l->opened[i], sizeof(path), path))

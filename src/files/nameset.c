@@ -1,4 +1,4 @@
-/* files/nameset.c - names met so far, each with a number. */
+/* files/nameset.c - see nameset.h. */
 #include "files/nameset.h"
 
 #include <errno.h>

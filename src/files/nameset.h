@@ -1,4 +1,5 @@
-/* files/nameset.h - names met so far, each with a number. Keyed hashing: the names are hostile. */
+/* files/nameset.h - a set of names, each with a number. Uses a keyed hash, because untrusted code
+ * chooses the names. */
 #pragma once
 
 #include <stddef.h>
@@ -20,9 +21,9 @@ struct nameset {
 
 void nameset_init(struct nameset *s);
 void nameset_done(struct nameset *s);
-/* Adds the name, or finds it: *ret points to its value, new ones are 0; valid until the next call.
- * 1: it was there; 0: it is new; -ENOMEM or -E2BIG. */
+/* Adds or finds the name. *ret points to its value, 0 for a new name, and is valid until the next
+ * call. 1: it existed; 0: it is new; -ENOMEM or -E2BIG. */
 int nameset_add(struct nameset *s, const char *name, uint32_t **ret);
-/* NULL when it is not there. */
+/* NULL: not in the set. */
 uint32_t *nameset_find(struct nameset *s, const char *name);
 #define cleanup_nameset CLEANUP(nameset_done)

@@ -1,4 +1,4 @@
-/* files/noarchive.c - what a build without libarchive and zstd says instead of reading archives. */
+/* files/noarchive.c - replaces unpack.c in a build without libarchive and zstd: returns errors. */
 #include "files/export.h"
 #include "files/unpack.h"
 

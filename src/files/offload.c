@@ -1,4 +1,4 @@
-/* files/offload.c - giving a workspace's contents to the caller's storage and getting them back. */
+/* files/offload.c - see offload.h. */
 #include "files/offload.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static int hand_over(int fd, const char *id, offload_save_fn save, void *arg,
 	return r;
 }
 
-/* Everything in the trees, but not the trees. */
+/* Removes everything in the trees, but not the trees themselves. */
 static int empty(struct workspace *ws)
 {
 	for (int t = 0; t < WORKSPACE_TREES; t++) {
@@ -62,8 +62,9 @@ int offload_save(struct workspace *ws, const char *id, const char *state, offloa
 	if (r < 0)
 		return r;
 	ws->is_offloaded = true;
-	/* All of it is saved. What cannot be removed, as somebody still writes there, stays until
-	 * the files are back: an error now would say that nothing was offloaded. */
+	/* Everything is saved. Files that cannot be removed, because something still writes there,
+	 * stay until the workspace is loaded again. An error now would claim that nothing was
+	 * offloaded. */
 	(void)empty(ws);
 	return 0;
 }

@@ -1,12 +1,12 @@
-/* files/owner.c - working under the guest's file ids, so that what the host makes is the guest's.
- */
+/* files/owner.c - see owner.h. */
 #include "files/owner.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Raw calls: the ids of this thread only. An id of -1 changes nothing and reads the present one. */
+/* Raw system calls, because libc would change the ids of all threads. An id of -1 changes nothing
+ * and returns the current one. */
 static uid_t file_uid(uid_t to)
 {
 	return (uid_t)syscall(SYS_setfsuid, to);
@@ -23,9 +23,9 @@ int owner_enter(struct owner *o, uid_t uid, gid_t gid)
 	if (uid == (uid_t)-1 || geteuid() != 0 || uid == 0)
 		return 0;
 	if (file_uid((uid_t)-1) == uid && file_gid((gid_t)-1) == gid)
-		return 0; /* already so, inside another call of this thread */
+		return 0; /* already entered, by an outer call of this thread */
 	o->back_gid = file_gid(gid);
-	o->back_uid = file_uid(uid); /* drops the capabilities that override modes, too */
+	o->back_uid = file_uid(uid); /* also drops the capabilities that override modes */
 	o->is_switched = 1;
 	if (file_uid((uid_t)-1) == uid && file_gid((gid_t)-1) == gid)
 		return 0;

@@ -1,4 +1,4 @@
-/* files/pack.c - a workspace's trees as a tar stream. */
+/* files/pack.c - see pack.h. */
 #include "files/pack.h"
 
 #include <errno.h>
@@ -20,10 +20,10 @@ struct packing {
 	struct tar *t;
 	char *scratch;
 	const struct strlist *leave_out; /* guest paths; NULL: none */
-	uint32_t *first_name;            /* by entry: the first with the same inode, or itself */
+	uint32_t *first_name; /* per entry: the first entry with the same inode, or itself */
 	int dir_fd;
 	int32_t dir;
-	bool is_workspace; /* names start at the root of the guest */
+	bool is_workspace; /* names start at the guest's root */
 };
 
 static void packing_done(struct packing *p)
@@ -34,7 +34,7 @@ static void packing_done(struct packing *p)
 	free(p->first_name);
 }
 
-/* The name in the archive: "home/x" is "home/user/x" for the guest. */
+/* The name in the archive: "home/x" in the workspace is "home/user/x" for the guest. */
 static bool name_of(const struct packing *p, size_t i, char ret[static PATH_MAX])
 {
 	char path[PATH_MAX];
@@ -88,7 +88,7 @@ static int pack_file(struct packing *p, struct tar_entry *e, int fd)
 		int r = tar_begin(p->t, e);
 		return r < 0 ? r : copy_dense(p, fd);
 	}
-	/* Holes stay holes, or a file of a terabyte of nothing would never end. */
+	/* Keeps holes, or a sparse file of a terabyte would take for ever. */
 	struct content *b = NULL;
 	int r = content_read(fd, e->size, (uint64_t)st.st_blocks, NULL, p->scratch, UINT64_MAX, &b);
 	if (r < 0)
@@ -164,7 +164,8 @@ static int pack_entry(struct packing *p, size_t i)
 	return was_replaced ? 0 : r;
 }
 
-/* Few files have a second name; those are found by looking back among the others like them. */
+/* Few files have a second name. These are found by searching back among files with several
+ * names. */
 static int find_hard_links(struct packing *p)
 {
 	p->first_name = mem_array(p->l.count, sizeof(*p->first_name));
@@ -226,7 +227,7 @@ int pack_path(struct workspace *ws, const char *path, struct tar *t)
 	if (r < 0)
 		return r;
 	if (at.dir_fd < 0)
-		return -EINVAL; /* "/" is no one directory here */
+		return -EINVAL; /* "/" is not a single directory of the workspace */
 	if (S_ISDIR(st.st_mode)) {
 		cleanup_close int dir =
 			path_lookup_open_plain(at.dir_fd, at.name, O_PATH | O_DIRECTORY, 0);
@@ -252,7 +253,7 @@ struct gather {
 	struct buf b;
 };
 
-/* Headers are gathered, so that a small file costs one write. */
+/* Collects headers and data, so that a small file costs one write. */
 static int gather(void *arg, const void *bytes, size_t len)
 {
 	struct gather *g = arg;

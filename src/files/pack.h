@@ -1,14 +1,14 @@
-/* files/pack.h - a workspace's trees as a tar stream. */
+/* files/pack.h - writes a workspace's trees as a tar stream. */
 #pragma once
 
 #include "files/tar.h"
 #include "files/workspace.h"
 
-/* The whole workspace, with names as the guest has them ("home/user/a"), without mounts.
- * 0 or -errno; the caller works as the owner. */
+/* The whole workspace without its mounts, with the guest's names ("home/user/a"). 0 or -errno. The
+ * caller has entered the owner's ids. */
 int pack_workspace(struct workspace *ws, struct tar *t);
-/* A directory, with names from inside it, or one file. */
+/* One file, or a directory with names relative to it. */
 int pack_path(struct workspace *ws, const char *path, struct tar *t);
 
-/* As a plain tar stream to a descriptor. */
+/* Writes a plain tar stream to a descriptor. */
 int pack_to_fd(struct workspace *ws, const char *path, int tar_fd, struct cordon_error **reterr);

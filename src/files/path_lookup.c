@@ -1,4 +1,4 @@
-/* files/path_lookup.c - where a guest path leads: a directory descriptor and one name in it. */
+/* files/path_lookup.c - see path_lookup.h. */
 #include "files/path_lookup.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static int open_how(int dir_fd, const char *rel, int flags, mode_t mode, uint64_
 		.resolve = resolve | RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
 	};
 	int fd = -1;
-	/* EAGAIN: somebody renamed on the way, or holds a lease; both may pass. */
+	/* EAGAIN: a rename on the path, or a lease. Both may pass. */
 	for (int i = 0; i < MAX_ATTEMPTS; i++) {
 		fd = (int)syscall(SYS_openat2, dir_fd, rel, &how, sizeof(how));
 		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
@@ -89,8 +89,8 @@ void path_lookup_done(struct path_lookup *p)
 	*p = (struct path_lookup)PATH_LOOKUP_INIT;
 }
 
-/* The tree of an absolute or relative guest path and what remains, by its text alone;
- * false: no tree, or not to be told without walking. */
+/* Finds the tree of an absolute or relative guest path, and the rest, from its text alone. False:
+ * no tree, or it takes a walk to tell. */
 static bool split_text(const char *path, int *ret_tree, const char **ret_rel)
 {
 	if (*path != '/') {
@@ -120,8 +120,8 @@ static bool has_dots(const char *rel)
 	return false;
 }
 
-/* Opens the directory part of rel, which ends after `len` bytes: 0, -errno, or 1 when the way has
- * links that the kernel must not follow for us, or is yet to be made. */
+/* Opens the directory part of rel, its first `len` bytes. 0, -errno, or 1: the path has links,
+ * which the kernel must not follow for us, or directories that must be created. */
 static int open_parent(struct path_lookup *p, const char *rel, size_t len, unsigned flags)
 {
 	char parent[PATH_MAX];
@@ -139,7 +139,7 @@ static int open_parent(struct path_lookup *p, const char *rel, size_t len, unsig
 	return 0;
 }
 
-/* The common case in one openat2: 0, -errno, or 1 when the path must be walked. */
+/* The common case with one openat2. 0, -errno, or 1: the path must be walked. */
 static int find_at_once(const struct workspace *ws, const char *path, unsigned flags,
 			struct path_lookup *ret)
 {
@@ -171,9 +171,9 @@ static int find_at_once(const struct workspace *ws, const char *path, unsigned f
 	return r;
 }
 
-/* The walk: `at` is a path without links in the tree, `rest` is still to go. No descriptor is held
- * between steps; every step opens `at` anew with links forbidden, so a directory that becomes a
- * link meanwhile is ELOOP, and the walk starts over. */
+/* A walk. `at` is the path so far, without links; `rest` remains. No descriptor is kept between
+ * steps: each step opens `at` again with links forbidden. So if a directory becomes a link
+ * meanwhile, that is ELOOP, and the walk starts over. */
 struct walk {
 	const struct workspace *ws;
 	unsigned flags;
@@ -209,7 +209,7 @@ static void walk_up(struct walk *w)
 		w->tree = w->tree == WORKSPACE_HOME ? LAYOUT_HOMES : LAYOUT_ROOT;
 }
 
-/* One name down from "/" or "/home": only the ways to the trees exist. */
+/* Steps from "/" or "/home" to `name`: only the directories that lead to the trees exist. */
 static int walk_layout(struct walk *w, const char *name)
 {
 	if (w->tree == LAYOUT_ROOT && str_eq(name, "home"))
@@ -254,7 +254,7 @@ static int walk_mkdir(struct walk *w, const char *name)
 	return 0;
 }
 
-/* Down into `name`, which is not the last. */
+/* Steps down into `name`, which is not the last one. */
 static int walk_down(struct walk *w, const char *name)
 {
 	char next[PATH_MAX];
@@ -291,7 +291,7 @@ static int walk_down(struct walk *w, const char *name)
 	return walk_put_rest(w, target, (size_t)n, w->rest);
 }
 
-/* The end: `name` in `at`. Returns 1 when it is a link to go through. */
+/* The last step: `name` in `at`. Returns 1 if it is a link to follow. */
 static int walk_end(struct walk *w, const char *name, struct path_lookup *ret)
 {
 	struct path_lookup p = { .tree = w->tree, .dir_fd = -1, .is_borrowed = true };
@@ -323,7 +323,7 @@ static int walk_end(struct walk *w, const char *name, struct path_lookup *ret)
 	return r < 0 ? r : 1;
 }
 
-/* Takes the next name off the rest; its length, 0 at the end, or -errno. */
+/* Takes the next name off the rest. Its length, 0 at the end, or -errno. */
 static int walk_next(struct walk *w, char name[static NAME_MAX + 1])
 {
 	char *s = w->rest + strspn(w->rest, "/");
@@ -380,7 +380,7 @@ int path_lookup_find(const struct workspace *ws, const char *path, unsigned flag
 		if (*path == '/')
 			w.tree = LAYOUT_ROOT;
 		r = walk_path(&w, ret);
-		/* A link where a directory was a moment ago; a real loop counts its links. */
+		/* A directory became a link meanwhile. A real loop exceeds MAX_LINKS. */
 		if ((r == -ELOOP && w.links <= MAX_LINKS) || r == -EAGAIN)
 			r = i + 1 < MAX_ATTEMPTS ? 1 : r;
 	}
@@ -413,7 +413,7 @@ static enum cordon_code code_of(int os_errno)
 	}
 }
 
-/* The code reads /etc and /usr: "no such file" alone would be taken for a lie. */
+/* The code can read /etc and /usr, so "no such file" alone would be confusing. */
 static int fail_outside(const char *path, bool is_write, struct cordon_error **reterr)
 {
 	return err_set(reterr, is_write ? CORDON_DENIED : CORDON_NOT_FOUND,
@@ -452,7 +452,7 @@ int path_lookup_fail(const struct workspace *ws, const char *path, int r,
 	return err_errno(reterr, e, "%s: %s: '%s'", name ? name : "EIO", strerrordesc_np(e), path);
 }
 
-/* A descriptor from /proc names the very inode, so the mode changes on what was looked at. */
+/* Via /proc the descriptor names this inode, so the mode changes on the file that was checked. */
 static int chmod_of(int path_fd, mode_t mode)
 {
 	char self[32];

@@ -1,6 +1,6 @@
-/* files/removal.c - removing whole trees that a guest made, however deep. A directory is moved out
- * of the guest's sight first, which makes its disappearance atomic; directories found in it are
- * moved beside it, so that neither descriptors nor the stack grow with the depth. */
+/* files/removal.c - removes whole trees that a guest made, however deep. A directory is first moved
+ * out of the guest's sight, so it disappears atomically. Its subdirectories are then moved beside
+ * it, so neither descriptors nor stack grow with the depth. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static int set_aside(const struct workspace *ws, struct pending *p, int dir_fd, 
 	}
 	char *staged = p->names[p->count];
 	path_lookup_stage_name(staged);
-	/* A directory that changes its parent must be writable itself. */
+	/* A directory must be writable itself to get another parent. */
 	int r = renameat(dir_fd, name, ws->stage_fd, staged) ? -errno : 0;
 	struct stat st;
 	if (r == -EACCES && !fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) &&
@@ -64,7 +64,7 @@ static int remove_entry(const struct workspace *ws, struct pending *p, int dir_f
 	return set_aside(ws, p, dir_fd, name);
 }
 
-/* One pass over a staged directory; the number of entries met, or -errno. */
+/* One pass over a staged directory. The number of entries found, or -errno. */
 static int empty_once(const struct workspace *ws, struct pending *p, DIR *dir)
 {
 	int met = 0;
@@ -100,7 +100,8 @@ static int remove_staged(const struct workspace *ws, struct pending *p)
 		(void)close(fd);
 		return -e;
 	}
-	/* A guest with an open descriptor can go on making files in it, but not forever. */
+	/* A guest with an open descriptor can keep creating files there, but the number of passes
+	 * is bounded. */
 	int r = -EBUSY;
 	for (int pass = 0; pass < MAX_PASSES; pass++) {
 		r = empty_once(ws, p, dir);

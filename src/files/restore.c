@@ -1,5 +1,5 @@
-/* files/restore.c - making a workspace equal to a picture. First everything goes that is too much,
- * so that the quota has room for what comes; modes and times of directories are set last. */
+/* files/restore.c - makes a workspace equal to a tree image. Surplus files are removed first, so
+ * that the quota has room for new ones. Modes and times of directories are set last. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,12 +18,12 @@ enum { GONE = -1, WORKERS = 2, SHARE = 512, LARGE_COUNT = 256, LARGE_BYTES = 4 <
 
 struct restoring {
 	const struct tree_image *image;
-	struct workspace *from; /* of an outline: where the contents are */
+	struct workspace *from; /* for an outline: the workspace with the contents */
 	struct workspace *ws;
 	struct listing now;
-	int32_t *now_of; /* per entry of the picture: what is there now and can stay, or GONE */
+	int32_t *now_of; /* per entry of the image: the existing entry that can stay, or GONE */
 	char *scratch;
-	int dir_fd; /* of the directory whose children are being made */
+	int dir_fd; /* of the directory whose children are being created */
 	int32_t dir;
 	int from_fd; /* the same directory in `from` */
 };
@@ -45,7 +45,7 @@ static int open_dir(const struct listing *l, int base_fd, size_t index)
 	return path_lookup_open_plain(base_fd, path, O_PATH | O_DIRECTORY, 0);
 }
 
-/* Names of one inode are made anew; all else of the same type is brought to what it should be. */
+/* Entries of the same type are kept and updated. Hard-linked files are created anew. */
 static bool can_stay(const struct listing_entry *want, const struct listing_entry *is)
 {
 	if ((want->mode & S_IFMT) != (is->mode & S_IFMT))
@@ -53,8 +53,8 @@ static bool can_stay(const struct listing_entry *want, const struct listing_entr
 	return S_ISDIR(want->mode) || (want->nlink == 1 && is->nlink == 1);
 }
 
-/* One directory that is in both: pairs its children and removes what has no place in the picture.
- */
+/* Handles a directory that is in both: pairs its children and removes those that are not in the
+ * image. */
 static int clear_dir(struct restoring *r, size_t d)
 {
 	const struct listing_entry *want = &r->image->tree.entries[d];
@@ -122,7 +122,7 @@ static int copy_dense(int from, int to, char *scratch)
 	}
 }
 
-/* The ids of the workspace that is copied from, where they differ. */
+/* Enters the ids of the source workspace, if they differ. */
 static int enter_other(const struct restoring *r, struct owner *o)
 {
 	const struct workspace_options *from = &r->from->opts, *to = &r->ws->opts;
@@ -130,7 +130,7 @@ static int enter_other(const struct restoring *r, struct owner *o)
 	return is_same ? 0 : owner_enter(o, from->owner_uid, from->owner_gid);
 }
 
-/* Straight from the file of another workspace, when there is nothing to compare with. */
+/* Copies directly from the file of another workspace, if there is nothing to compare. */
 static int fill_from(struct restoring *r, const char *name, int fd, uint64_t current_size)
 {
 	cleanup_owner struct owner other = { 0 };
@@ -223,7 +223,8 @@ static int enter_dir(struct restoring *r, int32_t dir)
 	if (f < 0)
 		return f;
 	r->from_fd = open_dir(&r->image->tree, r->from->root_fd, (size_t)dir);
-	/* Gone or replaced meanwhile is no loss; what could not be opened would be one. */
+	/* A directory that was removed or replaced meanwhile is not a loss. Any other failure would
+	 * lose files. */
 	f = r->from_fd;
 	return f >= 0 || f == -ENOENT || f == -ENOTDIR || f == -ELOOP ? 0 : f;
 }
@@ -242,7 +243,7 @@ static int make_entry(struct restoring *r, size_t i)
 	if (S_ISFIFO(e->mode))
 		return r->now_of[i] >= 0 || !mkfifoat(r->dir_fd, name, e->mode & 0777) ? 0 : -errno;
 	if (!r->image->contents[i] && !(r->from && S_ISREG(e->mode)))
-		return 0; /* a socket, or a file that was gone when the picture was taken */
+		return 0; /* a socket, or a file that disappeared while the image was taken */
 	return S_ISLNK(e->mode) ? make_link(r, i, name) : make_file(r, i, name);
 }
 
@@ -264,7 +265,7 @@ static int finish_dir(struct restoring *r, size_t i)
 	return set_times(fd, NULL, e->mtime_ns);
 }
 
-/* What is there now, and which of it can stay. */
+/* Lists the current entries and which of them can stay. */
 static int compare_with_now(struct restoring *r)
 {
 	const char *tops[WORKSPACE_TREES];
@@ -280,7 +281,7 @@ static int compare_with_now(struct restoring *r)
 	return e;
 }
 
-/* Files are most of the work, and independent of each other. */
+/* Files are most of the work and independent of each other, so several threads restore them. */
 struct worker {
 	struct restoring r;
 	uint32_t index, count;
@@ -301,7 +302,8 @@ static void *make_files(void *arg)
 	const struct tree_image *image = w->r.image;
 	for (size_t i = 0; w->result == 0 && i < image->tree.count; i++) {
 		const struct listing_entry *e = &image->tree.entries[i];
-		/* By directory, so that two seldom wait for one, and by position in large ones. */
+		/* Divided by directory, so that two threads rarely wait for the same one; large
+		 * ones also by position. */
 		uint32_t turn = (uint32_t)e->parent + (uint32_t)i / SHARE;
 		if (S_ISREG(e->mode) && image->same[i] == i && turn % w->count == w->index)
 			w->result = make_entry(&w->r, i);
@@ -370,7 +372,7 @@ int tree_image_restore(const struct tree_image *image, struct workspace *from, s
 			e = make_entry(&r, i);
 	if (e < 0)
 		return e;
-	r.now.opened_count = 0; /* from here on the picture's modes hold */
+	r.now.opened_count = 0; /* from here on the image's modes apply */
 	for (size_t i = image->tree.count; e == 0 && i-- > 0;)
 		if (S_ISDIR(image->tree.entries[i].mode))
 			e = finish_dir(&r, i);

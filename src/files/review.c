@@ -1,4 +1,4 @@
-/* files/review.c - running against a copy of a host directory, then looking at what changed. */
+/* files/review.c - see review.h. */
 #include "files/review.h"
 
 #include <errno.h>
@@ -102,7 +102,7 @@ static const char *const kind_names[] = {
 	[CHANGE_TYPE] = "type",   [CHANGE_MODE] = "mode",
 };
 
-/* 1: a whole small text; 0: it is none; -ENOMEM. */
+/* 1: the whole file is a small text; 0: it is not; -ENOMEM. */
 static int read_text(int fd, struct buf *ret)
 {
 	buf_init(ret, MAX_TEXT);
@@ -113,7 +113,7 @@ static int read_text(int fd, struct buf *ret)
 			  (!memchr(ret->data, '\0', ret->len) && str_is_utf8(ret->data, ret->len)));
 }
 
-/* The file on the host, if it is a small text and still the one that was copied. */
+/* Reads the host's file, if it is a small text and still the one that was copied. */
 static int read_old(const struct review *r, const struct change *c, struct buf *ret)
 {
 	unsigned char hash[INTAKE_HASH_SIZE];
@@ -134,7 +134,7 @@ static int read_new(const struct review *r, int guest_fd, const char *rel, struc
 	return read_text(fd, ret);
 }
 
-/* Lines that changed, where both sides are small texts. */
+/* Adds the changed lines if both sides are small texts. */
 static int add_text(const struct review *r, int guest_fd, const struct change *c, json_t *item)
 {
 	cleanup_buf struct buf old = { 0 }, new = { 0 }, text = { 0 };

@@ -19,7 +19,8 @@
 #include "files/path_lookup.h"
 #include "files/store.h"
 
-/* Texts up to this are compared by lines, of one file and of an export, and this much is shown. */
+/* TEXT_MAX, TEXTS_MAX: texts of one file and of a whole export that are compared by lines.
+ * DIFF_MAX: the longest diff that is shown. */
 enum { CHUNK = 64 * 1024, TEXT_MAX = 256 << 10, TEXTS_MAX = 32 << 20, DIFF_MAX = 64 << 10 };
 
 int cordon_saved_list(char **ret_json, struct cordon_error **reterr)
@@ -55,7 +56,8 @@ int cordon_saved_remove(const char *name, struct cordon_error **reterr)
 	return store_clear(s, reterr);
 }
 
-/* A directory of our own to unpack into, where the entries are judged; then it is written anew. */
+/* Unpacks the import into an empty directory of ours, which checks its entries, and saves the
+ * result. */
 static int import_through(const char *dir, struct store *s, int fd, char **ret_report_json,
 			  struct cordon_error **reterr)
 {
@@ -129,7 +131,7 @@ static int read_one(const struct unpack_entry *e, void *arg)
 		return 0;
 	r->is_found = true;
 	if (e->info.type != CORDON_FILE)
-		return err_set(&r->error, CORDON_INVALID, "'%s' is no file", r->path);
+		return err_set(&r->error, CORDON_INVALID, "'%s' is not a file", r->path);
 	for (;;) {
 		ssize_t n = unpack_entry_data(e, chunk, sizeof(chunk));
 		if (n < 0)
@@ -160,12 +162,12 @@ int cordon_export_read(int fd, const char *path, int out_fd, struct cordon_error
 			  : err_set(reterr, CORDON_NOT_FOUND, "ENOENT: no such file: '%s'", full);
 }
 
-/* What an export holds, by name. */
+/* One entry of an export. */
 struct holding {
 	struct cordon_file_info info;
 	unsigned char hash[INTAKE_HASH_SIZE];
 	char *path;
-	struct buf text; /* a small text; empty data: none */
+	struct buf text; /* a small text; no data: not a text */
 	bool is_text;
 	bool is_seen;
 };
@@ -173,7 +175,7 @@ struct holding {
 struct holdings {
 	struct holding *items;
 	size_t count, cap;
-	size_t text_bytes; /* of all texts */
+	size_t text_bytes; /* total size of all texts */
 	struct nameset index;
 };
 
@@ -254,7 +256,7 @@ static const char *change_of(const struct holding *old, const struct holding *ne
 	return old->info.mode != new->info.mode ? "mode" : NULL;
 }
 
-/* Lines that changed, where both sides are small texts. */
+/* Adds the changed lines if both sides are small texts. */
 static int note_lines(json_t *item, const struct holding *old, const struct holding *new)
 {
 	cleanup_buf struct buf text = { 0 };

@@ -1,4 +1,4 @@
-/* files/snapshot.c - named, reusable pictures of a session's files. */
+/* files/snapshot.c - see snapshot.h. */
 #include "files/snapshot.h"
 
 #include <errno.h>
@@ -31,7 +31,8 @@ struct snapshots {
 	uint32_t count;
 	uint64_t bytes;
 	uint64_t next_number;
-	struct snapshot *latest; /* borrowed: made or restored last, the likeliest to share with */
+	struct snapshot *latest; /* borrowed: last created or restored, so the likeliest to share
+				    contents with */
 };
 
 int snapshots_new(const struct snapshots_options *opts, struct snapshots **ret,
@@ -149,7 +150,7 @@ static struct snapshot *new_snapshot(struct snapshots *s, const char *name, cons
 	return one;
 }
 
-/* Puts it last; whatever has its name goes. */
+/* Appends it and removes an older one with the same name. */
 static void add(struct snapshots *s, struct snapshot *one)
 {
 	struct snapshot **at = find(s, one->name), *gone = *at;
@@ -255,7 +256,7 @@ char *snapshots_list(struct snapshots *s)
 	return json_text(list, NULL);
 }
 
-/* The directories that an outline is without, in a sentence; NULL: no memory. */
+/* Names the directories that an outline leaves out; NULL: no memory. */
 static char *name_deep(const struct listing *l)
 {
 	char path[PATH_MAX];
@@ -269,7 +270,7 @@ static char *name_deep(const struct listing *l)
 			  is_home ? "/home/" : "/", path, strlen(path) > 160 ? "..." : "");
 }
 
-/* ret_lost NULL: all or nothing. */
+/* ret_lost NULL: any loss is an error. */
 static int carry(struct workspace *from, struct workspace *to, char **ret_lost,
 		 struct cordon_error **reterr)
 {

@@ -1,6 +1,6 @@
-/* files/stdin_fifo.c - see stdin_fifo.h. The guest may have put anything in its place meanwhile:
- * what is written there is the guest's own in any case, so all that matters is that the host
- * neither waits nor leaves the workspace. */
+/* files/stdin_fifo.c - see stdin_fifo.h. The guest may replace the FIFO by anything. That does no
+ * harm, since the bytes are for the guest anyway; but the host must neither block nor leave the
+ * workspace. */
 #include "files/stdin_fifo.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* files/store.c - persistent workspaces by name, one file each in the user's data directory. */
+/* files/store.c - see store.h. */
 #include "files/store.h"
 
 #include <dirent.h>
@@ -34,7 +34,7 @@ static bool is_plain(const char *name)
 	return n > 0 && n <= MAX_PLAIN && !name[n];
 }
 
-/* Different names never share a file: a changed one carries a hash of what it was. */
+/* Different names never share a file: a name that had to be changed gets a hash of the original. */
 static char *file_name(const char *name)
 {
 	if (is_plain(name))
@@ -137,7 +137,8 @@ static bool is_own_temporary(const struct store *s, const char *file)
 	return file[0] == '.' && !strncmp(file + 1, s->name, n) && file[n + 1] == '~';
 }
 
-/* Half-written files of holders that died. Nobody else writes them: the name is ours. */
+/* Removes half-written files of processes that died. Nobody else writes them, because we hold the
+ * lock. */
 static void sweep(const struct store *s)
 {
 	int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -185,7 +186,8 @@ struct store *store_close(struct store *s)
 {
 	if (!s)
 		return NULL;
-	/* The lock file stays: removing it would let two processes lock two files of one name. */
+	/* The lock file stays: removing it would let two processes lock two files of the same
+	 * name. */
 	close_fdp(&s->lock_fd);
 	close_fdp(&s->dir_fd);
 	free(s->name);
@@ -227,7 +229,7 @@ static int write_out(struct store *s, struct workspace *ws, const char *state,
 	int r = export_write(ws, state, fd, reterr);
 	if (r < 0)
 		return r;
-	/* On the disk before it gets its name: else a crash could leave the name with nothing. */
+	/* On disk before the rename: otherwise a crash could leave an empty file under the name. */
 	if (fsync(fd))
 		return err_errno(reterr, errno, "write '%s'", s->path);
 	char file[256];

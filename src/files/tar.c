@@ -1,4 +1,4 @@
-/* files/tar.c - writing tar streams. */
+/* files/tar.c - see tar.h. */
 #include "files/tar.h"
 
 #include <errno.h>
@@ -51,7 +51,8 @@ static int put_header(struct tar *t, char type, const char *name, const char *li
 	return t->write(t->arg, &h, sizeof(h));
 }
 
-/* "LEN key=value\n", where LEN counts itself. */
+/* "LEN key=value
+ * ". LEN includes itself. */
 static int add_record(struct buf *b, const char *key, const char *value)
 {
 	size_t body = strlen(key) + strlen(value) + 3, len = body + 1;
@@ -113,7 +114,7 @@ static int add_sparse(struct buf *b, const struct tar_entry *e)
 static int add_names(struct buf *b, const struct tar_entry *e)
 {
 	int r = 0;
-	/* Names are bytes, not text: without this a reader would convert them. */
+	/* Names are bytes, not text. Without this a reader would convert them. */
 	if (!is_ascii(e->name) || (e->link && !is_ascii(e->link)))
 		r = add_record(b, "hdrcharset", "BINARY");
 	if (r == 0 && e->extents)
@@ -125,7 +126,7 @@ static int add_names(struct buf *b, const struct tar_entry *e)
 	return r;
 }
 
-/* What does not fit the old header goes into one before it. */
+/* Fields that do not fit the old header go into an extended header before it. */
 static int put_records(struct tar *t, const struct tar_entry *e, uint64_t stored)
 {
 	cleanup_buf struct buf b = { 0 };
@@ -182,7 +183,7 @@ int tar_begin(struct tar *t, const struct tar_entry *e)
 int tar_data(struct tar *t, const void *bytes, size_t len)
 {
 	if (len > t->left)
-		len = (size_t)t->left; /* grown while it was read */
+		len = (size_t)t->left; /* the file grew while it was read */
 	t->left -= len;
 	return len ? t->write(t->arg, bytes, len) : 0;
 }

@@ -1,4 +1,4 @@
-/* files/tree_image.c - all files of a workspace at one moment, in the host's memory. */
+/* files/tree_image.c - see tree_image.h. */
 #include "files/tree_image.h"
 
 #include <errno.h>
@@ -30,8 +30,7 @@ struct tree_image *tree_image_free(struct tree_image *image, uint64_t *ret_freed
 	return NULL;
 }
 
-/* Names beside each other in base, found by walking along with the picture: for entry i of the
- * picture, the entry of base with the same path, or -1. */
+/* For each entry of image: the entry of base with the same path, or -1. Walks both in parallel. */
 static int32_t *match_base(const struct tree_image *image, const struct tree_image *base)
 {
 	int32_t *found = mem_array(image->tree.count, sizeof(*found));
@@ -66,7 +65,7 @@ static int compare_inodes(const void *a, const void *b, void *arg)
 	return x < y ? -1 : 1;
 }
 
-/* Groups the names of one inode. */
+/* Groups names of the same inode. */
 static int find_hard_links(struct tree_image *image)
 {
 	size_t n = 0;
@@ -150,7 +149,7 @@ static int enter_dir(struct taking *t, size_t i)
 	return 0;
 }
 
-/* Gone or replaced since the listing: as if never seen. */
+/* Removed or replaced since the listing: treated as if it had never been there. */
 static bool was_replaced(int r)
 {
 	return r == -ENOENT || r == -ELOOP || r == -ENOTDIR || r == -EINVAL;
@@ -211,7 +210,7 @@ static int take(struct workspace *ws, const struct tree_image *base, uint64_t ma
 		r = take_entry(&t, i);
 	if (r < 0)
 		return r;
-	if (!is_outline) /* else what was opened stays so until the contents are copied */
+	if (!is_outline) /* for an outline, widened modes stay until the contents are copied */
 		listing_close(&image->tree);
 	*ret = TAKE_PTR(image);
 	return 0;

@@ -1,4 +1,4 @@
-/* files/tree_write.c - making files, directories and links at plain paths beneath a directory. */
+/* files/tree_write.c - see tree_write.h. */
 #include "files/tree_write.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static const char *last_name(const char *rel)
 	return slash ? slash + 1 : rel;
 }
 
-/* Makes every directory of the path that is missing. */
+/* Creates the missing directories of the path. */
 static int make_parents(int base_fd, const char *path)
 {
 	char done[PATH_MAX] = "";
@@ -54,7 +54,7 @@ static int make_parents(int base_fd, const char *path)
 	return 0;
 }
 
-/* The directory that holds rel, made where it is missing. Stays p's. */
+/* Opens the directory of rel, creating missing ones. w owns the descriptor. */
 static int enter_parent(struct tree_write *w, int base_fd, const char *rel)
 {
 	char parent[PATH_MAX];
@@ -97,7 +97,7 @@ static int remember_dir(struct tree_write *w, int base_fd, const char *rel, uint
 	return 0;
 }
 
-/* Without a workspace there is no stage, and whole directories are not ours to remove. */
+/* Without a workspace there is no stage, and we must not remove whole directories. */
 static int remove_name(struct tree_write *w, const char *name)
 {
 	if (w->ws)
@@ -135,7 +135,7 @@ int tree_write_directory(struct tree_write *w, int base_fd, const char *rel, uin
 	return remember_dir(w, base_fd, rel, mode, mtime_ns);
 }
 
-/* Opens the directory and frees the name. */
+/* Opens the directory and removes what has the name. */
 static int clear_name(struct tree_write *w, int base_fd, const char *rel)
 {
 	int r = enter_parent(w, base_fd, rel);
@@ -176,7 +176,7 @@ int tree_write_finish_file(int fd, uint64_t size, uint32_t mode, int64_t mtime_n
 	if ((uint64_t)st.st_size != size && ftruncate(fd, (off_t)size))
 		return -errno;
 	struct timespec t[2] = { { .tv_nsec = UTIME_OMIT }, timespec_of(mtime_ns) };
-	if (futimens(fd, t) || fchmod(fd, mode & 01777)) /* never a set-id bit */
+	if (futimens(fd, t) || fchmod(fd, mode & 01777)) /* never set-id bits */
 		return -errno;
 	return 0;
 }
@@ -212,13 +212,13 @@ int tree_write_hard_link(struct tree_write *w, int base_fd, const char *rel, int
 
 int tree_write_finish(struct tree_write *w)
 {
-	/* The deepest last in the archive come first here: a closed parent hides its children. */
+	/* In reverse order, so the deepest first: an inaccessible parent hides its children. */
 	for (size_t i = w->dir_count; i-- > 0;) {
 		const struct tree_write_dir *d = &w->dirs[i];
 		cleanup_close int fd =
 			path_lookup_open_plain(d->base_fd, d->rel, O_RDONLY | O_DIRECTORY, 0);
 		if (fd == -ENOENT || fd == -ELOOP || fd == -ENOTDIR)
-			continue; /* the guest was quicker */
+			continue; /* the guest removed or replaced it */
 		struct timespec t[2] = { { .tv_nsec = UTIME_OMIT }, timespec_of(d->mtime_ns) };
 		if (fd < 0)
 			return fd;

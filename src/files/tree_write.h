@@ -1,5 +1,5 @@
-/* files/tree_write.h - makes files, directories and links at plain paths beneath a directory, never
- * through a link. Replaces what is in the way. Functions return 0 or a negative errno. */
+/* files/tree_write.h - creates files, directories and links at plain paths beneath a directory,
+ * never through a link. Replaces existing entries. Functions return 0 or a negative errno. */
 #pragma once
 
 #include <limits.h>
@@ -15,11 +15,13 @@ struct tree_write_dir {
 };
 
 struct tree_write {
-	struct workspace *ws; /* NULL: a plain directory; only files and links are replaced */
-	/* The directory used last: entries of one directory mostly follow each other. */
+	struct workspace
+		*ws; /* NULL: an ordinary directory, where only files and links are replaced */
+	/* The last directory, kept open because entries of one directory usually follow each
+	 * other. */
 	int base_fd, parent_fd;
 	char parent[PATH_MAX];
-	/* Directories get their modes last: a mode could forbid putting files into them. */
+	/* Directories get their modes last, because a mode could prevent creating files in them. */
 	struct tree_write_dir *dirs;
 	size_t dir_count, dir_cap;
 };
@@ -29,12 +31,12 @@ void tree_write_done(struct tree_write *w);
 
 int tree_write_directory(struct tree_write *w, int base_fd, const char *rel, uint32_t mode,
 			 int64_t mtime_ns);
-/* An empty file, opened for writing; its mode and time are set by tree_write_finish_file. */
+/* An empty file, opened for writing. tree_write_finish_file sets its mode and time. */
 int tree_write_file(struct tree_write *w, int base_fd, const char *rel);
 int tree_write_finish_file(int fd, uint64_t size, uint32_t mode, int64_t mtime_ns);
 int tree_write_link(struct tree_write *w, int base_fd, const char *rel, const char *target,
 		    int64_t mtime_ns);
-/* A second name for the file at from_rel. */
+/* Adds a name for the file at from_rel. */
 int tree_write_hard_link(struct tree_write *w, int base_fd, const char *rel, int from_base_fd,
 			 const char *from_rel);
 /* Sets modes and times of the directories. */

@@ -1,4 +1,4 @@
-/* files/unpack.c - unpacks an untrusted tar stream into a workspace. */
+/* files/unpack.c - see unpack.h. */
 #include "files/unpack.h"
 
 #include <archive.h>
@@ -22,7 +22,7 @@ enum { MAX_REPORTED = 1000, MAX_STATE = 1 << 20, READ_SIZE = 1 << 20 };
 enum { SEEN_OTHER, SEEN_DIRECTORY, SEEN_FILE };
 
 struct unpacking {
-	struct workspace *ws; /* NULL: only looking */
+	struct workspace *ws; /* NULL: only check, or list */
 	struct unpack_options opts;
 	unpack_read_fn read;
 	void *arg;
@@ -37,11 +37,11 @@ struct unpacking {
 	void *fn_arg;
 };
 
-/* Where a name leads. */
+/* Where an entry goes. */
 struct spot {
 	char name[PATH_MAX]; /* plain: no ".", "..", double or outer slashes */
 	int base_fd;
-	const char *rel; /* in name; "" is the base itself */
+	const char *rel; /* within name; "": the base itself */
 };
 
 static void unpacking_done(struct unpacking *u)
@@ -88,7 +88,7 @@ static int skip_entry(struct unpacking *u, const char *name, const char *reason,
 	return skip(u, name, reason) < 0 ? err_set(reterr, CORDON_NOMEM, "out of memory") : 0;
 }
 
-/* A sparse file may be far larger than what it holds. */
+/* The size of a sparse file may be far larger than its data. */
 static bool is_too_large(const struct unpacking *u, struct archive_entry *e)
 {
 	if (!archive_entry_size_is_set(e))
@@ -97,7 +97,7 @@ static bool is_too_large(const struct unpacking *u, struct archive_entry *e)
 	return (uint64_t)archive_entry_size(e) > max;
 }
 
-/* Makes the name plain, or says why it cannot be. */
+/* Makes the name plain, or returns why that is impossible. */
 static const char *plain_name(const char *name, char ret[static PATH_MAX])
 {
 	size_t len = 0;
@@ -177,7 +177,8 @@ static const char *judge_type(const struct archive_entry *e)
 	}
 }
 
-/* Enters the name among those seen. 0 with NULL or why it may not be, or -errno. */
+/* Adds the name to those seen. 0 with *ret_reason NULL or the reason to skip the entry, or
+ * -errno. */
 static int judge_again(struct unpacking *u, const struct spot *s, bool is_dir, bool is_file,
 		       const char **ret_reason)
 {
@@ -192,7 +193,7 @@ static int judge_again(struct unpacking *u, const struct spot *s, bool is_dir, b
 	return 0;
 }
 
-/* Why an errno of making an entry means skipping it; NULL: it is a failure of the whole. */
+/* Why this errno means skipping an entry; NULL: the whole unpacking fails. */
 static const char *reason_of(int r)
 {
 	switch (r) {
@@ -230,7 +231,7 @@ static int malformed(struct unpacking *u, struct cordon_error **reterr)
 	return err_set(reterr, CORDON_INVALID, "malformed archive: %s", why ? why : "unknown");
 }
 
-/* Copies the data of an entry to fd, or nowhere if fd is -1; *ret_end is where it ends. */
+/* Copies an entry's data to fd, or discards it if fd is -1. *ret_end: where it ends. */
 static int copy_data(struct unpacking *u, int fd, uint64_t *ret_end, struct cordon_error **reterr)
 {
 	uint64_t end = 0;
@@ -338,7 +339,7 @@ static int read_state(struct unpacking *u, struct archive_entry *e, struct cordo
 	return 0;
 }
 
-/* Puts an entry that was judged good. CORDON_* codes come with an error, errnos without. */
+/* Creates an entry that was accepted. CORDON_* codes come with an error, errnos without. */
 static int put_entry(struct unpacking *u, const struct spot *s, struct archive_entry *e,
 		     struct cordon_error **reterr, bool *ret_is_errno)
 {
@@ -388,7 +389,7 @@ static const char *judge_spot(const struct unpacking *u, const struct spot *s, b
 	return is_in_mount(u, s) ? "inside a mount" : NULL;
 }
 
-/* Whether the entry may be put, and where. 0, or 1 when it is skipped, or -errno. */
+/* Decides whether the entry is created, and where. 0, 1: skip it, or -errno. */
 static int judge_entry(struct unpacking *u, const char *name, struct archive_entry *e,
 		       struct spot *s)
 {
@@ -399,7 +400,7 @@ static int judge_entry(struct unpacking *u, const char *name, struct archive_ent
 	if (!reason)
 		reason = judge_type(e);
 	if (!reason && !s->rel)
-		return 1; /* a directory above the trees: there already */
+		return 1; /* a directory above the trees: it exists */
 	if (!reason)
 		reason = judge_spot(u, s, is_dir);
 	if (!reason)

@@ -1,5 +1,5 @@
-/* files/usage.c - how much is in a workspace, and whether more may come. A tmpfs counts for us; in
- * a plain directory we count ourselves, and trust a count for a short while only. */
+/* files/usage.c - how much a workspace holds, and whether more fits. A tmpfs enforces the quota
+ * itself. In an ordinary directory we count, and reuse a count for a short time only. */
 #include <errno.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
@@ -67,7 +67,7 @@ int usage_charge(struct workspace *ws, uint64_t bytes, uint64_t files)
 	if (r == 0 && ((u->max_bytes && u->bytes + bytes > u->max_bytes) ||
 		       (u->max_files && u->files + files > u->max_files))) {
 		r = -ENOSPC;
-		ws->estimate_ns = 0; /* what was removed since counts at the next try */
+		ws->estimate_ns = 0; /* so that files removed since count at the next attempt */
 	} else if (r == 0) {
 		u->bytes += bytes;
 		u->files += files;

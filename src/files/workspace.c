@@ -1,4 +1,4 @@
-/* files/workspace.c - the files of one session, reached from the host. */
+/* files/workspace.c - see workspace.h. */
 #include "files/workspace.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 
 enum { MAX_SWAPS = 16, DEFAULT_READ_MAX = 1 << 30 };
 
-/* The body of every call: work under the owner's ids, and words for a failure. */
+/* Starts the body of every call: enters the owner's ids, or returns the error. */
 #define AS_OWNER(ws, reterr)                                                                       \
 	cleanup_owner struct owner owner_ = { 0 };                                                 \
 	do {                                                                                       \
@@ -119,7 +119,7 @@ int workspace_get_usage(struct workspace *ws, struct workspace_usage *ret,
 	return r < 0 ? err_errno(reterr, -r, "measure the workspace") : 0;
 }
 
-/* Opens a regular file; a link that appears between look and open makes it look again. */
+/* Opens a regular file. If a link appears between lookup and open, it looks again. */
 static int open_regular(struct workspace *ws, const char *path, int flags, struct stat *ret_st)
 {
 	unsigned write = flags & (O_WRONLY | O_RDWR) ? PATH_LOOKUP_WRITE : 0;
@@ -160,7 +160,7 @@ int workspace_read(struct workspace *ws, const char *path, size_t max_bytes, cha
 		return err_set(reterr, CORDON_LIMIT, "EFBIG: %lld bytes, more than %zu: '%s'",
 			       (long long)st.st_size, max, path);
 
-	/* The guest may write on: take what is there now, as far as it was announced. */
+	/* The guest may still be writing: reads what is there now, at most the size seen above. */
 	size_t len = (size_t)st.st_size;
 	cleanup_free char *bytes = malloc(len + 1);
 	if (!bytes)
@@ -198,8 +198,8 @@ int workspace_read_at(struct workspace *ws, const char *path, uint64_t offset, v
 	return 0;
 }
 
-/* At the limit a second copy finds no room, but the bytes may fit where the old ones are. Room is
- * reserved first, so a failure leaves the old content. */
+/* At the quota there is no room for a second copy, but the bytes may fit in place of the old ones.
+ * Space is reserved first, so a failure leaves the old content. */
 static int write_in_place(const struct path_lookup *p, const void *bytes, size_t len)
 {
 	cleanup_close int fd = path_lookup_open(p, O_WRONLY, 0);
@@ -232,7 +232,7 @@ static int write_staged(const struct workspace *ws, const struct path_lookup *p,
 	return r;
 }
 
-/* Whether a file may be written here: 0 for a new one, 1 for one that is there, or -errno. */
+/* Whether a file may be written here. 0: it is new, 1: it exists, or -errno. */
 static int may_replace(const struct path_lookup *p, struct stat *ret_st)
 {
 	if (!*p->name)
@@ -393,12 +393,12 @@ int workspace_list(struct workspace *ws, const char *path, cordon_file_list_fn f
 		if (r < 0)
 			return path_lookup_fail(ws, path, r, reterr);
 	}
-	/* The callback is the caller's: it runs under the caller's own ids. */
+	/* The callback belongs to the caller, so it runs under the caller's ids. */
 	for (size_t i = 0; i < names.count; i++) {
 		struct stat st;
 		struct cordon_file_info info;
 		if (fstatat(dir, names.items[i], &st, AT_SYMLINK_NOFOLLOW))
-			continue; /* gone meanwhile */
+			continue; /* removed meanwhile */
 		info_of(&st, &info);
 		int r = fn(names.items[i], &info, arg);
 		if (r != 0)
@@ -451,7 +451,7 @@ int workspace_chmod(struct workspace *ws, const char *path, uint32_t mode,
 	int r = path_lookup_find(ws, path, PATH_LOOKUP_WRITE | PATH_LOOKUP_FOLLOW, &p);
 	if (r == 0 && p.dir_fd < 0)
 		r = -EROFS;
-	/* Set-id bits would be the only ones to mean anything outside the sandbox. */
+	/* Without set-id bits: only those would have an effect outside the sandbox. */
 	if (r == 0)
 		r = path_lookup_chmod(p.dir_fd, p.name, mode & 01777);
 	return path_lookup_fail(ws, path, r, reterr);

@@ -23,46 +23,46 @@ enum workspace_tree { WORKSPACE_HOME, WORKSPACE_TMP, WORKSPACE_WORK, WORKSPACE_T
 struct workspace;
 
 struct workspace_options {
-	int root_fd;     /* directory (O_PATH will do); duplicated, stays the caller's */
-	uid_t owner_uid; /* whose files these are; used when the host is root */
+	int root_fd;     /* directory (O_PATH is enough); duplicated, the caller keeps its own */
+	uid_t owner_uid; /* owner of the files; used if the host is root */
 	gid_t owner_gid;
-	uint64_t max_bytes; /* the quota; 0: not known. Enforced by the tmpfs, or here if it is none
-			     */
+	uint64_t max_bytes; /* quota; 0: unknown. Enforced by the tmpfs, or here if there is none */
 	uint64_t max_files;
 };
 
-/* Makes the three trees where they are missing. */
+/* Creates those of the three trees that are missing. */
 int workspace_open(const struct workspace_options *opts, struct workspace **ret,
 		   struct cordon_error **reterr);
-/* Accepts NULL; always returns NULL. The files stay. */
-/* Its contents are elsewhere: see offload.h. */
+/* The contents are in the caller's storage: see offload.h. */
 bool workspace_is_offloaded(const struct workspace *ws);
+/* Accepts NULL; always returns NULL. The files stay. */
 struct workspace *workspace_close(struct workspace *ws);
-/* Takes a reference, from any thread; each is closed. Accepts NULL. */
+/* Takes a reference; any thread may call it. Each reference must be closed. Accepts NULL. */
 struct workspace *workspace_ref(struct workspace *ws);
 
-/* Marks a guest path inside the trees as a mount: left out of exports; read_only: writes through
- * this API are refused as "EROFS: read-only mount". Refuses overlap with another mount. */
+/* Marks a guest path inside the trees as a mount, which exports leave out. read_only: writes
+ * through this API are refused as "EROFS: read-only mount". Refuses a path that overlaps another
+ * mount. */
 int workspace_add_mount(struct workspace *ws, const char *path, bool read_only,
 			struct cordon_error **reterr);
 
 struct workspace_usage {
-	uint64_t bytes, files;         /* what is there */
-	uint64_t max_bytes, max_files; /* 0: no limit known */
+	uint64_t bytes, files;         /* in use */
+	uint64_t max_bytes, max_files; /* 0: no known limit */
 };
 int workspace_get_usage(struct workspace *ws, struct workspace_usage *ret,
 			struct cordon_error **reterr);
 
-/* max_bytes 0: the quota, or 1 GiB. *ret is NUL-terminated beyond *ret_len and to be freed. */
+/* max_bytes 0: the quota, or 1 GiB. *ret has a NUL after *ret_len bytes; the caller frees it. */
 int workspace_read(struct workspace *ws, const char *path, size_t max_bytes, char **ret,
 		   size_t *ret_len, struct cordon_error **reterr);
 int workspace_read_at(struct workspace *ws, const char *path, uint64_t offset, void *bytes,
 		      size_t len, size_t *ret_len, struct cordon_error **reterr);
-/* Replaces atomically, makes parents, keeps the mode of what was there (new: 0644), goes through
- * links. On failure the old content is intact. */
+/* Replaces the file atomically, creates parents, keeps the mode (new: 0644), follows links. On
+ * failure the old content is intact. */
 int workspace_write(struct workspace *ws, const char *path, const void *bytes, size_t len,
 		    struct cordon_error **reterr);
-/* All or nothing; makes the file, not its parents. */
+/* All or nothing. Creates the file, but not its parents. */
 int workspace_append(struct workspace *ws, const char *path, const void *bytes, size_t len,
 		     struct cordon_error **reterr);
 /* Does not follow a final link. */
@@ -70,7 +70,7 @@ int workspace_stat(struct workspace *ws, const char *path, struct cordon_file_in
 		   struct cordon_error **reterr);
 int workspace_readlink(struct workspace *ws, const char *path, char **ret,
 		       struct cordon_error **reterr);
-/* Sorted by name. fn returning other than 0 ends the list and is returned. */
+/* Sorted by name. If fn returns other than 0, that ends the list and is returned. */
 int workspace_list(struct workspace *ws, const char *path, cordon_file_list_fn fn, void *arg,
 		   struct cordon_error **reterr);
 int workspace_mkdir(struct workspace *ws, const char *path, bool parents,
@@ -82,7 +82,7 @@ int workspace_chmod(struct workspace *ws, const char *path, uint32_t mode,
 /* rename(2): replaces a file, or an empty directory by a directory. */
 int workspace_move(struct workspace *ws, const char *from, const char *to,
 		   struct cordon_error **reterr);
-/* A directory with content only if recursive; then its modes do not protect what is in it. */
+/* A directory with contents only if recursive. Then modes inside it do not prevent removal. */
 int workspace_remove(struct workspace *ws, const char *path, bool recursive,
 		     struct cordon_error **reterr);
 

@@ -47,7 +47,7 @@ check_fails "ls of what is not there" 125 "ENOENT" files ls mine /workspace/noth
 check_fails "ls of an unknown workspace" 125 "no workspace 'other' is saved" files ls other
 check "cat" says hello files cat mine /home/user/a.txt
 check "cat of a relative path" says hello files cat mine a.txt
-check_fails "cat of a directory" 2 "is no file" files cat mine /tmp
+check_fails "cat of a directory" 2 "is not a file" files cat mine /tmp
 check_fails "cat of what is not there" 125 "ENOENT" files cat mine b.txt
 check "export to a file" files export mine "$dir/out.cws"
 check_fails "export does not replace" 125 "--force replaces it" files export mine "$dir/out.cws"
