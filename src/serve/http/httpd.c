@@ -17,12 +17,12 @@
 
 enum {
 	CONNECTIONS = 64,
-	STRANGERS = 192, /* connected beside those who are served */
-	LEAVING = 64,    /* put out, and not gone yet */
+	STRANGERS = 192, /* connections allowed in addition to those being served */
+	LEAVING = 64,    /* connections being closed */
 	HEADER_MS = 10000,
 	BODY_MS = 60000,
 	HEADER_BYTES = 32 << 10, /* memory of a connection: its headers must fit */
-	TIMEOUT_SECONDS = 60,    /* of a connection on which nothing moves */
+	TIMEOUT_SECONDS = 60,    /* for a connection without activity */
 	BLOCK = 16 << 10,
 	HEADERS_MAX = 4,
 };
@@ -43,13 +43,13 @@ struct httpd_exchange {
 	const char *method;
 	const struct httpd_route *route;
 	struct buf body;
-	unsigned refusal; /* status of what is not let in; 0: it is */
+	unsigned refusal; /* HTTP status of the refusal; 0: allowed */
 	char principal[HTTPD_PRINCIPAL_BYTES];
 	struct {
 		const char *name;
 		char *value;
 	} headers[HEADERS_MAX];
-	char field[1024]; /* what httpd_header returns when it had to be trimmed */
+	char field[1024]; /* holds a header value that httpd_header had to trim */
 	enum MHD_Result queued;
 };
 
@@ -95,7 +95,7 @@ const char *httpd_header(struct httpd_exchange *x, const char *name)
 	while (len > 0 && strchr(" \t", v[len - 1]))
 		len--;
 	if (len >= sizeof(x->field))
-		return v; /* matches nothing that is asked of it */
+		return v; /* too long to match any value that callers compare with */
 	memcpy(x->field, v, len);
 	x->field[len] = '\0';
 	return x->field;
@@ -111,7 +111,7 @@ void httpd_add_header(struct httpd_exchange *x, const char *name, const char *va
 		}
 }
 
-/* Sends it, in whatever state of things. */
+/* Sends the response. If that fails, the connection is closed. */
 static void queue(struct httpd_exchange *x, unsigned status, const char *type,
 		  struct MHD_Response *r)
 {
@@ -188,8 +188,8 @@ static enum MHD_Result count_header(void *arg, enum MHD_ValueKind kind, const ch
 	return MHD_YES;
 }
 
-/* A header that may come once came twice: the sender wants two readers to see different
- * requests. */
+/* A header that may occur only once occurs twice. That can be an attempt to make two parsers see
+ * different requests. */
 static bool has_doubles(struct MHD_Connection *c)
 {
 	unsigned seen[4] = { 0 };
@@ -206,7 +206,7 @@ static struct httpdoor_guest *guest_of(struct MHD_Connection *c)
 	return i ? i->socket_context : NULL;
 }
 
-/* 0, or the status with which it is refused. */
+/* 0, or the status of the refusal. */
 static unsigned judge(struct httpd_exchange *x, const char *path)
 {
 	struct httpd *h = x->server;
@@ -232,9 +232,9 @@ static unsigned judge(struct httpd_exchange *x, const char *path)
 
 static void refuse(struct httpd_exchange *x)
 {
-	const char *why = x->refusal == MHD_HTTP_FORBIDDEN ? "this Host or Origin is not served\n"
+	const char *why = x->refusal == MHD_HTTP_FORBIDDEN ? "this Host or Origin is not allowed\n"
 			  : x->refusal == MHD_HTTP_UNAUTHORIZED      ? "a bearer token is needed\n"
-			  : x->refusal == MHD_HTTP_NOT_FOUND         ? "there is nothing here\n"
+			  : x->refusal == MHD_HTTP_NOT_FOUND         ? "not found\n"
 			  : x->refusal == MHD_HTTP_CONTENT_TOO_LARGE ? "the request is too large\n"
 			  : x->refusal == MHD_HTTP_SERVICE_UNAVAILABLE
 				  ? "too many requests at once\n"
@@ -262,7 +262,7 @@ static struct httpd_exchange *exchange_new(struct httpd *h, struct MHD_Connectio
 	return x;
 }
 
-/* Once with the headers, once for each piece of the body, once at the end. */
+/* libmicrohttpd calls it once with the headers, once per piece of the body, and once at the end. */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *path,
 				  const char *method, const char *version, const char *bytes,
 				  size_t *len, void **state)
@@ -310,7 +310,7 @@ static void on_end(void *arg, struct MHD_Connection *c, void **state,
 	*state = NULL;
 }
 
-/* A connection came, or is about to be closed. */
+/* A connection was opened or is about to be closed. */
 static void on_connection(void *arg, struct MHD_Connection *c, void **context,
 			  enum MHD_ConnectionNotificationCode code)
 {
@@ -367,7 +367,7 @@ int httpd_start(const struct httpd_options *o, struct httpd **ret, struct cordon
 				    sizeof(h->address), reterr);
 	if (r == 0 && !(h->daemon = start_daemon(h, fd, door.connected + LEAVING))) {
 		close(fd);
-		r = err_set(reterr, CORDON_OS, "the HTTP server does not start");
+		r = err_set(reterr, CORDON_OS, "the HTTP server could not be started");
 	}
 	if (r < 0) {
 		httphost_done(&h->hosts);

@@ -17,9 +17,9 @@ struct httpd_exchange; /* one request and its answer */
 
 enum { HTTPD_PRINCIPAL_BYTES = 64 };
 
-/* Answers, once. */
+/* Must answer exactly once. */
 typedef void (*httpd_fn)(struct httpd_exchange *x, void *arg);
-/* authorization: the header or NULL. Writes who it is; false: 401. */
+/* authorization: the header, or NULL. Writes the client's name; false: 401. */
 typedef bool (*httpd_authorize_fn)(const char *authorization,
 				   char ret_principal[HTTPD_PRINCIPAL_BYTES], void *arg);
 
@@ -27,43 +27,44 @@ struct httpd_route {
 	const char *path; /* exact */
 	httpd_fn fn;
 	void *arg;
-	size_t body_max; /* 413 beyond */
+	size_t body_max; /* larger bodies get 413 */
 };
 
 struct httpd_options {
-	const char *address;      /* "127.0.0.1:8080", "[::1]:0"; port 0: any */
-	bool is_public;           /* the address need not be of the loopback */
-	const char *const *hosts; /* names for Host and Origin beside the address itself and, on the
-				   * loopback, localhost; ends with NULL; NULL: none */
-	httpd_authorize_fn authorize; /* NULL: everybody, as "" */
+	const char *address; /* "127.0.0.1:8080", "[::1]:0"; port 0: any */
+	bool is_public;      /* the address may be outside the loopback */
+	const char *const
+		*hosts; /* names allowed in Host and Origin, in addition to the address itself and,
+			   on the loopback, localhost; ends with NULL; NULL: none */
+	httpd_authorize_fn authorize; /* NULL: everyone is allowed, with the name "" */
 	void *authorize_arg;
-	unsigned connections;             /* requests that are served at once; 0: 64 */
-	uint64_t header_ms;               /* for saying who one is; 0: 10 seconds */
+	unsigned connections;             /* requests served at the same time; 0: 64 */
+	uint64_t header_ms;               /* time to authenticate; 0: 10 seconds */
 	const struct httpd_route *routes; /* ends with a zeroed one; must outlive the server */
 };
 
 int httpd_start(const struct httpd_options *o, struct httpd **ret, struct cordon_error **reterr);
 /* Waits for the handlers. Accepts NULL; always returns NULL. */
 struct httpd *httpd_stop(struct httpd *h);
-/* Where it listens, with the real port. */
+/* Where it listens, with the actual port. */
 const char *httpd_address(const struct httpd *h);
 
 const char *httpd_method(const struct httpd_exchange *x);
-/* The first of this name, without the blanks around it; NULL: none. */
+/* The first header of this name, without surrounding blanks; NULL: none. */
 const char *httpd_header(struct httpd_exchange *x, const char *name);
 const char *httpd_body(const struct httpd_exchange *x, size_t *ret_len);
 const char *httpd_principal(const struct httpd_exchange *x);
-/* The connection, to poll for POLLRDHUP: its client is gone. */
+/* The connection. Poll it for POLLRDHUP to notice that the client is gone. */
 int httpd_fd(struct httpd_exchange *x);
 
-/* For the answer that comes; the name must last, the value is copied. */
+/* Adds a header to the answer. The name must stay valid; the value is copied. */
 void httpd_add_header(struct httpd_exchange *x, const char *name, const char *value);
 /* type NULL: no body. */
 void httpd_answer(struct httpd_exchange *x, unsigned status, const char *type, const void *body,
 		  size_t len);
 
-/* A body that comes in pieces. read: waits and fills; 0: the end; -1: broken off. done: called once
- * in any case. */
+/* A body sent in pieces. read: blocks and fills; 0: the end; -1: abort. done: always called,
+ * once. */
 struct httpd_stream {
 	ssize_t (*read)(char *bytes, size_t max, void *arg);
 	void (*done)(void *arg);

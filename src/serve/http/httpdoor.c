@@ -10,9 +10,9 @@
 enum { LOOK_MS = 250 };
 
 enum state {
-	STATE_UNKNOWN, /* has not said who he is */
-	STATE_IDLE,    /* known, between two requests */
-	STATE_SENDING, /* served: the body is on its way */
+	STATE_UNKNOWN, /* not authenticated */
+	STATE_IDLE,    /* authenticated, between two requests */
+	STATE_SENDING, /* being served: the body is arriving */
 	STATE_SERVED,
 };
 
@@ -20,12 +20,12 @@ struct httpdoor_guest {
 	int fd;
 	enum state state;
 	bool is_put_out;
-	uint64_t since_ns; /* in this state */
+	uint64_t since_ns; /* when this state began */
 	struct httpdoor_guest *prev, *next;
 };
 
 struct httpdoor {
-	pthread_mutex_t lock; /* of all below, and of the guests */
+	pthread_mutex_t lock; /* guards the fields below and the connections */
 	pthread_cond_t changed;
 	pthread_t thread;
 	struct httpdoor_options options;
@@ -39,7 +39,8 @@ static bool is_served(const struct httpdoor_guest *g)
 	return g->state == STATE_SENDING || g->state == STATE_SERVED;
 }
 
-/* The connection ends as if its peer had left; its own thread tidies up. With the lock held. */
+/* Closes the connection as if the peer had left; its own thread cleans up. Called with the lock
+ * held. */
 static void put_out(struct httpdoor *d, struct httpdoor_guest *g)
 {
 	if (g->is_put_out)
@@ -108,8 +109,8 @@ struct httpdoor *httpdoor_free(struct httpdoor *d)
 	return NULL;
 }
 
-/* Of the connections that are not served: first those without a valid token, of these the
- * oldest. */
+/* Chooses a connection to close among those not being served: first those without a valid token, of
+ * these the oldest. */
 static struct httpdoor_guest *find_superfluous(struct httpdoor *d)
 {
 	struct httpdoor_guest *found = NULL;

@@ -14,24 +14,24 @@ struct httpdoor;
 struct httpdoor_guest; /* one connection */
 
 struct httpdoor_options {
-	unsigned served;    /* requests at once */
-	unsigned connected; /* connections at once */
-	uint64_t header_ms; /* from the connection to the end of the headers of one who is known */
+	unsigned served;    /* requests served at the same time */
+	unsigned connected; /* connections at the same time */
+	uint64_t header_ms; /* from the connection to the end of authenticated headers */
 	uint64_t body_ms;   /* from there to the end of the body */
 };
 
-/* Starts a thread that looks at the time. */
+/* Starts a thread that enforces the time limits. */
 int httpdoor_new(const struct httpdoor_options *o, struct httpdoor **ret,
 		 struct cordon_error **reterr);
-/* When nobody is connected. Accepts NULL; always returns NULL. */
+/* Only when no connection is left. Accepts NULL; always returns NULL. */
 struct httpdoor *httpdoor_free(struct httpdoor *d);
 
-/* From any thread. fd stays open until httpdoor_leave returns. NULL: no memory. */
+/* Any thread may call these. fd must stay open until httpdoor_leave returns. NULL: no memory. */
 struct httpdoor_guest *httpdoor_enter(struct httpdoor *d, int fd);
 void httpdoor_leave(struct httpdoor *d, struct httpdoor_guest *g);
-/* The headers came with a valid token. false: all places are taken. */
+/* The headers arrived with a valid token. False: all places are taken. */
 bool httpdoor_begin(struct httpdoor *d, struct httpdoor_guest *g);
-/* All of the request is there. */
+/* The whole request has arrived. */
 void httpdoor_received(struct httpdoor *d, struct httpdoor_guest *g);
-/* The place is free again. Does nothing where none was taken. */
+/* Frees the place. Does nothing if none was taken. */
 void httpdoor_end(struct httpdoor *d, struct httpdoor_guest *g);

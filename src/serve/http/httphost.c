@@ -21,13 +21,13 @@ struct place {
 	} a;
 	socklen_t len;
 	bool is_loopback;
-	char name[64]; /* as it stands in a URL */
+	char name[64]; /* as written in a URL */
 };
 
 static int bad_address(const char *address, struct cordon_error **reterr)
 {
 	return err_set(reterr, CORDON_INVALID,
-		       "'%.100s' is no address and port; write 127.0.0.1:8080 or [::1]:8080",
+		       "'%.100s' is not an address and port; write 127.0.0.1:8080 or [::1]:8080",
 		       address);
 }
 
@@ -117,8 +117,8 @@ int httphost_listen(struct httphost *h, const char *address, bool is_public,
 		return r;
 	if (!p.is_loopback && !is_public)
 		return err_set(reterr, CORDON_DENIED,
-			       "%s is not of the loopback: others could reach it; say --public if "
-			       "that is meant",
+			       "%s is not a loopback address: other machines could reach it; use "
+			       "--public to allow that",
 			       p.name);
 	if (add_names(h, &p, names) < 0)
 		return err_set(reterr, CORDON_INVALID, "a host name is too long");
@@ -135,7 +135,7 @@ void httphost_done(struct httphost *h)
 	strlist_done(&h->names);
 }
 
-/* The length of the host in "host:port" or "[v6]:port"; 0: it is none. */
+/* The length of the host in "host:port" or "[v6]:port"; 0: not valid. */
 static size_t host_length(const char *s)
 {
 	size_t n = s[0] == '[' ? strcspn(s, "]") : strcspn(s, ":");

@@ -13,14 +13,14 @@ struct httphost {
 	struct strlist names; /* lower case, without port */
 };
 
-/* address: "127.0.0.1:8080", "[::1]:0". Listens there, and fills the names: the address, those of
- * the loopback where it is one, and names (ends with NULL; NULL: none). An address beyond the
- * loopback needs is_public. text: the address with the real port. */
+/* address: "127.0.0.1:8080", "[::1]:0". Listens there and fills h->names with the address, the
+ * names of the loopback if it is one, and names (ends with NULL; NULL: none). An address outside
+ * the loopback needs is_public. text: the address with the actual port. */
 int httphost_listen(struct httphost *h, const char *address, bool is_public,
 		    const char *const *names, int *ret_fd, char *text, size_t text_size,
 		    struct cordon_error **reterr);
 void httphost_done(struct httphost *h);
-/* A Host header, with or without port. NULL: no. */
+/* Checks a Host header, with or without port. NULL: false. */
 bool httphost_has(const struct httphost *h, const char *host);
-/* An Origin header: scheme, host, port. */
+/* Checks an Origin header: scheme, host, port. */
 bool httphost_has_origin(const struct httphost *h, const char *origin);

@@ -1,4 +1,5 @@
-/* serve/mcp/mcp.c - the protocol: both generations of it, without and with a handshake. */
+/* serve/mcp/mcp.c - see mcp.h. Supports both versions of the protocol: with a handshake, and
+ * stateless. */
 #include "serve/mcp/mcp.h"
 
 #include <cordon/cordon.h>
@@ -15,15 +16,16 @@ static const char policy_uri[] = "cordon://policy";
 static const char policy_text_uri[] = "cordon://policy/text";
 
 static const char instructions[] =
-	"Runs code and commands in sandboxes that hold: no network, no files of the host, limits "
-	"on everything, unless the policy says otherwise (resource cordon://policy/text). run_code "
-	"keeps variables between calls of one language; run_command is a shell. ";
+	"Runs code and commands in sandboxes. Without permission from the policy (resource "
+	"cordon://policy/text) they have no network and no files of the host; time, memory and "
+	"other resources are limited. run_code keeps variables between calls of one language; "
+	"run_command is a shell. ";
 static const char with_defaults[] =
 	"Name a sandbox with sandbox_id, or leave it out for the default one of that language. "
-	"What was refused comes with a remedy.";
+	"Each denial comes with a remedy.";
 static const char without_defaults[] =
-	"A call without sandbox_id gets a new sandbox; its result names the sandbox_id with which "
-	"to go on. What was refused comes with a remedy.";
+	"A call without sandbox_id gets a new sandbox; its result has the sandbox_id for further "
+	"calls. Each denial comes with a remedy.";
 
 json_t *mcp_error(const json_t *id, int code, const char *message, json_t *data)
 {
@@ -74,7 +76,7 @@ json_t *mcp_version_error(const json_t *id, const char *requested)
 
 	json_object_set_new(data, "supported", versions());
 	json_object_set_new(data, "requested", json_string_lossy(requested, strlen(requested)));
-	return mcp_error(id, -32022, "this version of the protocol is not spoken here", data);
+	return mcp_error(id, -32022, "this version of the protocol is not supported", data);
 }
 
 static json_t *server_info(void)
@@ -118,7 +120,8 @@ static json_t *initialize(const struct mcp *m, const json_t *params)
 	return j;
 }
 
-/* What never changes while the program runs; the older generation is not told. */
+/* Marks an answer as cacheable, because it never changes while the program runs. Only the stateless
+ * version has this. */
 static json_t *lasting(json_t *j)
 {
 	json_object_set_new(j, "ttlMs", json_integer(3600000));
@@ -159,12 +162,12 @@ static json_t *resources(void)
 {
 	json_t *a = json_array();
 
-	json_array_append_new(a, resource(policy_uri, "policy",
-					  "what code in the sandboxes may do and how much of "
-					  "everything, as JSON",
-					  "application/json"));
+	json_array_append_new(a,
+			      resource(policy_uri, "policy",
+				       "what code in the sandboxes may do, and its limits, as JSON",
+				       "application/json"));
 	json_array_append_new(a, resource(policy_text_uri, "policy in words",
-					  "the same in sentences", "text/plain"));
+					  "the same policy in plain sentences", "text/plain"));
 	return a;
 }
 
@@ -234,7 +237,7 @@ static void finish(json_t *result, bool is_new)
 	json_object_set_new(result, "_meta", meta);
 }
 
-/* Only of the generation with the handshake. */
+/* Methods that only the version with the handshake has. */
 static json_t *answer_old(struct mcp *m, const char *method, const json_t *params,
 			  json_t **ret_error)
 {
@@ -282,7 +285,7 @@ static json_t *envelope(const json_t *id, const char *key, json_t *body)
 	return a;
 }
 
-/* What a request of the newer generation lacks; NULL: nothing. */
+/* What a request of the stateless version lacks; NULL: nothing. */
 static json_t *check_meta(const json_t *id, const char *version, const json_t *params)
 {
 	const json_t *meta = json_object_get(params, "_meta");
@@ -294,7 +297,7 @@ static json_t *check_meta(const json_t *id, const char *version, const json_t *p
 	return NULL;
 }
 
-/* What is wrong with a message; NULL: nothing. An id that is none is not said back. */
+/* What is wrong with a message; NULL: nothing. An invalid id is not echoed. */
 static json_t *check_message(const json_t *message)
 {
 	const json_t *id = json_object_get(message, "id"), *params;
@@ -342,7 +345,7 @@ json_t *mcp_handle(struct mcp *m, const json_t *message, const struct mcp_sink *
 	if (error)
 		return error;
 	if (!method)
-		return NULL; /* an answer to a question that was never asked */
+		return NULL; /* a response, but we never send requests */
 	if (json_object_get(message, "id"))
 		return handle_request(m, message, sink);
 	if (str_eq(method, "notifications/cancelled"))

@@ -18,11 +18,11 @@ enum { MCP_MESSAGE_MAX = 8 << 20, MCP_CALLS_MAX = 64 };
 struct mcptool;
 
 struct mcp_options {
-	const struct cordon_policy *policy; /* of every sandbox; NULL: standard */
-	const struct mcptool *tools;        /* ends with a zeroed one; NULL: those of mcptool.h */
+	const struct cordon_policy *policy; /* for every sandbox; NULL: standard */
+	const struct mcptool *tools;        /* ends with a zeroed entry; NULL: those of mcptool.h */
 	struct client_session_quota *quota; /* shared with other clients; NULL: none */
-	/* There is no default sandbox: a call that names none gets a new one, whose id comes with
-	 * its result. For a transport that cannot tell its clients apart. */
+	/* No default sandbox: a call without a sandbox_id gets a new sandbox, and its result has
+	 * the id. For a transport that cannot tell its clients apart. */
 	bool is_stateless;
 };
 
@@ -30,35 +30,35 @@ struct mcp_options {
 struct mcp {
 	struct mcp_options options;
 	struct client_sessions sessions;
-	pthread_mutex_t opening; /* of a default sandbox */
-	pthread_mutex_t lock;    /* of the fields below */
-	struct mcpcall *calls;   /* on their way */
+	pthread_mutex_t opening; /* held while a default sandbox is opened */
+	pthread_mutex_t lock;    /* guards the fields below */
+	struct mcpcall *calls;   /* running calls */
 	struct mcpcall_notice *notices;
 	unsigned call_count;
-	uint64_t numbers; /* of calls ever begun */
-	int log_level;    /* of the handshake's generation: an index into the levels of mcpcall.h */
+	uint64_t numbers; /* of calls started so far */
+	int log_level;    /* version with the handshake: an index into the levels of mcpcall.h */
 };
 
-/* Where the notifications of one request go; safe from several threads. */
+/* Where the notifications of one request go. Any thread may call it. */
 struct mcp_sink {
-	bool (*send)(const json_t *message, void *arg); /* false: nobody listens any more */
+	bool (*send)(const json_t *message, void *arg); /* false: the client no longer listens */
 	void *arg;
 };
 
 void mcp_init(struct mcp *m, const struct mcp_options *o);
 void mcp_done(struct mcp *m); /* ends all sandboxes */
-/* The answer to one message, a new reference; NULL: it wants none, or was cancelled. sink: NULL for
- * no notifications. Safe from several threads. */
+/* Answers one message with a new reference; NULL: it needs no answer, or was cancelled. sink NULL:
+ * no notifications. Any thread may call it. */
 json_t *mcp_handle(struct mcp *m, const json_t *message, const struct mcp_sink *sink);
-/* Ends a request on its way; it will have no answer. Waits until its code has ended. */
+/* Cancels a running request, which then gets no answer. Waits until its code has ended. */
 void mcp_cancel(struct mcp *m, const json_t *id);
-/* The same for the request that tells this sink. */
+/* The same for the request that reports to this sink. */
 void mcp_abandon(struct mcp *m, const struct mcp_sink *sink);
-/* Those spoken: with the handshake, and without. */
+/* Supported versions: with the handshake, and stateless. */
 bool mcp_is_old_version(const char *version);
 bool mcp_is_new_version(const char *version);
-/* The protocol's version that a request of the newer generation says; NULL: none. */
+/* The protocol version in a request of the stateless version; NULL: none. */
 const char *mcp_version_of(const json_t *params);
 json_t *mcp_error(const json_t *id, int code, const char *message, json_t *data);
-/* "this version is not spoken here", with those that are. */
+/* The error "this version is not supported", with a list of supported ones. */
 json_t *mcp_version_error(const json_t *id, const char *requested);

@@ -20,7 +20,7 @@ int mcpcall_level(const char *name)
 	return -1;
 }
 
-/* The newer generation says with every request what it wants to hear. */
+/* In the stateless version, each request says which log level it wants. */
 static int level_of(struct mcp *m, const json_t *params)
 {
 	int level;
@@ -55,7 +55,7 @@ void mcpcall_forget(struct mcp *m, struct mcpcall_notice *n)
 	json_decref(n->id);
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static struct mcpcall_notice *find_notice(struct mcp *m, const json_t *id)
 {
 	struct mcpcall_notice *n = m->notices;
@@ -165,7 +165,8 @@ void mcpcall_cancel(struct mcp *m, const json_t *id, const struct mcp_sink *sink
 		number = json_incref(c->number);
 	}
 	pthread_mutex_unlock(&m->lock);
-	/* Only its own execution: another call may be running in that sandbox. */
+	/* Cancels only the call's own execution, because another call may be running in that
+	 * sandbox. */
 	struct client_session *cs = number ? client_session_by_request(&m->sessions, number) : NULL;
 	if (!cs)
 		return;
@@ -183,8 +184,8 @@ int mcpcall_need(const struct mcpcall *c, const char *name, const char **ret,
 {
 	*ret = mcpcall_arg(c, name);
 	return *ret ? 0
-		    : err_set(reterr, CORDON_INVALID, "the argument '%s' is missing or no text",
-			      name);
+		    : err_set(reterr, CORDON_INVALID,
+			      "the argument '%s' is missing or not a string", name);
 }
 
 static void notify(struct mcpcall *c, const char *method, json_t *params)
@@ -223,7 +224,7 @@ void mcpcall_progress(struct mcpcall *c, double progress, double total, const ch
 	notify(c, "notifications/progress", params);
 }
 
-/* With the lock held: waits for news, the end, or the time to tell. */
+/* Waits until a progress message is due or the call is over. Called with the lock held. */
 static void wait_to_tell(struct mcpcall *c)
 {
 	for (;;) {
@@ -262,11 +263,11 @@ void mcpcall_watch(struct mcpcall *c)
 	if (!c->sink || !c->token)
 		return;
 	c->begun_ns = c->told_ns = clock_now_ns();
-	/* Without the thread there is no progress to see, and nothing else is lost. */
+	/* Without the thread there are only no progress messages. */
 	c->has_ticker = pthread_create(&c->ticker, NULL, tick, c) == 0;
 }
 
-/* The last line that has something in it, from its beginning as far as there is room. */
+/* Remembers the last line that is not empty, cut at the buffer's size. */
 void mcpcall_wrote(struct mcpcall *c, const char *bytes, size_t len)
 {
 	if (!c->has_ticker)

@@ -34,7 +34,7 @@ void mcpclients_done(struct mcpclients *t)
 	pthread_cond_destroy(&t->changed);
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static struct mcpclient *add(struct mcpclients *t, const char *principal, bool is_stateless)
 {
 	struct mcp_options o = t->options;
@@ -67,7 +67,7 @@ static void unlink_client(struct mcpclients *t, struct mcpclient *c)
 		}
 }
 
-/* As mcpclient_put, but to look at it was no use of it. */
+/* Like mcpclient_put, but does not count as a use. */
 static void leave(struct mcpclients *t, struct mcpclient *c)
 {
 	pthread_mutex_lock(&t->lock);
@@ -83,7 +83,8 @@ static void leave(struct mcpclients *t, struct mcpclient *c)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* With the lock held: the client that was unused for longest, and not used since then. */
+/* The client that was unused for longest, if it was not used since before_ns. Called with the lock
+ * held. */
 static struct mcpclient *find_idle(struct mcpclients *t, uint64_t before_ns)
 {
 	struct mcpclient *oldest = NULL;
@@ -95,7 +96,7 @@ static struct mcpclient *find_idle(struct mcpclients *t, uint64_t before_ns)
 	return oldest;
 }
 
-/* Ends the client that was unused for longest. false: all are in use. */
+/* Ends the client that was unused for longest. False: all are in use. */
 static bool end_idle(struct mcpclients *t, uint64_t before_ns)
 {
 	pthread_mutex_lock(&t->lock);
@@ -108,8 +109,8 @@ static bool end_idle(struct mcpclients *t, uint64_t before_ns)
 	return c != NULL;
 }
 
-/* A client that left silently looks like one that pauses. So the one that paused for longest makes
- * room for a new one. Called without the lock. */
+/* A client that left without closing its session looks like an idle one. So the client that was
+ * idle for longest makes room for a new one. Called without the lock. */
 static void find_place(struct mcpclients *t)
 {
 	for (bool goes_on = true; goes_on;) {
@@ -120,7 +121,7 @@ static void find_place(struct mcpclients *t)
 	}
 }
 
-/* Ends the sandbox that was unused for longest, of any client. */
+/* Ends the sandbox that was unused for longest, whichever client owns it. */
 static bool make_room(void *arg)
 {
 	struct mcpclients *t = arg;
@@ -182,7 +183,7 @@ struct mcpclient *mcpclient_stateless(struct mcpclients *t, const char *principa
 		return c;
 	find_place(t);
 	pthread_mutex_lock(&t->lock);
-	c = t->is_closing ? NULL : find(t, "", principal); /* somebody may have been quicker */
+	c = t->is_closing ? NULL : find(t, "", principal); /* another thread may have added it */
 	if (!c)
 		c = add(t, principal, true);
 	pthread_mutex_unlock(&t->lock);
@@ -216,7 +217,7 @@ void mcpclient_end(struct mcpclients *t, struct mcpclient *c)
 	mcpclient_put(t, c);
 }
 
-/* The i-th of those without session, with a reference. */
+/* The i-th stateless client, with a reference. */
 static struct mcpclient *nth_stateless(struct mcpclients *t, unsigned i)
 {
 	pthread_mutex_lock(&t->lock);
@@ -235,14 +236,14 @@ void mcpclients_expire(struct mcpclients *t, uint64_t before_ns)
 
 	while (end_idle(t, before_ns))
 		;
-	/* What belongs to no session of the protocol is ended only here. */
+	/* Sandboxes without a protocol session are ended only here. */
 	for (unsigned i = 0; (c = nth_stateless(t, i)); i++) {
 		client_sessions_expire(&c->mcp.sessions, before_ns, false, 0);
 		leave(t, c);
 	}
 }
 
-/* Waits until nobody uses any, or long enough. */
+/* Waits until no client is in use, for a limited time. */
 static bool wait_all(struct mcpclients *t)
 {
 	deadline_ns deadline = deadline_after_ms(END_SECONDS * 1000ULL);

@@ -1,5 +1,5 @@
-/* serve/mcp/mcpclient.h - the MCP clients over HTTP: by the id of their session, or, in the
- * stateless version, by their token. */
+/* serve/mcp/mcpclient.h - the MCP clients over HTTP: by session id or, in the stateless version, by
+ * token. */
 #pragma once
 
 #include "serve/http/httpd.h"
@@ -8,10 +8,10 @@
 enum { MCPCLIENT_ID_BYTES = 40 };
 
 struct mcpclient {
-	char id[MCPCLIENT_ID_BYTES];           /* "": of the stateless generation */
-	char principal[HTTPD_PRINCIPAL_BYTES]; /* nobody else may use it */
+	char id[MCPCLIENT_ID_BYTES];           /* "": a stateless client */
+	char principal[HTTPD_PRINCIPAL_BYTES]; /* only this one may use it */
 	struct mcp mcp;
-	unsigned refs; /* the table's own is one of them */
+	unsigned refs; /* including the table's own */
 	uint64_t used_ns;
 	struct mcpclient *next;
 };
@@ -21,7 +21,7 @@ struct mcpclients {
 	pthread_cond_t changed;
 	struct mcpclient *first;
 	unsigned count, max;
-	unsigned alive; /* with those that left the table and are still in use */
+	unsigned alive; /* including those that left the table and are still in use */
 	bool is_closing;
 	struct mcp_options options;
 	struct client_session_quota quota;
@@ -30,15 +30,16 @@ struct mcpclients {
 void mcpclients_init(struct mcpclients *t, const struct mcp_options *o, unsigned max,
 		     unsigned sandboxes);
 void mcpclients_done(struct mcpclients *t);
-/* All of these give a reference that goes with mcpclient_put. NULL: there is none, or no room. */
+/* Each returns a reference that mcpclient_put drops. NULL: not found, or no room. */
 struct mcpclient *mcpclient_new(struct mcpclients *t, const char *principal);
 struct mcpclient *mcpclient_get(struct mcpclients *t, const char *id, const char *principal);
 struct mcpclient *mcpclient_stateless(struct mcpclients *t, const char *principal);
 struct mcpclient *mcpclient_ref(struct mcpclients *t, struct mcpclient *c);
 void mcpclient_put(struct mcpclients *t, struct mcpclient *c);
-/* Ends it: nobody finds it any more, what it runs is cancelled. Takes the caller's reference. */
+/* Removes the client and cancels what it runs. Takes the caller's reference. */
 void mcpclient_end(struct mcpclients *t, struct mcpclient *c);
-/* Ends those that nobody used since then, and their sandboxes. */
+/* Ends clients that were not used since then, and their sandboxes. */
 void mcpclients_expire(struct mcpclients *t, uint64_t before_ns);
-/* Ends all and what they run. false: somebody still uses one, a reader that does not read. */
+/* Ends all clients and what they run. False: one is still in use, because its peer does not read
+ * the answer. */
 bool mcpclients_close(struct mcpclients *t);

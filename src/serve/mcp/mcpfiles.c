@@ -1,4 +1,4 @@
-/* serve/mcp/mcpfiles.c - the tools on a sandbox's files: single ones, and all of them. */
+/* serve/mcp/mcpfiles.c - MCP tools for a sandbox's files: single files, snapshots, exports. */
 #include <cordon/cordon.h>
 #include <stdio.h>
 #include <string.h>

@@ -33,7 +33,7 @@ static void answer_error(struct httpd_exchange *x, unsigned status, const json_t
 	answer_json(x, status, j);
 }
 
-/* Whether a header that lists MIME types has this one. */
+/* Whether a header with a list of MIME types has this one. */
 static bool has_type(const char *list, const char *type)
 {
 	size_t len = strlen(type);
@@ -48,8 +48,8 @@ static bool has_type(const char *list, const char *type)
 	return false;
 }
 
-/* One type, not a list: "text/plain;x=,application/json" is text/plain, which a page of another
- * origin may send without asking first. */
+/* Compares one type, not a list: "text/plain;x=,application/json" is text/plain, which a page of
+ * another origin may send without a preflight request. */
 static bool is_type(const char *value, const char *type)
 {
 	size_t n = value ? strcspn(value, "; \t") : 0;
@@ -57,7 +57,7 @@ static bool is_type(const char *value, const char *type)
 	return n == strlen(type) && strncasecmp(value, type, n) == 0;
 }
 
-/* ---- the stateless generation */
+/* ---- the stateless version */
 
 static unsigned status_new(const json_t *answer)
 {
@@ -69,7 +69,7 @@ static unsigned status_new(const json_t *answer)
 	return code == -32020 || code == -32021 || code == -32022 ? 400 : 200;
 }
 
-/* What Mcp-Name must say; NULL: nothing. */
+/* The value that Mcp-Name must have; NULL: none. */
 static const char *name_of(const char *method, const json_t *params)
 {
 	if (str_eq(method, "tools/call") || str_eq(method, "prompts/get"))
@@ -79,7 +79,7 @@ static const char *name_of(const char *method, const json_t *params)
 	return NULL;
 }
 
-/* What is wrong with a request and its headers: {code, why} in an answer, or NULL. */
+/* Checks a request against its headers: an error answer, or NULL. */
 static json_t *check_new(struct httpd_exchange *x, const json_t *message)
 {
 	const json_t *id = json_object_get(message, "id");
@@ -131,7 +131,7 @@ static void serve_new(struct mcphttp *h, struct httpd_exchange *x, const json_t 
 	mcpclient_put(&h->clients, c);
 }
 
-/* ---- the generation with sessions */
+/* ---- the version with sessions */
 
 static unsigned status_old(const json_t *answer)
 {
@@ -257,7 +257,7 @@ void mcphttp_serve(struct httpd_exchange *x, void *room)
 	} else if (str_eq(method, "DELETE")) {
 		end_session(h, x);
 	} else {
-		/* There is nothing that we would say without being asked. */
+		/* The server never sends unsolicited messages, so there is no stream to GET. */
 		httpd_add_header(x, "Allow", "POST, DELETE");
 		httpd_answer(x, 405, NULL, NULL, 0);
 	}

@@ -1,4 +1,4 @@
-/* serve/mcp/mcprun.c - the tools that run code and commands. */
+/* serve/mcp/mcprun.c - MCP tools that run code and commands. */
 #include <cordon/cordon.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void add_images(struct mcpcall *c, const json_t *full)
 	}
 }
 
-/* Each denial on a line of its own, for people who watch the log. */
+/* Logs each denial on a line of its own. */
 static void log_denials(struct mcpcall *c, const char *denials)
 {
 	cleanup_free char *copy = str_dup(denials);
@@ -85,14 +85,14 @@ static void on_output(int stream, const char *bytes, size_t len, void *arg)
 	mcpcall_wrote(arg, bytes, len);
 }
 
-/* Between the beginning and the end of an execution of the client session. */
+/* Runs the code; the caller has begun an execution of the client session and ends it. */
 static int run(struct mcpcall *c, const char *code, struct cordon_result **ret,
 	       struct cordon_error **reterr)
 {
 	struct cordon_execute_options o = { .code = code, .output = on_output, .output_arg = c };
 	const json_t *timeout = json_object_get(c->args, "timeout_ms");
 
-	/* A cancel that came before the beginning had no execution to end. */
+	/* A cancel that came earlier found no execution to end. */
 	if (mcpcall_is_cancelled(c))
 		return err_set(reterr, CORDON_CANCELLED, "the call was cancelled");
 	int r = client_session_pass(&c->mcp->sessions, c->cs, reterr);
@@ -111,7 +111,7 @@ static bool is_over(void *arg)
 	return mcpcall_is_cancelled(arg);
 }
 
-/* Models call tools side by side: calls on one sandbox take turns. */
+/* Models call tools in parallel. Calls on the same sandbox take turns. */
 static int execute(struct mcpcall *c, const char *code, struct cordon_error **reterr)
 {
 	struct cordon_result *result = NULL;
@@ -158,12 +158,12 @@ int mcptool_run_command(struct mcpcall *c, struct cordon_error **reterr)
 	if (r == 0)
 		r = mcptool_find(c, shell ? shell : "sh", reterr);
 	if (r == 0 && !str_eq(c->cs->guest, "sh") && !str_eq(c->cs->guest, "pod"))
-		r = err_set(reterr, CORDON_INVALID, "sandbox '%s' runs %s and takes run_code",
-			    c->cs->id, c->cs->guest);
+		r = err_set(reterr, CORDON_INVALID, "sandbox '%s' runs %s: use run_code", c->cs->id,
+			    c->cs->guest);
 	if (r == 0)
 		r = execute(c, command, reterr);
 	const char *kind = json_string_value(json_object_get(c->structured, "error_kind"));
-	/* A command that says no has done its work: its status is the answer. */
+	/* A command that fails has still run: its status is the answer. */
 	if (r == 0 && (!kind || str_eq(kind, "exception")))
 		c->is_error = false;
 	return r;

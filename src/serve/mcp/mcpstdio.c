@@ -1,4 +1,4 @@
-/* serve/mcp/mcpstdio.c - lines over stdio: a thread for every call that runs code. */
+/* serve/mcp/mcpstdio.c - see mcpstdio.h. Each call that runs code has a thread. */
 #include "serve/mcp/mcpstdio.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "serve/mcp/mcpcall.h"
 #include "serve/rpc/line.h"
 
-/* A workspace that is saved at the end may need a slow disk's time. */
+/* Long enough to save a workspace to a slow disk at the end. */
 enum { END_MS = 30000, LOOK_MS = 50 };
 
 struct service {
@@ -61,8 +61,8 @@ static void *work_thread(void *arg)
 	return NULL;
 }
 
-/* Cancels have places of their own, so that a full house can be emptied. True: the message is the
- * thread's alone. */
+/* Cancels have places of their own, so that they work when all others are taken. True: the thread
+ * owns the message. */
 static bool start(struct service *s, json_t *message, bool is_cancel)
 {
 	struct work *w = mem_alloc(sizeof(*w));
@@ -160,7 +160,7 @@ static void start_end(struct service *s)
 		(void)end_sessions(s);
 }
 
-/* Requests that came before the input ended are answered, as long as the answers can be read. */
+/* Answers requests that came before the input ended, as long as someone reads the answers. */
 static void answer_the_rest(struct service *s)
 {
 	client_sessions_drain(&s->mcp.sessions);
@@ -170,7 +170,7 @@ static void answer_the_rest(struct service *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* A sandbox that is being made cannot be told to stop; the end of the process can. */
+/* A sandbox that is starting cannot be cancelled; it ends with the process. */
 static bool wait_for_calls(struct service *s)
 {
 	deadline_ns deadline = deadline_after_ms(END_MS);
@@ -198,7 +198,7 @@ int mcpstdio_serve(const struct mcp_options *o, int in_fd, int out_fd, struct co
 	serve_lines(s);
 	answer_the_rest(s);
 	start_end(s);
-	if (!wait_for_calls(s)) /* somebody still uses all of it */
+	if (!wait_for_calls(s)) /* a call still uses the structures */
 		return err_set(reterr, CORDON_TIMEOUT, "not everything ended within %d ms", END_MS);
 	cleanup_free char *loss = client_sessions_take_loss(&s->mcp.sessions);
 	mcp_done(&s->mcp);

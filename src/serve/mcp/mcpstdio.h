@@ -3,7 +3,7 @@
 
 #include "serve/mcp/mcp.h"
 
-/* Serves until the client is gone. -CORDON_TIMEOUT: something could not be ended in time, only the
- * end of the process will, and nothing was freed. */
+/* Serves until the client is gone. -CORDON_TIMEOUT: something did not end in time and was not
+ * freed; it ends with the process. */
 int mcpstdio_serve(const struct mcp_options *o, int in_fd, int out_fd,
 		   struct cordon_error **reterr);

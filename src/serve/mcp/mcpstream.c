@@ -12,9 +12,9 @@
 #include "base/mem.h"
 
 enum {
-	NEWS_MAX = 1 << 20,     /* notifications that wait for a slow reader; more are dropped */
-	EVENTS_AFTER_MS = 1000, /* until then an answer may still come alone */
-	ALIVE_MS = 15000,       /* proxies close what is silent for longer */
+	NEWS_MAX = 1 << 20,     /* queued notifications for a slow reader; more are dropped */
+	EVENTS_AFTER_MS = 1000, /* until then, an answer may still be sent as plain JSON */
+	ALIVE_MS = 15000,       /* proxies close connections that are silent for longer */
 };
 
 struct stream {
@@ -22,12 +22,12 @@ struct stream {
 	struct mcp_sink sink;
 	json_t *message;
 	int event_fd, connection_fd;
-	pthread_mutex_t lock; /* of all below */
-	struct buf news;      /* events that are not sent yet */
+	pthread_mutex_t lock; /* guards the fields below */
+	struct buf news;      /* events not sent yet */
 	json_t *answer;       /* NULL: none yet, or none at all */
 	bool is_over;         /* the worker is done */
-	bool has_told;        /* the answer is among the events */
-	bool is_gone;         /* nobody reads */
+	bool has_told;        /* the answer was added to the events */
+	bool is_gone;         /* the client no longer reads */
 	unsigned refs;
 };
 
@@ -93,7 +93,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Until something happens. false: the client hung up. */
+/* Waits for an event. False: the client hung up. */
 static bool wait_event(struct stream *s, int ms)
 {
 	struct pollfd p[2] = { { .fd = s->event_fd, .events = POLLIN },
@@ -107,7 +107,7 @@ static bool wait_event(struct stream *s, int ms)
 	return !(p[1].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
 }
 
-/* The client is gone. Its code continues if the protocol says so. */
+/* The client is gone. Whether its code continues depends on the protocol version. */
 static void hang_up(struct stream *s)
 {
 	pthread_mutex_lock(&s->lock);
@@ -119,7 +119,7 @@ static void hang_up(struct stream *s)
 		mcp_abandon(&s->o.client->mcp, &s->sink);
 }
 
-/* Until it is known how to answer. true: by events. */
+/* Waits until the form of the answer is known. True: an event stream. */
 static bool wait_shape(struct stream *s)
 {
 	deadline_ns until = deadline_after_ms(EVENTS_AFTER_MS);
@@ -137,7 +137,7 @@ static bool wait_shape(struct stream *s)
 	}
 }
 
-/* With the lock held: what there is to send, the answer last. */
+/* Takes the bytes to send next; the answer comes last. Called with the lock held. */
 static size_t take_news(struct stream *s, char *bytes, size_t max)
 {
 	if (s->news.len == 0 && s->is_over && !s->has_told) {
@@ -193,7 +193,7 @@ static void answer_alone(struct httpd_exchange *x, struct stream *s)
 		httpd_answer(x, s->o.status(s->answer), "application/json", text, len);
 	else if (s->answer)
 		httpd_answer(x, 500, NULL, NULL, 0);
-	else /* it was cancelled: no answer, which a stream can say */
+	else /* cancelled: no answer, which only a stream can express */
 		httpd_answer(x, 200, "text/event-stream", NULL, 0);
 }
 
@@ -230,7 +230,7 @@ void mcpstream_serve(struct httpd_exchange *x, const struct mcpstream_options *o
 	}
 	if (pthread_create(&thread, NULL, work, s) != 0) {
 		httpd_answer(x, 503, NULL, NULL, 0);
-		s->refs = 1; /* the worker's went with it */
+		s->refs = 1; /* there is no worker to hold the other */
 		stream_put(s);
 		return;
 	}

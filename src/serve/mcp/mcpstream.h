@@ -1,6 +1,6 @@
-/* serve/mcp/mcpstream.h - one request whose answer may take a while. A thread of its own carries it
- * out while the connection's thread sends: plain JSON if there is only the answer, otherwise an
- * event stream. */
+/* serve/mcp/mcpstream.h - a request whose answer may take a while. A thread of its own runs it
+ * while the connection's thread sends: plain JSON if there is only the answer, otherwise an event
+ * stream. */
 #pragma once
 
 #include "serve/http/httpd.h"
@@ -11,9 +11,9 @@ struct mcpstream_options {
 	struct mcpclient *client; /* a reference is taken */
 	const json_t *message;
 	bool accepts_events;
-	bool dies_with_connection; /* a client that hangs up wants no answer any more */
-	unsigned (*status)(const json_t *answer); /* of an answer that comes alone */
+	bool dies_with_connection;                /* a client that hangs up cancels the call */
+	unsigned (*status)(const json_t *answer); /* HTTP status for a plain JSON answer */
 };
 
-/* Carries it out and answers. */
+/* Runs the request and answers. */
 void mcpstream_serve(struct httpd_exchange *x, const struct mcpstream_options *o);

@@ -1,5 +1,5 @@
-/* serve/mcp/mcptool.c - the table of tools, the sandboxes they work on, and the shape of results.
- */
+/* serve/mcp/mcptool.c - see mcptool.h. The table of tools, their sandboxes, and the form of
+ * results. */
 #include "serve/mcp/mcptool.h"
 
 #include <cordon/cordon.h>
@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "serve/rpc/reply.h"
 
-enum { IMPLICIT_MAX = 16 }; /* sandboxes of calls that named none, kept for later calls */
+enum { IMPLICIT_MAX = 16 }; /* sandboxes kept for calls without a sandbox_id */
 
 static int open_session(struct mcpcall *c, const char *guest, struct client_session *cs,
 			struct cordon_error **reterr)
@@ -59,7 +59,7 @@ static void match_label(const struct client_session *s, void *arg_search)
 		(void)str_copy(x->id, sizeof(x->id), s->id);
 }
 
-/* One at a time, so that calls side by side share it. */
+/* One thread at a time, so that parallel calls share the sandbox. */
 static int find_default(struct mcpcall *c, const char *guest, struct cordon_error **reterr)
 {
 	char label[32];
@@ -200,33 +200,35 @@ const struct mcptool mcptool_table[] = {
 		    "shell:sh (default), or pod for the WebAssembly userland",
 		    "sandbox_id:which sandbox; default: one for the shell",
 		    "timeout_ms#:wall clock" } },
-	{ "read_file", "Read a file of a sandbox; bytes that are no text come as base64.",
+	{ "read_file", "Read a file of a sandbox. A file that is not text is returned as base64.",
 	  mcptool_read_file, .is_read_only = true,
 	  .args = { "path*:absolute path", "sandbox_id:which sandbox" } },
-	{ "write_file", "Write a file of a sandbox; folders are made.", mcptool_write_file,
+	{ "write_file", "Write a file of a sandbox. Missing directories are created.",
+	  mcptool_write_file,
 	  .args = { "path*:absolute path", "contents*:what to write",
 		    "encoding:text (default) or base64", "sandbox_id:which sandbox" } },
 	{ "list_directory", "List a directory of a sandbox.", mcptool_list_directory,
 	  .is_read_only = true, .args = { "path:default /home/user", "sandbox_id:which sandbox" } },
-	{ "create_sandbox", "Make a sandbox of its own.", create_sandbox,
+	{ "create_sandbox", "Make a new sandbox.", create_sandbox,
 	  .args = { "language:sh (default), python, r, node or pod",
 		    "label:a name for list_sandboxes" } },
 	{ "list_sandboxes", "List the sandboxes.", list_sandboxes, .is_read_only = true },
-	{ "destroy_sandbox", "End a sandbox and all in it.", destroy_sandbox,
+	{ "destroy_sandbox", "End a sandbox and everything in it.", destroy_sandbox,
 	  .is_destructive = true, .args = { "sandbox_id*:which" } },
-	{ "suspend_sandbox", "Let code and commands for a sandbox wait until it is resumed.",
+	{ "suspend_sandbox", "Suspend a sandbox: code and commands wait until it is resumed.",
 	  suspend_sandbox, .args = { "sandbox_id*:which" } },
-	{ "resume_sandbox", "Let a suspended sandbox go on.", resume_sandbox,
+	{ "resume_sandbox", "Resume a suspended sandbox.", resume_sandbox,
 	  .args = { "sandbox_id*:which" } },
-	{ "snapshot", "Take a picture of a sandbox's files.", mcptool_snapshot,
+	{ "snapshot", "Take a snapshot of a sandbox's files.", mcptool_snapshot,
 	  .args = { "sandbox_id*:which" } },
-	{ "restore", "Bring a sandbox's files back to a snapshot.", mcptool_restore,
+	{ "restore", "Restore a sandbox's files from a snapshot.", mcptool_restore,
 	  .is_destructive = true, .args = { "sandbox_id*:which", "snapshot_id*:which snapshot" } },
 	{ "fork", "Make an independent sandbox with the same files.", fork_sandbox,
 	  .args = { "sandbox_id*:which" } },
-	{ "export_state", "A sandbox's files as one blob (base64).", mcptool_export,
+	{ "export_state", "Export a sandbox's files as one blob (base64).", mcptool_export,
 	  .is_read_only = true, .args = { "sandbox_id*:which" } },
-	{ "import_state", "Files from a blob into a sandbox, a new one by default.", mcptool_import,
+	{ "import_state", "Import files from a blob into a sandbox, by default a new one.",
+	  mcptool_import,
 	  .args = { "data*:the blob, base64", "sandbox_id:which", "label:a name for a new one" } },
 	{ 0 },
 };
@@ -314,21 +316,20 @@ static const struct mcptool *find_tool(const struct mcptool *t, const char *name
 
 static int check_arg(const char *key, const json_t *value, char kind, struct cordon_error **reterr)
 {
-	if (json_is_null(value)) /* models say so where they mean nothing */
+	if (json_is_null(value)) /* models send null for a missing argument */
 		return 0;
 	if (kind == '#')
 		return json_is_integer(value) && json_integer_value(value) >= 0
 			       ? 0
 			       : err_set(reterr, CORDON_INVALID,
-					 "the argument '%s' must be an integer that is not "
-					 "negative",
-					 key);
+					 "the argument '%s' must be a non-negative integer", key);
 	if (!json_is_string(value))
-		return err_set(reterr, CORDON_INVALID, "the argument '%s' must be a text", key);
-	/* Only the contents of a file may have a NUL; elsewhere less would run than was sent. */
+		return err_set(reterr, CORDON_INVALID, "the argument '%s' must be a string", key);
+	/* Only file contents may contain a NUL. Elsewhere, less would run than was sent. */
 	if (!str_eq(key, "contents") &&
 	    strlen(json_string_value(value)) != json_string_length(value))
-		return err_set(reterr, CORDON_INVALID, "the argument '%s' has a NUL in it", key);
+		return err_set(reterr, CORDON_INVALID, "the argument '%s' contains a NUL character",
+			       key);
 	return 0;
 }
 

@@ -1,9 +1,9 @@
-/* serve/mcp/mcptool.h - the tools that a model's client sees. */
+/* serve/mcp/mcptool.h - the tools that an MCP client sees. */
 #pragma once
 
 #include "serve/mcp/mcpcall.h"
 
-/* Puts the result into the call; what goes wrong becomes a result with isError. */
+/* Stores the result in the call. An error becomes a result with isError. */
 typedef int (*mcptool_fn)(struct mcpcall *c, struct cordon_error **reterr);
 
 enum { MCPTOOL_ARGS = 6 };
@@ -12,23 +12,23 @@ struct mcptool {
 	const char *name, *description;
 	mcptool_fn fn;
 	bool is_read_only, is_destructive;
-	/* "name:what it is", after the name a star where it is needed, # for an integer. */
+	/* "name:description". After the name, * marks a required argument and # an integer. */
 	const char *args[MCPTOOL_ARGS];
 };
 
-extern const struct mcptool mcptool_table[]; /* ends with a zeroed one */
+extern const struct mcptool mcptool_table[]; /* ends with a zeroed entry */
 
-/* The answer to tools/list; a new reference. */
+/* The answer to tools/list, a new reference. */
 json_t *mcptool_list(const struct mcptool *table);
 /* The result of tools/call, a new reference. NULL: there is no such tool, it was cancelled, or
- * *ret_error says why not: a new reference to {code, message, data}. */
+ * *ret_error is an error {code, message, data}, a new reference. */
 json_t *mcptool_call(struct mcp *m, const json_t *message, const struct mcp_sink *sink,
 		     json_t **ret_error);
 
-/* For the files with the tools: the sandbox that the call names, or the guest's default one, made
- * when it is first wanted. */
+/* Finds the sandbox that the call names, or the guest's default one, which is opened on first
+ * use. */
 int mcptool_find(struct mcpcall *c, const char *guest, struct cordon_error **reterr);
-/* The one it names, and it must name one. */
+/* Finds the sandbox that the call names; it must name one. */
 int mcptool_find_named(struct mcpcall *c, struct cordon_error **reterr);
 int mcptool_open(struct mcpcall *c, const char *guest, const char *label, bool is_implicit,
 		 struct cordon_error **reterr);

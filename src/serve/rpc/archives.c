@@ -1,4 +1,4 @@
-/* serve/rpc/archives.c - the methods on tar streams, saved workspaces, exports and projects. */
+/* serve/rpc/archives.c - methods for tar streams, saved workspaces, exports and projects. */
 #include <cordon/cordon.h>
 #include <string.h>
 
@@ -215,7 +215,7 @@ static int close_project(struct request *q, struct buf *ret, struct cordon_error
 	return buf_add_str(ret, "{\"ok\":true}");
 }
 
-/* Those on a project occupy the session: nothing else may change what they look at. */
+/* Methods on a project occupy the session, so that nothing else changes the files meanwhile. */
 const struct rpc_method rpc_archive_methods[] = {
 	{ "files.put_tar", put_tar, RPC_SLOW | RPC_SESSION, "path data from" },
 	{ "files.get_tar", get_tar, RPC_SLOW | RPC_SESSION, "path to" },

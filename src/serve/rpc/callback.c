@@ -11,7 +11,7 @@
 
 enum { ID_BYTES = 32, WAIT_SECONDS = 30 };
 
-/* Of a thread that waits for the answer itself. */
+/* A thread that waits for an answer. */
 struct waiter {
 	json_t *result; /* NULL: none yet */
 	char *error;
@@ -20,7 +20,7 @@ struct waiter {
 
 struct callback {
 	char id[ID_BYTES];
-	struct cordon_call *call; /* NULL: a waiter's */
+	struct cordon_call *call; /* NULL: for a waiter */
 	struct waiter *waiter;
 	struct callback *next;
 };
@@ -39,7 +39,7 @@ void callbacks_done(struct callbacks *t)
 	pthread_cond_destroy(&t->answered);
 }
 
-/* Takes the one with this id, or any for NULL, out of the table. */
+/* Removes the entry with this id from the table; NULL: any entry. */
 static struct callback *take(struct callbacks *t, const char *id)
 {
 	struct callback *found = NULL;
@@ -56,8 +56,8 @@ static struct callback *take(struct callbacks *t, const char *id)
 	return found;
 }
 
-/* Once it is in the table it may be answered, and gone, at any time: its id is given out as a copy.
- */
+/* Once an entry is in the table, it may be answered and freed at any time. So the caller gets a
+ * copy of its id. */
 static bool add(struct callbacks *t, struct cordon_call *call, struct waiter *waiter,
 		char ret_id[static ID_BYTES])
 {
@@ -88,10 +88,9 @@ enum cordon_answer callback_call_tool(struct cordon_call *call, void *table)
 	struct callbacks *t = table;
 
 	if (t->nobody_reads) {
-		(void)cordon_call_error(call,
-					"the server could not make a thread that reads the "
-					"client's answer",
-					NULL);
+		(void)cordon_call_error(
+			call, "the server could not start a thread to read the client's answer",
+			NULL);
 		return CORDON_ANSWER_ERROR;
 	}
 	char id[ID_BYTES], session[CLIENT_SESSION_ID_BYTES];
@@ -111,7 +110,7 @@ enum cordon_answer callback_call_tool(struct cordon_call *call, void *table)
 					   { "}}", 2 } };
 	if (head && lineout_send(t->out, parts, 3))
 		return CORDON_ANSWER_PENDING;
-	/* Whoever takes it out of the table answers it. */
+	/* Whoever removes the entry from the table must answer it. */
 	struct callback *c = take(t, id);
 	if (!c)
 		return CORDON_ANSWER_PENDING;
@@ -139,9 +138,9 @@ static void settle(struct cordon_call *call, const json_t *message)
 	}
 	text = json_text(value, NULL);
 	int r = text ? cordon_call_value(call, text, NULL) : -CORDON_NOMEM;
-	/* A value over the limit was answered with an error already. */
+	/* A value over the limit was already answered with an error. */
 	if (r < 0 && r != -CORDON_LIMIT)
-		(void)cordon_call_error(call, "the tool's value could not be taken", NULL);
+		(void)cordon_call_error(call, "the tool's value could not be stored", NULL);
 }
 
 static void inform(struct callbacks *t, struct waiter *w, const json_t *message)
@@ -158,7 +157,7 @@ static void inform(struct callbacks *t, struct waiter *w, const json_t *message)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* With the lock held; false: in vain. */
+/* Called with the lock held. False: no answer came in time. */
 static bool wait_answer(struct callbacks *t, const struct waiter *w)
 {
 	deadline_ns deadline = deadline_after_ms(WAIT_SECONDS * 1000ULL);
@@ -186,7 +185,7 @@ int callback_request(struct callbacks *t, const char *method, const char *params
 	pthread_mutex_lock(&t->lock);
 	bool is_done = is_sent && wait_answer(t, &w);
 	pthread_mutex_unlock(&t->lock);
-	/* Whoever takes it out of the table answers it: until that is done it is in use. */
+	/* If another thread has removed the entry, it is about to answer: wait for that. */
 	if (!is_done && (c = take(t, id))) {
 		free(c);
 		return err_set(reterr, CORDON_TIMEOUT, "the client does not answer %s", method);
@@ -251,7 +250,7 @@ void callback_ask(const struct cordon_approval *a, void *table)
 					   { detail, strlen(detail) },
 					   { "}}", 2 } };
 
-	/* A client that is gone decides nothing: the approval times out, which is a no. */
+	/* If the client is gone, the approval times out, which counts as denied. */
 	if (head)
 		(void)lineout_send(t->out, parts, 3);
 }

@@ -1,4 +1,4 @@
-/* serve/rpc/callback.h - requests of the server to its client: run a tool, decide about an
+/* serve/rpc/callback.h - requests from the server to its client: run a tool, decide about an
  * approval. */
 #pragma once
 
@@ -13,28 +13,29 @@ enum { CALLBACKS_MAX = 4096 };
 
 struct callbacks {
 	struct lineout *out;
-	struct client_sessions *sessions; /* tell which request a call belongs to */
+	struct client_sessions *sessions; /* tells which request a call belongs to */
 	pthread_mutex_t lock;
-	pthread_cond_t answered; /* of those who wait themselves */
+	pthread_cond_t answered; /* for threads that wait for an answer */
 	struct callback *first;
 	unsigned count;
 	uint64_t last; /* number of the last one */
 	bool is_closing;
-	/* The thread that reads answers executes itself, because no other thread could be started.
-	 * A tool call now would wait for an answer that nobody reads. */
+	/* The thread that reads answers also executes, because no other thread could be started. A
+	 * tool call would then wait for an answer that is never read. */
 	_Atomic bool nobody_reads;
 };
 
 void callbacks_init(struct callbacks *t, struct lineout *out, struct client_sessions *sessions);
 void callbacks_done(struct callbacks *t);
-/* A tool's function whose arg is the table: the client gets `tool.call`, its answer the guest. */
+/* A tool function whose arg is the table. The client gets `tool.call`; its answer goes to the
+ * guest. */
 enum cordon_answer callback_call_tool(struct cordon_call *call, void *table);
-/* Asks the client and waits for its answer: the result, a new reference. params is JSON text. */
+/* Sends a request to the client and waits for the result, a new reference. params: JSON text. */
 int callback_request(struct callbacks *t, const char *method, const char *params, json_t **ret,
 		     struct cordon_error **reterr);
-/* An answer from the client. false: nobody waits for it. */
+/* Handles an answer of the client. False: it was not expected. */
 bool callback_answer(struct callbacks *t, const json_t *message);
-/* Everything that waits fails; so does what comes. */
+/* Fails everything that waits, and all later requests. */
 void callbacks_close(struct callbacks *t);
-/* A cordon_approval_fn whose arg is the table: the client gets `approval`. */
+/* A cordon_approval_fn whose arg is the table. The client gets `approval`. */
 void callback_ask(const struct cordon_approval *a, void *table);

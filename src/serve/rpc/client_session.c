@@ -64,7 +64,7 @@ static int take_quota(struct client_sessions *t, enum client_session_kind kind,
 
 	if (kind != CLIENT_SESSION_SESSION || !q)
 		return 0;
-	/* New ones find a place as long as an unused one can be ended. */
+	/* At the limit, unused sessions are ended to make room. */
 	for (unsigned tries = 0; tries <= q->max; tries++) {
 		if (atomic_fetch_add(&q->used, 1) < q->max)
 			return 0;
@@ -240,7 +240,7 @@ void client_session_put(struct client_sessions *t, struct client_session *s)
 	free(s);
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static int begin(struct client_session *s, json_t *request, struct cordon_error **reterr)
 {
 	if (s->is_closing)
@@ -316,7 +316,7 @@ void client_sessions_drain(struct client_sessions *t)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Waits for a change, or a little while. */
+/* Waits for a change, or for a short time. */
 static void wait_little(struct client_sessions *t)
 {
 	(void)condvar_wait(&t->changed, &t->lock, deadline_after_ms(CANCEL_AGAIN_MS));
@@ -338,7 +338,7 @@ int client_session_begin_in_turn(struct client_sessions *t, struct client_sessio
 	return r;
 }
 
-/* The execution may have been accepted and not yet begun, when a single cancel would be lost: so it
+/* The execution may have been accepted but not started. A single cancel would then be lost, so it
  * is repeated until the execution is over. */
 static bool cancel_locked(struct client_sessions *t, struct client_session *s, uint64_t number)
 {
@@ -405,8 +405,9 @@ int client_session_lock(struct client_sessions *t, struct client_session *s, uns
 	pthread_mutex_lock(&t->lock);
 	s->is_moving = true;
 	pthread_cond_broadcast(&t->changed);
-	/* Another user may wait for the end of this execution: client_session_cancel or
-	 * client_session_close. Both say so, and then this one gives way. */
+	/* client_session_cancel and client_session_close may be waiting for the end of this
+	 * execution while they hold a reference. Both set a flag first; then this function gives
+	 * up. */
 	while (s->refs > 2 + others && !s->is_closing && !s->is_unwanted)
 		wait_little(t);
 	bool gives_way = s->is_closing || s->is_unwanted;
@@ -430,7 +431,8 @@ struct cordon_session *client_session_unlock(struct client_sessions *t, struct c
 	return old;
 }
 
-/* With the lock held and the client session out of the table, until nobody else uses it. */
+/* Waits until nobody else uses the client session, which is no longer in the table. Called with the
+ * lock held. */
 static void wait_alone(struct client_sessions *t, struct client_session *s)
 {
 	while (s->refs > 1 || (!is_open(s) && !s->is_failed)) {
@@ -440,7 +442,7 @@ static void wait_alone(struct client_sessions *t, struct client_session *s)
 	}
 }
 
-/* The first one: it names what it is about. */
+/* Keeps the first loss, which names what was lost. */
 static void note_loss(struct client_sessions *t, const struct cordon_error *e)
 {
 	char *text = err_text(e);
@@ -477,7 +479,7 @@ static void end_session(struct client_sessions *t, struct client_session *s)
 	s->pool = cordon_pool_free(s->pool);
 }
 
-/* What a pool has lent ends with it. */
+/* Sessions that a pool has lent end with it. */
 static void close_loans(struct client_sessions *t, struct client_session *pool)
 {
 	struct client_session *s = t->first;
@@ -498,7 +500,7 @@ static void close_loans(struct client_sessions *t, struct client_session *pool)
 void client_session_close(struct client_sessions *t, struct client_session *s)
 {
 	pthread_mutex_lock(&t->lock);
-	if (s->is_closing) { /* somebody else is at it */
+	if (s->is_closing) { /* another thread closes it */
 		pthread_mutex_unlock(&t->lock);
 		client_session_put(t, s);
 		return;
@@ -517,8 +519,8 @@ void client_sessions_close(struct client_sessions *t)
 {
 	pthread_mutex_lock(&t->lock);
 	t->is_closing = true;
-	/* All executions end at once; their sessions then one after the other, pools last, for
-	 * their sessions may be lent. */
+	/* Ends all executions at once, then closes the sessions one by one. Pools come last,
+	 * because their sessions may be lent. */
 	for (struct client_session *s = t->first; s; s = s->next)
 		if (s->execution && s->session)
 			(void)cordon_session_cancel(s->session, NULL);
@@ -539,7 +541,7 @@ void client_sessions_close(struct client_sessions *t)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* The one that was used least recently among those that may go, and how many those are. */
+/* The least recently used session that may be ended, and how many there are. */
 static struct client_session *find_oldest(struct client_sessions *t, bool only_implicit,
 					  unsigned *ret_count)
 {

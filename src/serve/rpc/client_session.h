@@ -1,4 +1,4 @@
-/* serve/rpc/client_session.h - what one client owns: sessions and pools by id. They live as long as
+/* serve/rpc/client_session.h - the sessions and pools of one client, by id. They live as long as
  * they are in use and end with the client. */
 #pragma once
 
@@ -17,24 +17,24 @@ enum {
 	CLIENT_SESSION_LABEL_MAX = 256,
 };
 
-/* Sessions of several clients together. */
+/* A limit on the sessions of several clients together. */
 struct client_session_quota {
 	atomic_uint used;
 	unsigned max;
-	bool (*make_room)(void *arg); /* ends one that nobody uses; false: all are in use */
+	bool (*make_room)(void *arg); /* ends an unused one; false: all are in use */
 	void *arg;
 };
 
 struct client_sessions {
-	pthread_mutex_t lock;   /* guards the client sessions' fields too */
-	pthread_cond_t changed; /* a client session was opened, left, or has ended its execution */
+	pthread_mutex_t lock;   /* also guards the fields of the client sessions */
+	pthread_cond_t changed; /* a client session was opened, released, or ended its execution */
 	struct client_session *first;
 	unsigned sessions, forks, pools;
-	unsigned pool_count; /* ever made: names them */
+	unsigned pool_count; /* number made so far, for their names */
 	bool is_closing;
-	bool is_draining;                   /* no request follows: what waits for one must end */
-	struct client_session_quota *quota; /* NULL: none but the counts above */
-	char *loss; /* what a closed session could not save, not reported yet */
+	bool is_draining; /* no more requests will come: what waits for one must end */
+	struct client_session_quota *quota; /* NULL: only the limits above */
+	char *loss; /* what a closed session could not save, if not reported yet */
 };
 
 enum client_session_kind { CLIENT_SESSION_SESSION, CLIENT_SESSION_POOL };
@@ -44,27 +44,28 @@ struct client_session {
 	enum client_session_kind kind;
 	struct cordon_session *session; /* NULL while it is opened */
 	struct cordon_pool *pool;
-	struct client_session *lender;  /* the pool that lent the session; NULL: it is its own */
-	struct cordon_project *project; /* opened in the session; NULL: none */
-	json_t *open_params; /* the parameters that it was opened with; NULL: it cannot be again */
-	json_t *history;     /* commands that ran; NULL: none */
-	char *state;         /* its files while it is offloaded and the client keeps none; base64 */
-	json_t *label;       /* the client's name for it; NULL: none */
+	struct client_session *lender;  /* the pool that lent the session; NULL: none */
+	struct cordon_project *project; /* open in the session; NULL: none */
+	json_t *open_params; /* the parameters that it was opened with; NULL: it cannot be reopened
+			      */
+	json_t *history;     /* commands that were run; NULL: none */
+	char *state;   /* base64 of its files while it is offloaded and the client has no storage */
+	json_t *label; /* name given by the client; NULL: none */
 	bool is_fork, is_closing, is_failed;
-	bool is_suspended;   /* executions that begin wait until it is resumed */
+	bool is_suspended;   /* new executions wait until it is resumed */
 	bool is_unwanted;    /* the execution was cancelled */
-	bool is_offloaded;   /* there is no session; its files are put away */
-	bool is_moving;      /* its session will be replaced: no new use may begin */
-	bool is_exchanging;  /* this execution replaces the session: it cannot be cancelled */
-	bool has_storage;    /* the client keeps the files of what is offloaded */
-	bool is_implicit;    /* made for a call that named none: may be ended to make room */
-	char guest[16];      /* for those who want to know */
-	uint64_t used_ns;    /* when somebody last looked it up or left it */
-	uint64_t execution;  /* of the running one; 0: none */
-	json_t *request;     /* the id of the request that runs it */
-	uint64_t executions; /* ever begun: numbers them */
-	unsigned snapshots;  /* ever made without a name: numbers them */
-	unsigned refs;       /* the table's own is one of them */
+	bool is_offloaded;   /* there is no session; its files are stored elsewhere */
+	bool is_moving;      /* its session is being replaced: no new use may begin */
+	bool is_exchanging;  /* this execution replaces the session and cannot be cancelled */
+	bool has_storage;    /* the client stores the files of offloaded sessions */
+	bool is_implicit;    /* made for a call without a sandbox id: may be ended to make room */
+	char guest[16];      /* for information only */
+	uint64_t used_ns;    /* when it was last looked up or released */
+	uint64_t execution;  /* number of the running one; 0: none */
+	json_t *request;     /* id of the request that runs it */
+	uint64_t executions; /* number started so far, to number them */
+	unsigned snapshots;  /* number made without a name, to number them */
+	unsigned refs;       /* including the table's own */
 	struct client_session *next;
 };
 
@@ -72,81 +73,82 @@ void client_sessions_init(struct client_sessions *t);
 void client_sessions_done(struct client_sessions *t);
 
 /* A client session that is not open yet, with one reference for the table and one for the caller.
- * The counts are checked here. */
+ * Checks the limits. */
 int client_session_new(struct client_sessions *t, enum client_session_kind kind, bool is_fork,
 		       struct client_session **ret, struct cordon_error **reterr);
-/* A client session for a session that a pool lends; it goes back when the client session is closed.
- * Does not count. */
+/* A client session for a session lent by a pool, which gets it back when the client session is
+ * closed. Does not count towards the limits. */
 int client_session_lend(struct client_sessions *t, struct client_session *pool,
 			struct cordon_session *session, struct client_session **ret,
 			struct cordon_error **reterr);
-/* It is open now: the session's id becomes the client session's. Or it failed and leaves the table.
- */
+/* It is open: takes the session's id. Or opening failed: it leaves the table. */
 void client_session_open_session(struct client_sessions *t, struct client_session *s,
 				 struct cordon_session *session);
 void client_session_open_pool(struct client_sessions *t, struct client_session *s,
 			      struct cordon_pool *pool);
 void client_session_fail(struct client_sessions *t, struct client_session *s);
 
-/* By id; waits until it is open. NULL: there is none. The reference goes with client_session_put.
- */
+/* Looks it up by id and waits until it is open. NULL: not found. client_session_put drops the
+ * reference. */
 struct client_session *client_session_get(struct client_sessions *t, const char *id,
 					  enum client_session_kind kind);
 struct client_session *client_session_ref(struct client_sessions *t, struct client_session *s);
 void client_session_put(struct client_sessions *t, struct client_session *s);
-/* Waits until a client session one holds is open; false: that failed. */
+/* Waits until a client session that the caller holds is open; false: opening failed. */
 bool client_session_wait_open(struct client_sessions *t, struct client_session *s);
 
-/* Marks an execution as begun, or -CORDON_STATE when one runs. */
+/* Marks an execution as begun. -CORDON_STATE: one is running. */
 int client_session_begin(struct client_sessions *t, struct client_session *s, json_t *request,
 			 struct cordon_error **reterr);
-/* The same, but waits for the end of the one that runs. -CORDON_CANCELLED: is_over said so. */
+/* The same, but waits for the running one to end. -CORDON_CANCELLED: is_over returned true. */
 int client_session_begin_in_turn(struct client_sessions *t, struct client_session *s,
 				 json_t *request, bool (*is_over)(void *arg), void *arg,
 				 struct cordon_error **reterr);
 void client_session_end(struct client_sessions *t, struct client_session *s);
-/* By who executes, after the beginning: waits while the client session is suspended.
- * -CORDON_CANCELLED: it shall not run any more. */
+/* Called after begin, before executing: waits while the client session is suspended.
+ * -CORDON_CANCELLED: do not run. */
 int client_session_pass(struct client_sessions *t, struct client_session *s,
 			struct cordon_error **reterr);
-/* -CORDON_STATE: an execution runs. */
+/* -CORDON_STATE: an execution is running. */
 int client_session_suspend(struct client_sessions *t, struct client_session *s,
 			   struct cordon_error **reterr);
 void client_session_resume(struct client_sessions *t, struct client_session *s);
-/* No request will come any more: executions that wait for client_session_resume end. */
+/* No more requests will come: ends executions that wait for client_session_resume. */
 void client_sessions_drain(struct client_sessions *t);
-/* Ends the running execution, if any, and waits until it has ended. false: there was none, or it is
- * a replacement of the session that has begun. The caller holds a reference, for which a
- * replacement waits, so this must not wait for it. */
+/* Ends the running execution, if any, and waits for its end. False: there was none, or it already
+ * replaces the session. It must not wait for that, because a replacement waits for the caller's
+ * reference. */
 bool client_session_cancel(struct client_sessions *t, struct client_session *s);
-/* The client session whose execution runs for this request, or NULL. The reference goes with
- * client_session_put. */
+/* The client session whose execution runs for this request, or NULL. client_session_put drops the
+ * reference. */
 struct client_session *client_session_by_request(struct client_sessions *t, const json_t *request);
-/* The request that executes in this session as JSON text, to be freed; NULL: none, or no memory. */
+/* The id of the request that executes in this session, as JSON text; the caller frees it. NULL:
+ * none, or no memory. */
 char *client_session_request(struct client_sessions *t, const char *session);
-/* The client session's id, which stays when its session is exchanged, for that of the session. */
+/* The client session's id for a session's id. It stays the same when the session is replaced. */
 void client_session_name(struct client_sessions *t, const char *session,
 			 char ret[CLIENT_SESSION_ID_BYTES]);
-/* Called by the holder of the execution: removes it from lookups, and waits until earlier users
- * have left. others: references that stay, besides the table's and the caller's. -CORDON_CANCELLED:
- * the execution was cancelled or the client session closed meanwhile; nothing is locked. */
+/* Called by the holder of the execution: hides the client session from lookups and waits until
+ * earlier users have left. others: references that stay, besides the table's and the caller's.
+ * -CORDON_CANCELLED: the execution was cancelled or the client session closed meanwhile; nothing is
+ * locked. */
 int client_session_lock(struct client_sessions *t, struct client_session *s, unsigned others,
 			struct cordon_error **reterr);
-/* The end of it, with another session or none (offloaded). The old one is returned. */
+/* Ends client_session_lock with another session, or none (offloaded). Returns the old session. */
 struct cordon_session *client_session_unlock(struct client_sessions *t, struct client_session *s,
 					     struct cordon_session *session);
-/* Takes it out of the table, ends its execution, waits for everybody else, and closes it. Takes the
- * caller's reference. */
+/* Removes it from the table, ends its execution, waits for all other users, and closes it. Takes
+ * the caller's reference. */
 void client_session_close(struct client_sessions *t, struct client_session *s);
-/* All of it, executions first. No client session is made or found afterwards. */
+/* Closes all, executions first. Afterwards no client session is made or found. */
 void client_sessions_close(struct client_sessions *t);
-/* What a session that has ended could not keep, in words, to be freed; NULL: nothing. */
+/* What a closed session could not save, as text; the caller frees it. NULL: nothing. */
 char *client_sessions_take_loss(struct client_sessions *t);
-/* Ends sessions that are not in use and were not used since then; only_implicit: only those made
- * for calls that named none. keep: how many may stay whatever their age. */
+/* Ends unused sessions that were not used since then. only_implicit: only those made for calls
+ * without a sandbox id. keep: how many may stay regardless of age. */
 void client_sessions_expire(struct client_sessions *t, uint64_t before_ns, bool only_implicit,
 			    unsigned keep);
-/* When the session that nobody uses was last used; UINT64_MAX: there is none. */
+/* When the least recently used idle session was last used; UINT64_MAX: there is none. */
 uint64_t client_sessions_oldest_ns(struct client_sessions *t);
 /* Calls fn for every open session, under the lock. */
 void client_sessions_visit(struct client_sessions *t,

@@ -1,4 +1,4 @@
-/* serve/rpc/fetches.c - the method fetch: one HTTP request of the host's, by a policy's rules. */
+/* serve/rpc/fetches.c - the method `fetch`: one HTTP request of the host under a policy's rules. */
 #include <cordon/cordon.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "serve/rpc/open_params.h"
 #include "serve/rpc/target.h"
 
-/* What the options point at. */
+/* Owns what the options point to. */
 struct fetching {
 	struct cordon_policy *policy;
 	struct strlist headers;

@@ -1,4 +1,4 @@
-/* serve/rpc/filetype.h - the names that clients know the types of files by. */
+/* serve/rpc/filetype.h - names of file types, for clients. */
 #pragma once
 
 #include <cordon/files.h>

@@ -1,5 +1,4 @@
-/* serve/rpc/host_methods.c - the methods that need no session: versions, policies, checks, the
- * machine. */
+/* serve/rpc/host_methods.c - methods without a session: versions, policies, checks, the machine. */
 #include <cordon/cordon.h>
 #include <string.h>
 
@@ -46,7 +45,7 @@ static int initialize(struct request *q, struct buf *ret, struct cordon_error **
 		return r;
 	if (protocol != RPC_PROTOCOL)
 		return err_set(reterr, CORDON_UNSUPPORTED,
-			       "protocol %llu is not spoken here; there is: %d",
+			       "protocol %llu is not supported; supported: %d",
 			       (unsigned long long)protocol, RPC_PROTOCOL);
 	j = version_json();
 	methods = json_array();
@@ -69,7 +68,7 @@ static int show_policy(struct request *q, struct buf *ret, struct cordon_error *
 
 	if (r < 0)
 		return r;
-	/* For people it comes on many lines: here it is one. */
+	/* cordon_policy_json writes many lines for people; here it must be one line. */
 	cleanup_free char *text = cordon_policy_json(p);
 	json_t *policy = NULL, *j = json_object();
 	cordon_policy_free(p);
@@ -82,7 +81,7 @@ static int show_policy(struct request *q, struct buf *ret, struct cordon_error *
 	return r;
 }
 
-/* A bad policy is an answer here, not a failure. */
+/* An invalid policy is a normal answer here, not an error. */
 static int check_policy(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	cleanup_error struct cordon_error *e = NULL;
@@ -102,7 +101,7 @@ static int check_policy(struct request *q, struct buf *ret, struct cordon_error 
 	return add_json(ret, j, reterr);
 }
 
-/* a and b: each as policy.show takes it. */
+/* a and b: each like the parameters of policy.show. */
 static int diff_policies(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	struct cordon_policy *a = NULL, *b = NULL;

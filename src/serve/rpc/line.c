@@ -14,7 +14,7 @@ enum { CHUNK = 65536, PARTS_MAX = 15, STUCK_MS = 30000 };
 void linein_init(struct linein *in, int fd, int watch_fd, size_t max)
 {
 	*in = (struct linein){ .fd = fd, .watch_fd = watch_fd, .max = max };
-	/* Room for a line, and for what comes with its end in one read. */
+	/* Room for a line and for what one read may return after it. */
 	buf_init(&in->buf, max + 2 * (size_t)CHUNK);
 }
 
@@ -23,7 +23,7 @@ void linein_done(struct linein *in)
 	buf_done(&in->buf);
 }
 
-/* Waits for input. false: none will come, or the answers can no longer be read. */
+/* Waits for input. False: none will come, or nobody reads the answers any more. */
 static bool wait_input(const struct linein *in)
 {
 	struct pollfd p[2] = { { .fd = in->fd, .events = POLLIN }, { .fd = in->watch_fd } };
@@ -57,7 +57,7 @@ static bool read_more(struct linein *in)
 	return true;
 }
 
-/* Looks for the end of a line in what is there. */
+/* Looks for the end of a line in the buffer. */
 static bool take_line(struct linein *in, char **ret, size_t *ret_len)
 {
 	char *data = in->buf.data;

@@ -1,5 +1,5 @@
-/* serve/rpc/line.h - messages as lines over a pair of descriptors: read with a limit, written
- * whole. */
+/* serve/rpc/line.h - messages as lines on a pair of descriptors. Lines are read up to a limit and
+ * written whole. */
 #pragma once
 
 #include <pthread.h>
@@ -11,11 +11,11 @@
 
 struct linein {
 	int fd;
-	int watch_fd; /* if its reader is gone, that counts as the end of the input; -1: none */
-	size_t max;   /* of one line, without its newline */
+	int watch_fd; /* if its reader is gone, the input counts as ended; -1: not checked */
+	size_t max;   /* limit of one line, without its newline */
 	struct buf buf;
-	size_t scanned; /* this much of buf has no newline */
-	size_t used;    /* this much of buf was handed out already */
+	size_t scanned; /* bytes of buf known to have no newline */
+	size_t used;    /* bytes of buf already returned */
 	bool is_skipping;
 };
 
@@ -23,15 +23,15 @@ enum line_state { LINE_OK, LINE_TOO_LONG, LINE_END };
 
 void linein_init(struct linein *in, int fd, int watch_fd, size_t max);
 void linein_done(struct linein *in);
-/* The next line without its newline, valid until the next call. A line over the limit is read away
- * and told once; a last line without newline is none. */
+/* The next line without its newline, valid until the next call. A line over the limit is skipped
+ * and reported once. A last line without a newline is ignored. */
 enum line_state linein_next(struct linein *in, char **ret, size_t *ret_len);
 
-/* Lines from many threads, each whole. */
+/* Writes lines from many threads, each line whole. */
 struct lineout {
 	int fd;
-	bool is_broken;                  /* the other side is gone: what comes is thrown away */
-	_Atomic uint64_t stuck_since_ns; /* a line is being written since then; 0: none is */
+	bool is_broken;                  /* the reader is gone: output is discarded */
+	_Atomic uint64_t stuck_since_ns; /* when writing the current line began; 0: not writing */
 	pthread_mutex_t lock;
 };
 
@@ -42,7 +42,7 @@ struct line_part {
 
 void lineout_init(struct lineout *out, int fd);
 void lineout_done(struct lineout *out);
-/* Writes the parts and a newline as one line. false: the other side is gone. */
+/* Writes the parts and a newline as one line. False: the reader is gone. */
 bool lineout_send(struct lineout *out, const struct line_part *parts, size_t count);
-/* Somebody may still read: the other side is there, and has not left a line unread for long. */
+/* The reader is still there and has not left a line unread for long. */
 bool lineout_has_reader(const struct lineout *out);

@@ -210,7 +210,8 @@ static void send_log(const char *line, size_t len, void *arg)
 	(void)rpc_notify(c, "log", line, len);
 }
 
-/* Tools that are commands of the host: the server's user runs them, who is the client. */
+/* Tools that are host commands. The server runs them as its own user, which is also the
+ * client's. */
 static int read_host_tools(const struct request *q, struct cordon_tools **tools,
 			   struct cordon_error **reterr)
 {
@@ -286,7 +287,7 @@ int open_params_read(struct request *q, const char *guest, struct open_params *r
 	return 0;
 }
 
-/* All of it, or nothing: then the session cannot be moved. */
+/* Remembers all parameters or none; without them the session cannot be moved. */
 void open_params_remember(struct client_session *cs, const json_t *params, const char *guest)
 {
 	cleanup_json json_t *kept = params ? json_deep_copy(params) : json_object();

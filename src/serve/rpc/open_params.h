@@ -1,4 +1,4 @@
-/* serve/rpc/open_params.h - from a client's parameters to the options of a session or a pool. */
+/* serve/rpc/open_params.h - turns a client's parameters into options of a session or pool. */
 #pragma once
 
 #include <cordon/session.h>
@@ -13,16 +13,15 @@ struct open_params {
 	struct strlist env;
 };
 
-/* Reads guest, level, policy, set, tools, env, workspace, directory, cold, audit. guest: where none
- * is named.
- */
+/* Reads guest, level, policy, set, tools, env, workspace, directory, cold, audit. guest: the
+ * default. */
 int open_params_read(struct request *q, const char *guest, struct open_params *ret,
 		     struct cordon_error **reterr);
 void open_params_done(struct open_params *o);
 #define cleanup_open_params CLEANUP(open_params_done)
 
-/* Remembers how the client session was opened, so that it can be again. */
+/* Remembers how the client session was opened, so that it can be reopened. */
 void open_params_remember(struct client_session *cs, const json_t *params, const char *guest);
-/* The policy that level, policy and set describe, over the server's own. */
+/* The policy from level, policy and set, based on the server's own. */
 int open_params_policy(const struct rpc *c, const json_t *params, struct cordon_policy **ret,
 		       struct cordon_error **reterr);

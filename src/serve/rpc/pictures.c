@@ -1,4 +1,4 @@
-/* serve/rpc/pictures.c - the methods on whole workspaces: snapshots, forks, exports and imports. */
+/* serve/rpc/pictures.c - methods for whole workspaces: snapshots, forks, exports and imports. */
 #include <cordon/cordon.h>
 #include <stdio.h>
 
@@ -6,7 +6,7 @@
 #include "serve/rpc/payload.h"
 #include "serve/rpc/target.h"
 
-/* name, or id as pods call it. */
+/* `name`, or `id` in requests of pod clients. */
 static int need_name(const struct request *q, const char **ret, struct cordon_error **reterr)
 {
 	int r = target_string(q, "name", ret, reterr);

@@ -1,5 +1,4 @@
-/* serve/rpc/pods.c - the methods on the pod's image: its programs, and WASI programs added to them.
- */
+/* serve/rpc/pods.c - methods for the pod's image: its programs, and WASI programs added to it. */
 #include <cordon/cordon.h>
 
 #include "base/file.h"

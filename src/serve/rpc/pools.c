@@ -1,4 +1,4 @@
-/* serve/rpc/pools.c - the methods on pools: sessions made ahead, lent and taken back. */
+/* serve/rpc/pools.c - methods for pools, which lend sessions made in advance. */
 #include <cordon/cordon.h>
 
 #include "base/clock.h"
@@ -55,8 +55,8 @@ static int open_pool(struct request *q, struct buf *ret, struct cordon_error **r
 	return r;
 }
 
-/* Where the waitlist has not seen to it: in slices, so that the end of the client or the pool is
- * noticed. */
+/* Used where the waitlist did not provide a session. Waits in short steps, so that the end of the
+ * client or the pool is noticed. */
 static int acquire_session(struct request *q, struct cordon_session **ret,
 			   struct cordon_error **reterr)
 {
@@ -147,7 +147,7 @@ static int close_pool(struct request *q, struct buf *ret, struct cordon_error **
 	return buf_add_str(ret, "{}");
 }
 
-/* A session that pool.acquire lent goes back with session.close. */
+/* session.close returns a session that pool.acquire lent. */
 const struct rpc_method rpc_pool_methods[] = {
 	{ "pool.open", open_pool, RPC_SLOW, OPEN_PARAMS_PARAMS " size max_size reuse" },
 	{ "pool.execute", execute, RPC_SLOW | RPC_POOL | RPC_WAITS, EXECUTION_PARAMS " wait_ms" },

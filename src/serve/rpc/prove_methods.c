@@ -1,4 +1,4 @@
-/* serve/rpc/prove_methods.c - see proof.h. */
+/* serve/rpc/prove_methods.c - see prove_methods.h. */
 #include "serve/rpc/prove_methods.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "serve/rpc/target.h"
 
 struct proof {
-	pid_t pid; /* 0: it is over */
+	pid_t pid; /* 0: it has ended */
 	const json_t *request;
 	bool is_cancelled;
 };
@@ -69,7 +69,7 @@ static int read_args(const struct request *q, struct strlist *args, struct cordo
 	return r;
 }
 
-/* This very program, with its output in a pipe and nothing else of ours. */
+/* Starts this same program with its stdout in a pipe and no other descriptor of ours. */
 static int start(const char *program, char *const *args, pid_t *ret_pid, int *ret_fd,
 		 struct cordon_error **reterr)
 {
@@ -82,10 +82,10 @@ static int start(const char *program, char *const *args, pid_t *ret_pid, int *re
 		return err_errno(reterr, errno, "make a pipe");
 	cleanup_close int in = fds[0];
 	cleanup_close int out = fds[1];
-	/* When we are gone it ends at its next line: the signal that we ignore is its own again. */
+	/* If we die, it ends when it next writes: it must not inherit that we ignore SIGPIPE. */
 	sigemptyset(&broken_pipe);
 	sigaddset(&broken_pipe, SIGPIPE);
-	(void)posix_spawnattr_init(&attr); /* cannot fail here, nor can the next two */
+	(void)posix_spawnattr_init(&attr); /* this and the next two calls cannot fail here */
 	(void)posix_spawnattr_setsigdefault(&attr, &broken_pipe);
 	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF);
 	int e = posix_spawn_file_actions_init(&actions);
@@ -106,7 +106,7 @@ static int start(const char *program, char *const *args, pid_t *ret_pid, int *re
 	return 0;
 }
 
-/* One attack is done: {"attack", "outcome"}. */
+/* Reports one finished attack: {"attack", "outcome"}. */
 static void tell(struct request *q, json_t *step)
 {
 	size_t len = 0;
@@ -118,7 +118,7 @@ static void tell(struct request *q, json_t *step)
 		(void)rpc_notify(q->rpc, "progress", text, len);
 }
 
-/* Lines of JSON: a step each, at last the report. */
+/* Reads lines of JSON: one per step, and the report at the end. */
 static int follow(struct request *q, int fd, struct buf *ret, struct cordon_error **reterr)
 {
 	struct linein in;
@@ -144,10 +144,10 @@ static int finish(struct rpc *c, struct proof *p, pid_t pid, int r, const struct
 {
 	siginfo_t info = { 0 };
 
-	if (r < 0) /* it may go on writing */
+	if (r < 0) /* it may still be writing */
 		(void)kill(pid, SIGKILL);
-	/* Its pid must not be signalled once it is free: wait for the process, then forget the pid.
-	 */
+	/* Once the process is reaped, its pid may be reused. So wait without reaping, then forget
+	 * the pid. */
 	while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
 		;
 	pthread_mutex_lock(&c->lock);
@@ -174,12 +174,12 @@ static int prove(struct request *q, struct buf *ret, struct cordon_error **reter
 	int r = read_args(q, &args, reterr);
 
 	if (r == 0 && !c->program)
-		r = err_set(reterr, CORDON_UNSUPPORTED, "nobody here can carry out the attacks");
+		r = err_set(reterr, CORDON_UNSUPPORTED, "this server cannot run the attacks");
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&c->lock);
 	if (c->proof || c->is_over)
-		r = err_set(reterr, CORDON_STATE, "a proof runs already");
+		r = err_set(reterr, CORDON_STATE, "a proof is already running");
 	if (r == 0)
 		r = start(c->program, args.items, &proof.pid, &fd, reterr);
 	if (r == 0)

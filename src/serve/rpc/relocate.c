@@ -1,5 +1,5 @@
-/* serve/rpc/relocate.c - the methods that put a session away and bring it back: mount, offload and
- * rehydrate exchange the session behind a client session, whose id stays; suspend lets it wait. */
+/* serve/rpc/relocate.c - mount, offload, rehydrate and suspend. The first three replace the session
+ * behind a client session, whose id stays. */
 #include <cordon/cordon.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 enum { STATE_MAX = 1 << 30 };
 
-/* References of others that stay: requests that name none mean the home. */
+/* Other references that stay: the one of rpc->home, the default sandbox. */
 static unsigned others(const struct request *q)
 {
 	pthread_mutex_lock(&q->rpc->lock);
@@ -32,14 +32,15 @@ static int check_movable(const struct request *q, struct cordon_error **reterr)
 	return 0;
 }
 
-/* A new session as the client session's was opened; the environment of now comes with its files. */
+/* Opens a new session with the original parameters. Its files and current environment are imported
+ * later. */
 static int open_again(struct request *q, json_t *params, struct cordon_session **ret,
 		      struct cordon_error **reterr)
 {
 	cleanup_open_params struct open_params o = { 0 };
 	json_t *given = q->params;
 
-	if (!params) /* without them it would be another session, with another policy */
+	if (!params) /* otherwise it would be another session with another policy */
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	q->params = params;
 	int r = open_params_read(q, "sh", &o, reterr);
@@ -49,8 +50,8 @@ static int open_again(struct request *q, json_t *params, struct cordon_session *
 	return r;
 }
 
-/* Files of the guest's become mounts of the policy; mounts belong to the wall, so a new session
- * with the old one's files takes its place. What ran in it is gone. */
+/* Adds files as mounts to the policy. The sandbox's mounts are fixed when it starts, so a new
+ * session with the old one's files replaces it. Running processes are lost. */
 static int mount(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	struct cordon_session *session = NULL;
@@ -90,7 +91,7 @@ static int mount(struct request *q, struct buf *ret, struct cordon_error **reter
 	return buf_add_str(ret, "{\"ok\":true}");
 }
 
-/* The files, with the client where it has a storage, else here. */
+/* Stores the files: with the client if it has a storage, else here. */
 static int put_away(struct request *q, struct cordon_error **reterr)
 {
 	cleanup_free char *text = NULL;
@@ -145,7 +146,7 @@ static int load_state(struct request *q, int *ret_fd, struct cordon_error **rete
 		text = json_string_value(json_object_get(answer, "data"));
 	}
 	if (r == 0 && !text)
-		r = err_set(reterr, CORDON_NOT_FOUND, "storage.load gave no data");
+		r = err_set(reterr, CORDON_NOT_FOUND, "storage.load returned no data");
 	if (r == 0)
 		r = base64_decode(text, strlen(text), &bytes, &len, reterr);
 	return r < 0 ? r : file_from_bytes("cordon-state", bytes, len, ret_fd, reterr);
@@ -209,7 +210,7 @@ static int clear_history(struct request *q, struct buf *ret, struct cordon_error
 	return buf_add_str(ret, "{\"ok\":true}");
 }
 
-/* Those that exchange the session occupy it, as an execution does. */
+/* Methods that replace the session occupy it, like an execution. */
 const struct rpc_method rpc_move_methods[] = {
 	{ "mount", mount, RPC_SLOW | RPC_SESSION | RPC_EXECUTE, "path files writable" },
 	{ "offload", offload, RPC_SLOW | RPC_SESSION | RPC_EXECUTE | RPC_ASLEEP, "" },

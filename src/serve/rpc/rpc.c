@@ -1,4 +1,4 @@
-/* serve/rpc/rpc.c - one client: its threads, from a line to a method and back. */
+/* serve/rpc/rpc.c - see rpc.h. The threads of one client, from a line to a method and back. */
 #include "serve/rpc/rpc.h"
 
 #include <cordon/cordon.h>
@@ -13,7 +13,7 @@
 #include "serve/rpc/reply.h"
 #include "serve/rpc/target.h"
 
-/* END_MS: a workspace that is saved at the end may need a slow disk's time. */
+/* END_MS: long enough to save a workspace to a slow disk at the end. */
 enum { SPARE_THREADS = 4, CLOSERS = 4, END_MS = 30000, LOOK_MS = 50 };
 
 static const struct rpc_method *const tables[] = {
@@ -64,7 +64,7 @@ static void carry_out(struct request *q)
 
 	buf_init(&result, SIZE_MAX / 2);
 	int r = q->method->fn(q, &result, &e);
-	if (q->has_begun) { /* the answer is the moment from which the next may come */
+	if (q->has_begun) { /* before the answer: after it, the client may send the next request */
 		client_session_end(&q->rpc->sessions, q->cs);
 		q->has_begun = false;
 	}
@@ -74,7 +74,8 @@ static void carry_out(struct request *q)
 		reply_failure(&q->rpc->out, q->id, e, q->is_pod_style);
 }
 
-/* What ends something has as many places again: it may be what all the others wait for. */
+/* Methods that end something have as many places again, because all others may be waiting for
+ * them. */
 static bool take_place(struct rpc *c, const struct rpc_method *m)
 {
 	pthread_mutex_lock(&c->lock);
@@ -93,8 +94,8 @@ static void leave_place(struct rpc *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* The method a request names, or NULL after answering. Notifications are not answered, whatever is
- * wrong with them, unless it is so much that they might be something else. */
+/* The method that a request names, or NULL after answering. Invalid notifications are not answered,
+ * unless the message may not be a notification at all. */
 static const struct rpc_method *check_request(struct rpc *c, const json_t *message,
 					      const json_t *id, const json_t *params)
 {
@@ -122,7 +123,7 @@ static const struct rpc_method *check_request(struct rpc *c, const json_t *messa
 	return m;
 }
 
-/* A request from a message, with its method and what it works on, or NULL after answering. */
+/* Makes a request from a message, with its method and target; NULL after answering. */
 static struct request *request_new(struct rpc *c, json_t *message)
 {
 	cleanup_error struct cordon_error *e = NULL;
@@ -197,7 +198,7 @@ static void *request_thread(void *arg)
 	return NULL;
 }
 
-/* It has its session, so it gets a place, whatever others have. */
+/* The request has its session, so it gets a place even if all are taken. */
 void rpc_carry_on(struct request *q)
 {
 	pthread_mutex_lock(&q->rpc->lock);
@@ -221,7 +222,8 @@ bool rpc_has_id(const struct request *q, const json_t *id)
 
 static void *serve_thread(void *arg);
 
-/* Another thread waits to read, or is started for it. false: there is none, go on alone. */
+/* True if another thread waits to read, or could be started. False: this thread must read on
+ * alone. */
 static bool has_follower(struct rpc *c)
 {
 	if (c->is_alone)
@@ -229,7 +231,7 @@ static bool has_follower(struct rpc *c)
 	pthread_mutex_lock(&c->lock);
 	bool good = c->waiting > 0;
 	if (!good)
-		c->waiting++; /* on its behalf */
+		c->waiting++; /* counted for the new thread */
 	pthread_mutex_unlock(&c->lock);
 	if (good)
 		return true;
@@ -242,7 +244,7 @@ static bool has_follower(struct rpc *c)
 	return good;
 }
 
-/* A session for a request that needs one of a pool. false: it waits, or was answered. */
+/* Gets a session for a request that needs one from a pool. False: it waits, or was answered. */
 static bool find_loan(struct request *q)
 {
 	cleanup_error struct cordon_error *e = NULL;
@@ -258,7 +260,7 @@ static bool find_loan(struct request *q)
 	return r > 0;
 }
 
-/* One request. *ret_reading: whether this thread still is the reader. false: it was the last. */
+/* Handles one request. *ret_reading: this thread is still the reader. False: it was the last. */
 static bool handle(struct rpc *c, json_t *message, bool *ret_reading)
 {
 	struct request *q = request_new(c, message);
@@ -319,7 +321,7 @@ static bool take_line(struct rpc *c, const char *line, size_t len, bool *ret_rea
 	return take_message(c, message, ret_reading);
 }
 
-/* As the reader: lines, until one of them takes this thread away from reading. */
+/* Reads lines until one of them takes this thread away from reading. */
 static bool read_lines(struct rpc *c)
 {
 	bool is_reading = true, goes_on = true;
@@ -364,7 +366,7 @@ static bool become_reader(struct rpc *c)
 	return !is_over;
 }
 
-/* After a request: wait for the next one, unless enough others do. */
+/* After a request: waits to read again, unless enough other threads do. */
 static bool stay(struct rpc *c)
 {
 	pthread_mutex_lock(&c->lock);
@@ -394,7 +396,7 @@ static void *end_sessions(void *arg)
 	return NULL;
 }
 
-/* Several at once, for a session takes milliseconds. */
+/* Several threads, because closing a session takes milliseconds. */
 static void start_closers(struct rpc *c)
 {
 	pthread_t thread;
@@ -415,8 +417,8 @@ static void start_closers(struct rpc *c)
 	}
 }
 
-/* Requests that came before the input ended are answered, as long as the answers can be read.
- * Requests that wait for an answer of the client get none. */
+/* Answers requests that came before the input ended, as long as someone reads the answers. Requests
+ * that wait for an answer of the client fail. */
 static void answer_the_rest(struct rpc *c)
 {
 	callbacks_close(&c->callbacks);
@@ -427,12 +429,12 @@ static void answer_the_rest(struct rpc *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Ends everything, in time. */
+/* Ends everything within END_MS. */
 static int end(struct rpc *c, struct cordon_error **reterr)
 {
 	deadline_ns deadline = deadline_after_ms(END_MS);
 
-	/* A thread that writes to a client that does not read must not block the others. */
+	/* A thread that writes to a client which does not read must not block the others. */
 	(void)shutdown(c->out.fd, SHUT_RDWR);
 	start_closers(c);
 	pthread_mutex_lock(&c->lock);
@@ -504,7 +506,7 @@ int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr)
 	if (!c)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	c->is_alone = false;
-	/* This thread carries out nothing, so that it can end what does not end by itself. */
+	/* This thread runs no requests, so that it can end what does not end by itself. */
 	if (!has_follower(c))
 		c->is_over = true;
 	pthread_mutex_lock(&c->lock);
@@ -514,7 +516,7 @@ int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr)
 	if (c->is_at_end)
 		answer_the_rest(c);
 	int r = end(c, reterr);
-	if (r < 0) /* somebody still uses it */
+	if (r < 0) /* a thread still uses it */
 		return r;
 	cleanup_free char *loss = client_sessions_take_loss(&c->sessions);
 	rpc_done(c);

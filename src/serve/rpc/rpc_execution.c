@@ -1,4 +1,4 @@
-/* serve/rpc/rpc_execution.c - see execution.h. */
+/* serve/rpc/rpc_execution.c - see rpc_execution.h. */
 #include "serve/rpc/rpc_execution.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static void notify(struct rpc_execution *x, int stream, const char *bytes, size_
 		(void)rpc_notify(x->request->rpc, "output", text, text_len);
 }
 
-/* How many bytes at the end begin a character that is not complete. */
+/* How many bytes at the end belong to an incomplete UTF-8 character. */
 static size_t open_tail(const char *bytes, size_t len)
 {
 	for (size_t n = 1; n <= 3 && n <= len; n++) {
@@ -101,7 +101,7 @@ static int read_stdin(struct rpc_execution *x, struct cordon_error **reterr)
 	return 0;
 }
 
-/* true, false or "base64". */
+/* Parameter `stream`: true, false or "base64". */
 static int read_stream(struct rpc_execution *x, struct cordon_error **reterr)
 {
 	const json_t *stream = json_object_get(x->request->params, "stream");

@@ -1,5 +1,5 @@
-/* serve/rpc/rpc_execution.h - one execution for a client: options in, output as it comes, the
- * result. */
+/* serve/rpc/rpc_execution.h - one execution for a client: its options, its output while it runs,
+ * its result. */
 #pragma once
 
 #include <cordon/session.h>
@@ -14,7 +14,7 @@ struct rpc_execution {
 	bool is_base64;      /* output as bytes instead of text */
 	void *stdin_bytes;
 	char *context;
-	/* Bytes of a character that the next chunk completes, by stream. */
+	/* The beginning of a character that the next chunk completes, per stream. */
 	struct {
 		char bytes[4];
 		size_t len;
@@ -25,10 +25,10 @@ struct rpc_execution {
  */
 int rpc_execution_read(struct request *q, const char *session, struct rpc_execution *ret,
 		       struct cordon_error **reterr);
-/* Tells the client what is left of its output. */
+/* Sends the remaining output to the client. */
 void rpc_execution_flush(struct rpc_execution *x);
 void rpc_execution_done(struct rpc_execution *x);
-/* All of it on a client session whose execution has begun; the result as in docs/result.md. */
+/* Runs an execution that has begun on the client session. The result is as in docs/result.md. */
 int rpc_execution_run(struct request *q, struct client_session *cs, struct buf *ret,
 		      struct cordon_error **reterr);
 #define cleanup_rpc_execution CLEANUP(rpc_execution_done)

@@ -1,5 +1,5 @@
-/* serve/rpc/sandboxes.c - the methods under the names that pods' clients know: create, run, kill,
- * and sandboxes by id. A sandbox is a session whose guest is a shell. */
+/* serve/rpc/sandboxes.c - methods with the names that pod clients use: create, run, kill, and
+ * sandboxes by id. A sandbox is a session whose guest is a shell. */
 #include <cordon/cordon.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static int add_mounts(json_t *policy, const json_t *mounts, struct cordon_error 
 	return 0;
 }
 
-/* Extensions are tools that want argv and stdin. 0, or not: out of memory. */
+/* Turns extensions into tools that get argv and stdin. Not 0: out of memory. */
 static int add_extensions(json_t *params, const json_t *extensions)
 {
 	json_t *tools = json_array(), *extension;
@@ -46,7 +46,7 @@ static int add_extensions(json_t *params, const json_t *extensions)
 	return r;
 }
 
-/* 0 also where there is none. */
+/* Also 0 if the option is absent. */
 static int move_option(const json_t *from, const char *key, json_t *policy, const char *name)
 {
 	json_t *value = json_object_get(from, key);
@@ -54,8 +54,8 @@ static int move_option(const json_t *from, const char *key, json_t *policy, cons
 	return value ? json_object_set(policy, name, value) : 0;
 }
 
-/* The pods' options in the words of session.open. What is lost on the way might be what keeps the
- * code in, so nothing may be. */
+/* Translates the options of pod clients to those of session.open. A lost option could be a
+ * restriction, so none may be dropped. */
 static int translate(struct request *q, json_t **ret, struct cordon_error **reterr)
 {
 	json_t *given = json_object_get(q->params, "policy"), *value;
@@ -106,7 +106,7 @@ static int open_into(struct request *q, struct client_session *cs, struct cordon
 	return r;
 }
 
-/* The one sandbox of requests that name none. It is there, though not open, from the moment the
+/* The default sandbox, for requests that name none. It is known, though not open, as soon as the
  * request was read. */
 static int create(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
@@ -198,7 +198,7 @@ static const char *error_class(const char *kind)
 	return NULL;
 }
 
-/* The result in the pods' words. */
+/* The result in the format of pod clients. */
 static int add_run_result(struct buf *ret, struct cordon_result *r, struct cordon_error **reterr)
 {
 	cleanup_json json_t *j = json_object(), *full = NULL;

@@ -1,6 +1,5 @@
-/* serve/rpc/session_files.c - the methods on a session's files: bytes as base64, in pieces where
- * they are many.
- */
+/* serve/rpc/session_files.c - methods for a session's files. Bytes are base64; large files are
+ * transferred in pieces. */
 #include <cordon/files.h>
 #include <string.h>
 
@@ -78,7 +77,7 @@ static int read_file(struct request *q, struct buf *ret, struct cordon_error **r
 typedef int (*put_fn)(struct cordon_session *s, const char *path, const void *bytes, size_t len,
 		      struct cordon_error **reterr);
 
-/* data: base64, or text: as it is. */
+/* data: base64; text: plain text. */
 static int put(struct request *q, put_fn fn, struct buf *ret, struct cordon_error **reterr)
 {
 	const char *path = NULL, *data = NULL, *text = NULL;

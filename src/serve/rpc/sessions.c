@@ -1,5 +1,4 @@
-/* serve/rpc/sessions.c - the methods on sessions: open, execute, cancel, restart, describe, close.
- */
+/* serve/rpc/sessions.c - methods for sessions: open, execute, cancel, restart, describe, close. */
 #include <cordon/cordon.h>
 
 #include "serve/rpc/open_params.h"
@@ -7,7 +6,7 @@
 #include "serve/rpc/rpc_execution.h"
 #include "serve/rpc/target.h"
 
-/* Opens what the parameters describe. The client session comes with a reference. */
+/* Opens a session from the parameters. Returns a client session with a reference. */
 static int open_client_session(struct request *q, struct client_session **ret,
 			       struct cordon_error **reterr)
 {
@@ -49,7 +48,7 @@ static int execute(struct request *q, struct buf *ret, struct cordon_error **ret
 	return rpc_execution_run(q, q->cs, ret, reterr);
 }
 
-/* One shot: nothing is left of it. */
+/* Runs the code once in a session of its own. */
 static int run(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	struct client_session *cs = NULL;
@@ -60,7 +59,7 @@ static int run(struct request *q, struct buf *ret, struct cordon_error **reterr)
 	r = client_session_begin(&q->rpc->sessions, cs, q->id, reterr);
 	if (r == 0) {
 		r = rpc_execution_run(q, cs, ret, reterr);
-		if (r == 0) /* while there is somebody to tell */
+		if (r == 0) /* report it while the client is there */
 			r = cordon_session_save(cs->session, reterr);
 		client_session_end(&q->rpc->sessions, cs);
 	}
@@ -76,7 +75,7 @@ static int cancel(struct request *q, struct buf *ret, struct cordon_error **rete
 	return buf_printf(ret, "{\"cancelled\":%s}", was_running ? "true" : "false");
 }
 
-/* By the id of the request that executes. */
+/* Cancels by the id of the request that executes. */
 static int cancel_request(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	const json_t *id = json_object_get(q->params, "request_id");

@@ -23,19 +23,21 @@ static int check_folder(const char *path, struct cordon_error **reterr)
 	if (!folder)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	if (!folder[0])
-		return err_set(reterr, CORDON_INVALID, "'%s' is in no folder of its own", path);
+		return err_set(reterr, CORDON_INVALID, "'%s' must be in a directory of its own",
+			       path);
 	if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-		return err_errno(reterr, errno, "make the folder '%s'", folder);
+		return err_errno(reterr, errno, "make the directory '%s'", folder);
 	if (lstat(folder, &st) != 0)
-		return err_errno(reterr, errno, "look at the folder '%s'", folder);
+		return err_errno(reterr, errno, "check the directory '%s'", folder);
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 0077))
-		return err_set(reterr, CORDON_DENIED,
-			       "the folder '%s' must be yours and closed to others (mode 0700)",
-			       folder);
+		return err_set(
+			reterr, CORDON_DENIED,
+			"the directory '%s' must belong to you and be closed to others (mode 0700)",
+			folder);
 	return 0;
 }
 
-/* true: somebody listens there. */
+/* True if a server listens there. */
 static bool is_alive(const struct sockaddr_un *a)
 {
 	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -80,7 +82,8 @@ int socket_accept(int fd, int *ret_client, struct cordon_error **reterr)
 			continue;
 		if (client < 0 &&
 		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-			/* Too many at once: current clients are served, this one waits. */
+			/* Too many descriptors are open: current clients are served, new ones
+			 * wait. */
 			(void)nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
 			continue;
 		}

@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 
-/* The folder must be ours and closed to others; it is made when it is missing. A dead socket that
- * is left there is replaced, a living one is -CORDON_EXISTS. */
+/* The directory must be ours and closed to others; it is created if missing. A socket without a
+ * server is replaced; one with a server gives -CORDON_EXISTS. */
 int socket_listen(const char *path, int *ret_fd, struct cordon_error **reterr);
-/* Waits for a client whose user is ours. */
+/* Waits for a client with the same uid as ours. */
 int socket_accept(int fd, int *ret_client, struct cordon_error **reterr);

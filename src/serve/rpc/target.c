@@ -71,7 +71,7 @@ int target_check_params(const struct request *q, struct cordon_error **reterr)
 	return 0;
 }
 
-/* The one sandbox of requests that name none. */
+/* The default sandbox, for requests that name none. */
 static int find_home(struct request *q, struct cordon_error **reterr)
 {
 	struct rpc *c = q->rpc;
@@ -108,7 +108,7 @@ static int find_session(struct request *q, struct cordon_error **reterr)
 	return err_set(reterr, CORDON_NOT_FOUND, "there is no session '%.100s'", id);
 }
 
-/* Whether what was found can be used now. */
+/* Whether the session can be used now. */
 static int check_session(const struct request *q, struct cordon_error **reterr)
 {
 	pthread_mutex_lock(&q->rpc->sessions.lock);
@@ -140,7 +140,7 @@ int target_find(struct request *q, struct cordon_error **reterr)
 	return q->cs ? 0 : err_set(reterr, CORDON_STATE, "Pool is closed.");
 }
 
-/* A name in a mount must not lead out of it. */
+/* A name in a mount must not leave it. */
 static bool is_inside(const char *name)
 {
 	const char *at = name;

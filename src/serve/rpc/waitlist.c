@@ -6,14 +6,14 @@
 #include "serve/rpc/rpc.h"
 #include "session/pool.h"
 
-enum { LOOK_MS = 50 }; /* how often closed pools are looked for while requests wait */
+enum { LOOK_MS = 50 }; /* how often to look for closed pools while requests wait */
 
-/* One request that waits. The list's thread is the only one that takes it out and frees it. */
+/* A waiting request. Only the list's thread removes and frees it. */
 struct parked {
 	struct pool_waiter waiter;
 	struct request *request;
 	bool is_ready;     /* the waiter is done */
-	bool is_late;      /* its time is over, which the pool was told */
+	bool is_late;      /* its deadline passed, and the pool was told */
 	bool is_cancelled; /* by the client */
 	struct parked *next;
 };
@@ -31,7 +31,7 @@ void waitlist_done(struct waitlist *w)
 	pthread_mutex_destroy(&w->lock);
 }
 
-/* By a thread of the pool, with the pool's lock held. */
+/* Called by a thread of the pool, with the pool's lock held. */
 static void on_ready(struct pool_waiter *w)
 {
 	struct parked *p = (struct parked *)w;
@@ -53,7 +53,7 @@ static bool is_closed(const struct request *q)
 	return is_over;
 }
 
-/* Takes one out whose waiting has ended, for whatever reason; NULL: none. */
+/* Removes an entry that no longer waits, for whatever reason; NULL: none. */
 static struct parked *take_ended(struct waitlist *w)
 {
 	for (struct parked **at = &w->first; *at; at = &(*at)->next) {
@@ -89,8 +89,8 @@ static void finish(struct parked *p)
 	free(p);
 }
 
-/* The pool of a waiter whose deadline passed and was not told yet; NULL: none, and *ret_next is
- * when to look again. */
+/* The pool of a waiter whose deadline passed and which was not told yet; NULL: none, and *ret_next
+ * is when to look again. */
 static struct cordon_pool *find_late(struct waitlist *w, deadline_ns *ret_next)
 {
 	*ret_next = w->first ? deadline_after_ms(LOOK_MS) : 0;
@@ -125,7 +125,8 @@ static void *look_after(void *arg)
 		if (p)
 			finish(p);
 		else
-			pool_check_waiters(pool); /* its request is ours, so the pool is there */
+			pool_check_waiters(
+				pool); /* the pool exists, because its request is in our list */
 		pthread_mutex_lock(&w->lock);
 	}
 	pthread_mutex_unlock(&w->lock);
@@ -133,7 +134,7 @@ static void *look_after(void *arg)
 	return NULL;
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static int add(struct waitlist *w, struct parked *p, struct cordon_error **reterr)
 {
 	if (w->is_closing)
@@ -143,8 +144,9 @@ static int add(struct waitlist *w, struct parked *p, struct cordon_error **reter
 			       WAITLIST_MAX);
 	w->has_thread = w->has_thread || rpc_start_thread(p->request->rpc, look_after, NULL);
 	if (!w->has_thread)
-		return err_set(reterr, CORDON_LIMIT,
-			       "no session is free, and no thread could be made to wait for one");
+		return err_set(
+			reterr, CORDON_LIMIT,
+			"no session is free, and no thread could be started to wait for one");
 	struct parked **last = &w->first;
 	while (*last)
 		last = &(*last)->next;

@@ -1,5 +1,5 @@
-/* serve/rpc/waitlist.h - requests of one client that wait for a session of a pool, without a thread
- * for each: one thread looks after all of them, and the reader goes on. */
+/* serve/rpc/waitlist.h - requests of one client that wait for a session of a pool. One thread
+ * serves all of them, so none needs a thread of its own, and reading goes on. */
 #pragma once
 
 #include <pthread.h>
@@ -14,8 +14,8 @@ struct request;
 enum { WAITLIST_MAX = 256 };
 
 struct waitlist {
-	pthread_mutex_t
-		lock; /* taken with a pool's lock held: never call a pool while holding it */
+	pthread_mutex_t lock; /* may be taken while a pool's lock is held, so never call a pool
+				 while holding it */
 	pthread_cond_t changed;
 	struct parked *first;
 	unsigned count;
@@ -25,10 +25,10 @@ struct waitlist {
 void waitlist_init(struct waitlist *w);
 void waitlist_done(struct waitlist *w);
 
-/* A session of the request's pool: 1: request->loan has it. 0: the request waits, and is the list's
- * until it is carried out or refused. Negative: neither. */
+/* Takes a session from the request's pool. 1: it is in request->loan. 0: the request waits, and the
+ * list owns it until it is run or refused. Negative: an error. */
 int waitlist_take(struct request *q, uint64_t wait_ms, struct cordon_error **reterr);
-/* Ends the waiting of a request by its id; false: it does not wait. */
+/* Cancels a waiting request by its id; false: it does not wait. */
 bool waitlist_cancel(struct rpc *c, const json_t *request_id);
-/* Refuses all that wait; its thread ends then. */
+/* Refuses all waiting requests; its thread then ends. */
 void waitlist_close(struct rpc *c);
