@@ -1,9 +1,9 @@
 /* files/tar.c - writing tar streams. libarchive reads them (unpack.c) but does not write them, for
  * two reasons. Both were measured with its version 3.6.2.
  *
- * It ends the process when memory runs out. A pax archive with one file takes 38 allocations: when
- * they failed one by one, 31 called exit(1), one crashed, two went unnoticed and four were
- * reported. An export must fail with an error (tests/fault).
+ * It ends the process when memory runs out. A pax archive with one file takes 38 allocations.
+ * With memory running out at each in turn, 31 called exit(1), one crashed, two went unnoticed and
+ * four were reported. An export must fail with an error (tests/fault).
  *
  * It wants the bytes of holes too and drops them. That takes 13 ms for a terabyte, and so 15 hours
  * for a guest's empty file of 2^62 bytes. Here a hole costs nothing. */

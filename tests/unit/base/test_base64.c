@@ -60,3 +60,24 @@ TEST(anything_not_strict_is_refused)
 		cordon_error_free(e);
 	}
 }
+
+TEST(an_error_names_the_place)
+{
+	static const char *const table[][2] = {
+		{ "Zg", "base64: 2 characters, not a multiple of 4" },
+		{ "Zm9vYm!v", "base64: character 7 is not in the alphabet" },
+		{ "Z===", "base64: character 2 is not in the alphabet" },
+		{ "Zg==Zg==", "base64: character 3 is not in the alphabet" },
+		{ "Zm9vZh==", "base64: stray bits before the padding" },
+		{ "Zm9vZm9=", "base64: stray bits before the padding" },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		void *bytes = NULL;
+		size_t len = 0;
+		struct cordon_error *e = NULL;
+		ASSERT(base64_decode(table[i][0], strlen(table[i][0]), &bytes, &len, &e) < 0);
+		ASSERT_STREQ(cordon_error_message(e), table[i][1]);
+		cordon_error_free(e);
+	}
+}
