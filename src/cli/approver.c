@@ -1,4 +1,4 @@
-/* cli/approver.c - see approval.h. */
+/* cli/approver.c - see approver.h. */
 #include "cli/approver.h"
 
 #include <fcntl.h>
@@ -27,8 +27,7 @@ bool approval_mode(const char *text, struct approver *d)
 
 enum { SHOWN_BYTES = 16384 };
 
-/* Control characters could draw a false question, and what is not shown must not look as if it were
- * not there. */
+/* Control characters could forge a question, and text that is left out must be mentioned. */
 static void print_safe(int fd, const char *text)
 {
 	cleanup_buf struct buf out = { 0 };
@@ -64,5 +63,5 @@ void approval_decide(const struct cordon_approval *a, void *arg)
 	bool allow = d->mode == APPROVAL_ALLOW || (d->mode == APPROVAL_ASK && ask(a));
 
 	(void)cordon_session_resolve(d->session, a->id, allow, NULL,
-				     allow ? NULL : "the user said no", NULL);
+				     allow ? NULL : "the user denied it", NULL);
 }

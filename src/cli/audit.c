@@ -15,7 +15,7 @@
 
 enum { LINE_MAX_BYTES = 65 << 20, TAIL_MAX = 100000, FOLLOW_MS = 200 };
 
-/* The chain may be good, and the record still not complete. */
+/* The chain may be intact and the log still incomplete. */
 static void print_loss(const struct cli *c, const char *path, const struct cordon_audit_report *r)
 {
 	if (r->lost == 0)
@@ -93,8 +93,8 @@ static int verify(struct cli *c, int argc, char **argv)
 	return status;
 }
 
-/* Text of a guest on a terminal: what could steer it becomes a question mark. JSON text has no
- * other control characters. */
+/* Prints a guest's text on a terminal. Bytes that could control it become question marks. JSON text
+ * has no other control characters. */
 static void print_safely(const char *text)
 {
 	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
@@ -137,7 +137,7 @@ static void print_event(const struct cli *c, const json_t *event)
 	putchar('\n');
 }
 
-/* Prints the line unless the options leave it out. Lines that are no events are shown as such. */
+/* Prints the line if it passes the filters. A line that is not an event is shown as such. */
 static void show_line(const struct cli *c, const char *line, size_t len)
 {
 	const char *event = cli_value(c, "event"), *session = cli_value(c, "session");
@@ -145,8 +145,8 @@ static void show_line(const struct cli *c, const char *line, size_t len)
 
 	if (json_parse(line, len, LINE_MAX_BYTES, &j, NULL) < 0 || !json_is_object(j)) {
 		if (!event && !session)
-			printf("%s(%zu bytes that are no event)%s\n", cli_style(c, STYLE_RED), len,
-			       cli_style(c, STYLE_PLAIN));
+			printf("%s(%zu bytes that are not an event)%s\n", cli_style(c, STYLE_RED),
+			       len, cli_style(c, STYLE_PLAIN));
 		return;
 	}
 	if ((event && !str_eq(event, json_string_value(json_object_get(j, "event")))) ||
@@ -163,8 +163,8 @@ static void show_line(const struct cli *c, const char *line, size_t len)
 struct reader {
 	const struct cli *cli;
 	int fd;
-	struct buf pending; /* bytes of a line that has no end yet */
-	/* A ring of the last lines, when only those are wanted. */
+	struct buf pending; /* the beginning of an incomplete line */
+	/* A ring of the last lines, for `tail`. */
 	char **kept;
 	size_t keep, count;
 };
@@ -183,7 +183,7 @@ static int take_line(struct reader *r, const char *line, size_t len, struct cord
 	return 0;
 }
 
-/* Reads to the present end of the file. */
+/* Reads to the current end of the file. */
 static int read_lines(struct reader *r, const char *path, struct cordon_error **reterr)
 {
 	for (;;) {
@@ -235,7 +235,7 @@ static int open_log(struct reader *r, const char *path, struct cordon_error **re
 	return 0;
 }
 
-/* Until interrupted; a rotated log is followed to the next file. */
+/* Until interrupted. After a rotation it continues with the new file. */
 static int follow(struct reader *r, const char *path, struct cordon_error **reterr)
 {
 	for (int e = 0;;) {

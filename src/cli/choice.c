@@ -1,4 +1,4 @@
-/* cli/choice.c - from options to a policy. */
+/* cli/choice.c - see choice.h. */
 #include "cli/choice.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static int set_all(const struct cli *c, struct cordon_policy *p, const char *opt
 	return r;
 }
 
-/* A path on a command line may be relative; a policy's may not. NULL: leave it as it is. */
+/* A path on the command line may be relative, one in a policy may not. NULL: leave it unchanged. */
 static char *absolute(const char *mount)
 {
 	const char *colon = strchr(mount, ':');
@@ -48,7 +48,7 @@ static char *absolute(const char *mount)
 	return path ? str_printf("%s%s", path, colon) : NULL;
 }
 
-/* As JSON, for a path may hold a comma. */
+/* Passed as JSON, because a path may contain a comma. */
 int choice_add_mount(struct cordon_policy *p, const char *mount, struct cordon_error **reterr)
 {
 	cleanup_free char *full = absolute(mount);
@@ -71,8 +71,8 @@ static int add_mounts(const struct cli *c, struct cordon_policy *p, struct cordo
 	return 0;
 }
 
-/* As with timeout(1): in options a number without a unit is seconds. A policy's field has its unit
- * in its name. */
+/* As with timeout(1), a number without a unit is seconds. (A policy field has its unit in its
+ * name.) */
 char *choice_seconds(const char *text)
 {
 	bool is_bare =
@@ -93,7 +93,8 @@ static int set_timeout(struct cordon_policy *p, const char *text, struct cordon_
 		     : 0;
 }
 
-/* Likewise a number without a unit is bytes, and surely not meant when it is too small to start. */
+/* A number without a unit is bytes. If it is too small to start with, the error suggests
+ * mebibytes. */
 static int set_memory(struct cordon_policy *p, const char *text, struct cordon_error **reterr)
 {
 	size_t digits = strspn(text, "0123456789");
@@ -176,7 +177,8 @@ int choice_policy_between(const struct cli *c, const char *base, choice_between_
 	return r;
 }
 
-/* Whether --set or a policy file names the field. A file that can be read only once counts. */
+/* Whether --set or a policy file names the field. A file that can be read only once counts as
+ * naming it. */
 static bool names(const struct cli *c, const char *field)
 {
 	const char *text;

@@ -1,4 +1,4 @@
-/* cli/choice.h - the options that set the policy, the same for every verb. */
+/* cli/choice.h - the policy options that all verbs share. */
 #pragma once
 
 #include <cordon/policy.h>
@@ -21,25 +21,25 @@
 		"set", 0, "KEY=VALUE", "set any field of the policy", true                         \
 	}
 
-/* The policy that the options describe, checked: the level, then files, then the single options,
- * then `--set`; later ones override. base: a file or a level's name that comes first, or NULL. */
+/* The checked policy of the options: the level, then files, then single options, then `--set`;
+ * later ones override. base: a file or a level's name that comes first, or NULL. */
 int choice_policy(const struct cli *c, const char *base, struct cordon_policy **ret,
 		  struct cordon_error **reterr);
-/* The same with an extra step between the files and the options (environment variables). */
+/* The same with an extra step between files and options, for environment variables. */
 typedef int (*choice_between_fn)(const struct cli *c, struct cordon_policy *p,
 				 struct cordon_error **reterr);
 int choice_policy_between(const struct cli *c, const char *base, choice_between_fn between,
 			  struct cordon_policy **ret, struct cordon_error **reterr);
-/* choice_policy for verbs that pass output on: unless the options name stdout_bytes, stderr_bytes
- * or output_lines, these are unlimited, because they say how much a result keeps. */
+/* choice_policy for verbs that stream output. stdout_bytes, stderr_bytes and output_lines are
+ * unlimited unless the options name them, because they only limit what a result keeps. */
 int choice_policy_streamed(const struct cli *c, struct cordon_policy **ret,
 			   struct cordon_error **reterr);
-/* A bare number of seconds, 12 or 0.5, as the text with its unit, else a copy of the text; to be
- * freed. NULL: out of memory. */
+/* A plain number of seconds, 12 or 0.5, gets its unit; other text is copied. The caller frees it.
+ * NULL: out of memory. */
 char *choice_seconds(const char *text);
-/* Adds a mount as written on the command line, whatever its path has in it. */
+/* Adds a mount as written on the command line, with any characters in its path. */
 int choice_add_mount(struct cordon_policy *p, const char *mount, struct cordon_error **reterr);
-/* As cli_fail, but every fault of a policy, even a missing file, is bad usage: status 2. */
+/* Like cli_fail, but every policy error, even a missing file, is wrong usage: status 2. */
 int choice_fail(const struct cli *c, const struct cordon_error *e);
 
 static inline void choice_freep(struct cordon_policy **p)

@@ -14,20 +14,20 @@
 #define LAYERS                                                                                     \
 	"user pid mount net ipc uts cgroup landlock seccomp rlimits cgroups own-net landlock-net " \
 	"landlock-scope"
-/* What only the program knows when it is asked. */
+/* Commands that the completion runs to get words. */
 #define ATTACKS "cordon doctor --prove --list 2>/dev/null | cut -d' ' -f1"
 #define SAVED "cordon files ls 2>/dev/null | cut -d' ' -f1"
 
-/* What a value is, by what the help calls it, and for some by the option's name. */
+/* What a value is, by its name in the help or, for some, by the option's name. */
 enum value { VALUE_ANY, VALUE_FILE, VALUE_DIR, VALUE_FIELD, VALUE_ASKED, VALUE_WORDS };
 
 struct values {
 	enum value what;
-	const char *words; /* of VALUE_WORDS; the command of VALUE_ASKED */
+	const char *words; /* VALUE_WORDS: the words; VALUE_ASKED: the command */
 };
 
 static const struct row {
-	const char *option, *called; /* either; NULL: any */
+	const char *option, *called; /* matches either; NULL: any */
 	struct values values;
 } rows[] = {
 	{ "attack", NULL, { VALUE_ASKED, ATTACKS } },
@@ -53,7 +53,7 @@ static struct values values_of(const struct cli_option *o)
 	return (struct values){ .what = VALUE_ANY };
 }
 
-/* The operands that a verb takes, where they are words. */
+/* The operands of a verb that are fixed words. */
 static void put_operands(const struct verb *v)
 {
 	for (size_t i = 0; v->words && v->words[i]; i++)
@@ -64,7 +64,7 @@ static void put_operands(const struct verb *v)
 		printf(" %s", verb_table[i]->name);
 }
 
-/* The values of a policy field that are words; NULL: they are not. */
+/* The words that a policy field accepts; NULL: it takes other values. */
 static const char *words_of_field(const struct field *f)
 {
 	if (f->kind == &kind_flag)
@@ -84,7 +84,7 @@ static void put_fields(void)
 		printf("%s%s=", i ? " " : "", field_table[i].name);
 }
 
-/* The cases of a shell's `case FIELD in`, which bash and zsh share. */
+/* The branches of `case FIELD in`, which bash and zsh share. */
 static void put_field_cases(const char *indent, const char *set)
 {
 	for (size_t i = 0; i < field_count; i++) {
@@ -94,7 +94,7 @@ static void put_field_cases(const char *indent, const char *set)
 	}
 }
 
-/* Text in which a shell's special characters are put out of force. */
+/* Escapes a shell's special characters. */
 static void put_quoted(const char *text)
 {
 	for (; *text; text++) {
@@ -104,7 +104,7 @@ static void put_quoted(const char *text)
 	}
 }
 
-/* Inside single quotes of sh. */
+/* Escapes for single quotes in sh. */
 static void put_single(const char *text)
 {
 	for (; *text; text++) {
@@ -115,7 +115,7 @@ static void put_single(const char *text)
 	}
 }
 
-/* Inside single quotes of sh, with the further specials of zsh's _arguments and _describe. */
+/* Escapes for single quotes in sh, and the special characters of zsh's _arguments and _describe. */
 static void put_zsh(const char *text)
 {
 	for (; *text; text++) {

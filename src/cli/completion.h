@@ -1,8 +1,7 @@
-/* cli/completion.h - completions for the shells, made from the tables of verbs and policy fields.
- */
+/* cli/completion.h - shell completions, generated from the tables of verbs and policy fields. */
 #pragma once
 
 #include "cli/option.h"
 
-/* On stdout; 0, or 2 for an unknown shell. */
+/* Prints to stdout; 0, or 2 for an unknown shell. */
 int completion_print(const struct cli *c, const char *shell);

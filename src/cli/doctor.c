@@ -1,4 +1,4 @@
-/* cli/doctor.c - `cordon doctor`: what this machine can enforce, and the proof that it does. */
+/* cli/doctor.c - `cordon doctor`: shows what this machine can enforce, and proves it. */
 #include <cordon/cordon.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void print_layers(const struct cli *c, const json_t *report)
 	}
 }
 
-/* What the wall does without here; on the rung without namespaces also how to stand on it. */
+/* What the sandbox lacks here. Without namespaces it also says which policy allows that. */
 static void print_lacks(const json_t *report)
 {
 	const json_t *lacks = json_object_get(report, "lacks");
@@ -46,7 +46,7 @@ static void print_lacks(const json_t *report)
 		printf("\nCode runs here only under a policy that does without namespaces "
 		       "(--set require=landlock,seccomp,rlimits), which lacks:\n");
 	else
-		printf("\nLacking here\n");
+		printf("\nMissing here\n");
 	json_array_foreach(lacks, i, words) printf("  %s\n", json_string_value(words));
 }
 
@@ -134,7 +134,7 @@ static void show_progress(const char *name, const char *outcome, void *arg)
 	fprintf(stderr, "\r%-40s %-16s", name, outcome);
 }
 
-/* For a program that follows: a line of JSON each. */
+/* For programs that follow the proof: one line of JSON per attack. */
 static void print_progress(const char *name, const char *outcome, void *arg)
 {
 	(void)arg;
@@ -164,7 +164,7 @@ static int prove(const struct cli *c)
 
 	if (cli_has(c, "progress"))
 		o.progress = print_progress;
-	/* What must not be found in the sandbox's environment has to be in ours. */
+	/* Attacks search the sandbox's environment for this variable, so ours must have it. */
 	random_hex(secret, 32);
 	if (setenv("CORDON_BAIT", secret, 1) != 0 || cordon_prove(&o, &text, &e) < 0)
 		return cli_fail(c, e);
@@ -192,7 +192,7 @@ static int prove(const struct cli *c)
 	return is_bad;
 }
 
-/* A line each: the name for --attack, and what it tries. */
+/* One line per attack: its name, for --attack, and what it tries. */
 static int list_attacks(const struct cli *c)
 {
 	cleanup_error struct cordon_error *e = NULL;

@@ -1,4 +1,4 @@
-/* cli/files.c - `cordon files`: looks into saved workspaces and exports, and moves them about. */
+/* cli/files.c - `cordon files`: lists, copies and compares saved workspaces and exports. */
 #include <cordon/cordon.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ static int open_saved(const struct cli *c, const char *name, int *ret_fd)
 	return cordon_saved_open(name, ret_fd, &e) < 0 ? cli_fail(c, e) : 0;
 }
 
-/* Names are the guest's: what could steer a terminal is shown as it would be written in C. */
+/* The guest chose the names. Characters that could control a terminal are escaped as in C. */
 static void put_name(const char *s)
 {
 	for (; *s; s++) {
@@ -210,8 +210,8 @@ static int refuse_to_write(const struct cli *c, const char *path, int e)
 	return 125;
 }
 
-/* What is no file, a pipe or a device, is written to; what is one is replaced when the new one is
- * whole, so that a full disk leaves the old one. */
+/* Writes into a pipe or device. A regular file is replaced only when the new one is complete, so
+ * that a full disk leaves the old one. */
 static int export_to(const struct cli *c, int fd, const char *path)
 {
 	cleanup_error struct cordon_error *e = NULL;
@@ -245,11 +245,11 @@ static int export(const struct cli *c, int argc, char **argv)
 		return cli_usage(c, "export needs a workspace, and a file or nothing");
 	bool to_stdout = argc < 3 || str_eq(argv[2], "-");
 	if (to_stdout && isatty(STDOUT_FILENO))
-		return cli_usage(c, "an export is no text: name a file, or redirect");
+		return cli_usage(c, "an export is binary: name a file, or redirect the output");
 	int status = open_saved(c, argv[1], &fd);
 	if (status)
 		return status;
-	/* What is damaged is better found now than when it is needed. */
+	/* A damaged file is better found now than when it is needed. */
 	if (check_export(fd, &e) < 0)
 		return cli_fail(c, e);
 	if (to_stdout)
@@ -288,7 +288,7 @@ static int import(const struct cli *c, int argc, char **argv)
 	return 0;
 }
 
-/* The guest's text: the same care as with its names, but lines stay lines and tabs tabs. */
+/* The guest's text, escaped like its names, but with newlines and tabs. */
 static void put_lines(const struct cli *c, const char *s)
 {
 	static const enum cli_style styles[] = {

@@ -1,5 +1,5 @@
-/* cli/help.c - `cordon help`: the list of verbs, the page of one, and what is made from the tables.
- */
+/* cli/help.c - `cordon help`: the list of verbs, the page of one verb, and what is generated from
+ * their tables. */
 #include <string.h>
 
 #include "base/str.h"
@@ -42,7 +42,7 @@ static void print_options(const struct cli *c, const struct verb *v)
 	}
 }
 
-/* Lines of at most 79 columns; a newline in the text stays one. */
+/* Wraps at 79 columns; keeps newlines of the text. */
 static void print_wrapped(const char *text)
 {
 	enum { WIDTH = 79 };

@@ -1,4 +1,4 @@
-/* cli/http_door_exec.c - the door of `cordon`: the program that speaks HTTP takes over. */
+/* cli/http_door_exec.c - in `cordon`: executes cordon-http with the same options. */
 #include <cordon/cordon.h>
 #include <limits.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static bool find_program(char *ret, size_t size)
 	return false;
 }
 
-/* The options as they came; the policy was looked at for its errors only. */
+/* Passes the options on as given. The policy was only read to report its errors early. */
 int door_serve_mcp(const struct cli *c, const struct cordon_policy *policy)
 {
 	cleanup_strlist struct strlist args = { 0 };

@@ -1,4 +1,4 @@
-/* cli/http_door_serve.c - the door of cordon-http: serves until it is told to end. */
+/* cli/http_door_serve.c - in cordon-http: serves until a signal ends it. */
 #include <cordon/cordon.h>
 #include <ctype.h>
 #include <errno.h>
@@ -21,11 +21,11 @@
 enum { TOKEN_HEX = 48, TOKEN_MIN = 16, TOKEN_FILE_MAX = 4096, SWEEP_SECONDS = 15 };
 
 struct token {
-	char *text; /* NULL: everybody is let in */
+	char *text; /* NULL: no token is needed */
 	bool is_own;
 };
 
-/* Compares hashes, so that neither content nor length can be told by time. */
+/* Compares hashes, so that timing reveals neither content nor length. */
 static bool authorize(const char *authorization, char ret_principal[HTTPD_PRINCIPAL_BYTES],
 		      void *arg)
 {
@@ -52,7 +52,7 @@ static int check_token(const char *token, struct cordon_error **reterr)
 	for (size_t i = 0; i < len; i++)
 		if (!isgraph((unsigned char)token[i]))
 			return err_set(reterr, CORDON_INVALID,
-				       "a token is made of letters, digits and signs");
+				       "a token consists of letters, digits and punctuation");
 	return len >= TOKEN_MIN ? 0
 				: err_set(reterr, CORDON_INVALID,
 					  "a token has at least %d characters", TOKEN_MIN);
@@ -80,7 +80,7 @@ static int choose_token(const struct cli *c, struct token *ret, struct cordon_er
 	if (cli_has(c, "no-token")) {
 		if (cli_has(c, "public"))
 			return err_set(reterr, CORDON_INVALID,
-				       "--no-token is for the loopback: not with --public");
+				       "--no-token works only on the loopback, not with --public");
 		return 0;
 	}
 	if (path)
@@ -92,13 +92,13 @@ static int choose_token(const struct cli *c, struct token *ret, struct cordon_er
 		ret->text = str_dup(made);
 		ret->is_own = true;
 	}
-	(void)unsetenv("CORDON_MCP_TOKEN"); /* what we start need not know it */
+	(void)unsetenv("CORDON_MCP_TOKEN"); /* child processes need not know it */
 	if (r == 0 && !ret->text)
 		r = err_set(reterr, CORDON_NOMEM, "out of memory");
 	return r < 0 ? r : check_token(ret->text, reterr);
 }
 
-/* Until a signal to end; sweeps meanwhile. */
+/* Waits for a signal to end; sweeps meanwhile. */
 static void wait_end(struct mcphttp *room, const sigset_t *ends)
 {
 	const struct timespec pause = { .tv_sec = SWEEP_SECONDS };
@@ -133,7 +133,7 @@ static int serve(const struct cli *c, struct mcphttp *room, const struct token *
 		printf("Authorization: Bearer %s\n", token->text);
 	(void)fflush(stdout);
 	wait_end(room, ends);
-	/* All sandboxes are gone after this; a client that does not read its answer gets none. */
+	/* Ends all sandboxes. A client that does not read its answer gets none. */
 	if (!mcphttp_close(room))
 		_exit(0);
 	(void)httpd_stop(server);
@@ -152,7 +152,7 @@ int door_serve_mcp(const struct cli *c, const struct cordon_policy *policy)
 	(void)sigaddset(&ends, SIGINT);
 	(void)sigaddset(&ends, SIGTERM);
 	(void)sigaddset(&ends, SIGHUP);
-	(void)pthread_sigmask(SIG_BLOCK, &ends, NULL); /* before any thread */
+	(void)pthread_sigmask(SIG_BLOCK, &ends, NULL); /* before any thread starts */
 	int r = sodium_init() < 0 ? err_set(&e, CORDON_OS, "no randomness") : 0;
 	if (r == 0)
 		r = choose_token(c, &token, &e);

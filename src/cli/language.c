@@ -34,7 +34,7 @@ static const struct interpreter {
 	{ "bash", { "sh", false } },       { "dash", { "sh", false } },
 };
 
-/* The next word of a line, which it is cut out of; NULL: none. */
+/* Cuts the next word off a line; NULL: none. */
 static char *next_word(char **line)
 {
 	char *word = *line + strspn(*line, " \t");
@@ -47,7 +47,7 @@ static char *next_word(char **line)
 	return word;
 }
 
-/* The program that a #! line starts, without its folder: the first word, or what env is told. */
+/* The program of a #! line without its directory: the first word, or the argument of env. */
 static const char *program_of(char *line)
 {
 	char *word = next_word(&line);
@@ -71,7 +71,7 @@ static bool is_program(const char *name, const char *known)
 	return !strncmp(name, known, len) && name[len + strspn(name + len, "0123456789.")] == '\0';
 }
 
-/* 1: the line says it, 0: there is none. */
+/* 1: found in the line, 0: there is no #! line. */
 static int from_line(const char *code, size_t len, struct language *ret,
 		     struct cordon_error **reterr)
 {
@@ -91,7 +91,7 @@ static int from_line(const char *code, size_t len, struct language *ret,
 		}
 	}
 	return err_set(reterr, CORDON_INVALID,
-		       "the #! line asks for '%s', which is no language here: there are " LIST
+		       "the #! line names '%s', which is not supported: there are " LIST
 		       "; --guest names one",
 		       name ? name : "nothing");
 }

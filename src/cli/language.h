@@ -1,4 +1,4 @@
-/* cli/language.h - which language a piece of code is written in: its #! line, then its name. */
+/* cli/language.h - finds the language of a piece of code: by its #! line, then by its name. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,10 +8,10 @@
 
 struct language {
 	const char *guest;
-	bool is_typescript; /* for node, once its types are taken out */
+	bool is_typescript; /* for node, after its types were stripped */
 };
 
-/* path NULL: code without a name, such as -e's or standard input's, which is Python unless its
- * #! line says otherwise. What is not known is an error that lists what is. */
+/* path NULL: code without a name, from -e or standard input; that is Python unless its #! line says
+ * otherwise. An unknown language is an error that lists the known ones. */
 int language_of(const char *path, const char *code, size_t len, struct language *ret,
 		struct cordon_error **reterr);

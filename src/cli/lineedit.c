@@ -1,5 +1,5 @@
-/* cli/lineedit.c - see lineedit.h. A small editor of one line: arrows, home, end, delete, ^A ^E ^K
- * ^U ^W, history with up and down. UTF-8 sequences move as one character. */
+/* cli/lineedit.c - see lineedit.h. A small line editor: arrows, home, end, delete, ^A ^E ^K ^U ^W,
+ * history with up and down. A UTF-8 character moves as one. */
 #include "cli/lineedit.h"
 
 #include <errno.h>
@@ -19,14 +19,14 @@
 enum { LINE_MAX_BYTES = 65536, HISTORY_MAX = 1000 };
 
 struct lineedit {
-	char *path; /* of the history; NULL: not kept */
+	char *path; /* of the history; NULL: not saved */
 	struct strlist history;
-	size_t position; /* in the history while a line is edited */
+	size_t position; /* in the history, while a line is edited */
 	struct buf line;
 	size_t cursor;
 	bool is_terminal;
 	struct termios saved;
-	bool is_raw; /* the terminal is ours now */
+	bool is_raw; /* the terminal is in raw mode */
 };
 
 /* ${XDG_STATE_HOME:-~/.local/state}/cordon/history-NAME */
@@ -211,7 +211,7 @@ static void cut_word(struct lineedit *l)
 	cut(l, at, end);
 }
 
-/* What the key ends; LINEEDIT_OPEN: nothing. */
+/* How the key ends the line; LINEEDIT_OPEN: it does not. */
 static enum lineedit_end press(struct lineedit *l, char c)
 {
 	switch (c) {

@@ -32,7 +32,7 @@ static int choose(struct cli *c, int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : NULL;
 
 	if (!name)
-		name = "help"; /* as good as asked for */
+		name = "help"; /* no arguments: show the help */
 	if (str_eq(name, "--version") || str_eq(name, "-V"))
 		name = "version";
 	else if (str_eq(name, "--help") || str_eq(name, "-h"))
@@ -48,7 +48,7 @@ static int choose(struct cli *c, int argc, char **argv)
 	return cli_usage(c, "unknown %s '%s'", kind, name);
 }
 
-/* As random as jansson's own, which would open a file for it. */
+/* As random as jansson's own seed, which would open a file. */
 static void seed_json(void)
 {
 	size_t seed;
@@ -57,8 +57,8 @@ static void seed_json(void)
 	json_object_seed(seed);
 }
 
-/* A standard stream that we were started without: the next file we open would take its number, and
- * the code's output would go there. Opened for reading only, so writing to it is an error. */
+/* Opens missing standard streams. Otherwise the next file we open would get that number, and the
+ * code's output would go there. Opened for reading only, so writing to it is an error. */
 static bool fill_ends(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -67,9 +67,9 @@ static bool fill_ends(void)
 	return true;
 }
 
-/* A session takes some twenty descriptors, a pool many times that: the usual soft limit of 1024 is
- * for programs that still use select(2), which this one does not. What runs in a sandbox has limits
- * of its own. */
+/* A session needs some twenty descriptors, a pool many times that. The usual soft limit of 1024 is
+ * for programs with select(2), which this one does not use. Code in a sandbox has its own
+ * limits. */
 static void raise_descriptors(void)
 {
 	struct rlimit l;

@@ -1,4 +1,4 @@
-/* cli/mcp.c - `cordon mcp`: sandboxes as tools for a model's client. */
+/* cli/mcp.c - `cordon mcp`: sandboxes as tools for an MCP client. */
 #include <cordon/cordon.h>
 #include <signal.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static int set_variables(struct cordon_policy *p, struct cordon_error **reterr)
 	return r;
 }
 
-/* CORDON_MOUNT_1, CORDON_MOUNT_2, ... as far as they go. */
+/* CORDON_MOUNT_1, CORDON_MOUNT_2, ... until one is not set. */
 static int mount_variables(struct cordon_policy *p, struct cordon_error **reterr)
 {
 	const char *mount;
@@ -63,7 +63,7 @@ static int mount_variables(struct cordon_policy *p, struct cordon_error **reterr
 	return r;
 }
 
-/* A list that the command line names replaces those below it. */
+/* A list on the command line replaces the lists of earlier sources. */
 static int make_room(const struct cli *c, struct cordon_policy *p, struct cordon_error **reterr)
 {
 	static const struct {
@@ -81,7 +81,7 @@ static int make_room(const struct cli *c, struct cordon_policy *p, struct cordon
 	return r;
 }
 
-/* default < file < environment < options: this comes after the files and before the options. */
+/* default < file < environment < options: runs after the files and before the options. */
 static int environment(const struct cli *c, struct cordon_policy *p, struct cordon_error **reterr)
 {
 	const char *value;
@@ -110,7 +110,7 @@ static int run(struct cli *c, int argc, char **argv)
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (cli_has(c, "http"))
 		return door_serve_mcp(c, policy);
-	/* Nothing but messages may reach the client: whatever else is printed goes to stderr. */
+	/* Only messages may reach the client on stdout. All other output goes to stderr. */
 	int out = dup(STDOUT_FILENO);
 	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
 		cli_error(c, "cannot set up the standard streams");
@@ -128,14 +128,14 @@ static const struct cli_option options[] = {
 	{ "network-block", 0, "HOST[:PORT]", "the same as --block-host", true },
 	{ "http", 0, "ADDRESS:PORT", "serve Streamable HTTP at /mcp there; port 0: any", false },
 	{ "token-file", 0, "FILE", "with --http: the token that clients must send", false },
-	{ "no-token", 0, NULL, "with --http: admit everybody on the loopback", false },
-	{ "http-host", 0, "NAME", "with --http: another name that Host and Origin may have", true },
-	{ "public", 0, NULL, "with --http: the address may be beyond the loopback", false },
+	{ "no-token", 0, NULL, "with --http: require no token (loopback only)", false },
+	{ "http-host", 0, "NAME", "with --http: also accept this name in Host and Origin", true },
+	{ "public", 0, NULL, "with --http: allow an address outside the loopback", false },
 	{ 0 },
 };
 
 static const struct cli_example examples[] = {
-	{ "cordon mcp --level strict", "the command for a model's client" },
+	{ "cordon mcp --level strict", "the command to configure in an MCP client" },
 	{ "cordon mcp --mount /srv/data:/data:ro", "with a read-only folder" },
 	{ "cordon mcp --http 127.0.0.1:8123 --token-file ~/.cordon/token",
 	  "for clients that use HTTP" },
@@ -144,7 +144,7 @@ static const struct cli_example examples[] = {
 
 const struct verb verb_mcp = {
 	.name = "mcp",
-	.summary = "serve a model's client over the Model Context Protocol",
+	.summary = "serve an MCP client (Model Context Protocol)",
 	.usage = "[OPTION...]",
 	.options = options,
 	.run = run,

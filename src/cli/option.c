@@ -1,4 +1,4 @@
-/* cli/option.c - the option parser and what the verbs tell the user with. */
+/* cli/option.c - see option.h. The option parser, and messages to the user. */
 #include "cli/option.h"
 
 #include <stdarg.h>
@@ -80,7 +80,7 @@ static int keep(struct cli *c, const struct cli_option *o, const char *value)
 	return 0;
 }
 
-/* What is left of the command line while it is read. */
+/* The rest of the command line while it is parsed. */
 struct rest {
 	char **argv;
 	int argc, next;
@@ -210,7 +210,7 @@ static void say(const struct cli *c, const char *fmt, va_list ap)
 {
 	cleanup_free char *message = str_vprintf(fmt, ap);
 
-	/* log_at prints the program's name and spells out control characters. */
+	/* log_at prints the program's name and escapes control characters. */
 	if (c->verb)
 		log_at(LOG_ERROR, "%s: %s", c->verb->name, message ? message : "out of memory");
 	else

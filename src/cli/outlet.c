@@ -23,7 +23,7 @@ void outlet_done(struct outlet *o)
 		buf_done(&o->rest[i]);
 }
 
-/* Used only when a reader keeps us waiting. */
+/* Computed only if a reader makes us wait. */
 static deadline_ns deadline_of(struct outlet *o)
 {
 	if (o->deadline)
@@ -39,8 +39,8 @@ static deadline_ns deadline_of(struct outlet *o)
 	return o->deadline;
 }
 
-/* Whether it takes some bytes before the code's time is over. What is no open descriptor does:
- * writing tells why not. */
+/* Waits until fd can be written, at most until the code's deadline. True also for a closed
+ * descriptor: the write then reports the error. */
 static bool is_ready(struct outlet *o, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
@@ -55,7 +55,7 @@ static bool is_ready(struct outlet *o, int fd)
 	return true;
 }
 
-/* A reader that went away is no reason to stop: the result still counts. */
+/* A reader that closed its end is not an error: the result still counts. */
 static void write_out(struct outlet *o, int fd, const char *bytes, size_t len)
 {
 	int r = file_write_all(fd, bytes, len);
@@ -70,7 +70,7 @@ void outlet_pass(int stream, const char *bytes, size_t len, void *arg)
 	struct buf *rest = &o->rest[stream - 1];
 
 	while (len > 0 && rest->len == 0 && is_ready(o, stream)) {
-		size_t n = len < PIPE_BUF ? len : PIPE_BUF; /* as much as a pipe takes at once */
+		size_t n = len < PIPE_BUF ? len : PIPE_BUF; /* a pipe takes this much at once */
 		write_out(o, stream, bytes, n);
 		bytes += n;
 		len -= n;

@@ -1,11 +1,11 @@
-/* cli/page.c - man pages, made from the verbs' tables. */
+/* cli/page.c - see page.h. */
 #include "cli/page.h"
 
 #include <string.h>
 
 #include "base/str.h"
 
-/* Text in which scdoc's special characters are put out of force. */
+/* Escapes scdoc's special characters. */
 static void put_escaped(const char *text, const char *special, const char *escape)
 {
 	for (; *text; text++) {

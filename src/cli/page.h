@@ -1,8 +1,8 @@
-/* cli/page.h - man pages, made from the verbs' tables. */
+/* cli/page.h - man pages, generated from the verbs' tables. */
 #pragma once
 
 #include "cli/option.h"
 #include "cli/verb.h"
 
-/* scdoc source of cordon-VERB(1) on stdout. */
+/* Prints the scdoc source of cordon-VERB(1) to stdout. */
 void page_man(const struct verb *v);

@@ -1,4 +1,5 @@
-/* cli/pod.c - `cordon pod`: the commands of the pod's image, and those added to it. */
+/* cli/pod.c - `cordon pod`: lists the commands of the pod's image, adds and removes WASI
+ * programs. */
 #include <cordon/cordon.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "cli/verb.h"
 #include "policy/policy.h"
 
-enum { MODULE_BYTES = 33 << 20 }; /* above the library's own limit, which names itself */
+enum { MODULE_BYTES = 33 << 20 }; /* above the library's own limit, which reports itself */
 
 static int parse_timeout(const struct cli *c, uint64_t *ret)
 {
@@ -134,7 +135,7 @@ static int run(struct cli *c, int argc, char **argv)
 
 static const struct cli_option options[] = {
 	{ "force", 'f', NULL, "add: replace a command that was added before", false },
-	{ "timeout", 't', "TIME", "add: time for the translation: seconds, 30s or 5m; default 10m",
+	{ "timeout", 't', "TIME", "add: time limit for compiling: seconds, 30s or 5m; default 10m",
 	  false },
 	{ "json", 'j', NULL, "list: as JSON", false },
 	{ 0 },
@@ -143,7 +144,7 @@ static const struct cli_option options[] = {
 static const char *const words[] = { "add", "list", "remove", NULL };
 
 static const struct cli_example examples[] = {
-	{ "cordon pod add tool.wasm tool", "a WASI program becomes a command" },
+	{ "cordon pod add tool.wasm tool", "make a WASI program a command" },
 	{ "cordon run --guest pod -e 'tool < /etc/passwd | sort'",
 	  "use it like any other command" },
 	{ "cordon pod list", "programs, versions and commands" },

@@ -1,4 +1,4 @@
-/* cli/progress.c - see progress.h. A thread of its own: a transfer is often one long call. */
+/* cli/progress.c - see progress.h. Uses a thread, because a transfer is often one long call. */
 #include "cli/progress.h"
 
 #include <stdio.h>

@@ -12,7 +12,7 @@ static int parse(const char *text, json_t **ret, struct cordon_error **reterr)
 	return json_parse(text, strlen(text), 0, ret, reterr);
 }
 
-/* Paths come from the guest: control characters must not reach a terminal. */
+/* Paths come from the guest, so control characters must not reach a terminal. */
 static void print_path(const char *path)
 {
 	for (; path && *path; path++)
@@ -66,7 +66,7 @@ static int apply(const struct cli *c, struct cordon_project *p, struct cordon_er
 		print_path(json_string_value(json_object_get(o, "path")));
 		fprintf(stderr, ": %s\n", json_string_value(json_object_get(o, "reason")));
 	}
-	/* Not all that was asked for is done. */
+	/* Some of the changes were not applied. */
 	size_t refused = json_array_size(json_object_get(j, "refused"));
 	return refused ? err_set(reterr, CORDON_STATE, "%zu change%s of the project %s not applied",
 				 refused, refused == 1 ? "" : "s", refused == 1 ? "was" : "were")

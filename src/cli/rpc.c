@@ -1,4 +1,4 @@
-/* cli/rpc.c - `cordon rpc`: everything the library can do, for a program at the other end. */
+/* cli/rpc.c - `cordon rpc`: the whole library for a client program, over JSON-RPC. */
 #include <cordon/cordon.h>
 #include <pthread.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ static void *serve_client(void *arg)
 	cleanup_error struct cordon_error *e = NULL;
 	int r = rpc_serve(&o, &e);
 	if (r < 0)
-		log_error_chain("rpc", e); /* the client is gone: there is nobody else to tell */
+		log_error_chain("rpc", e); /* the client is gone, so this only goes to the log */
 	if (r == 0 || cordon_error_code(e) == CORDON_OS)
 		close(c->fd);
 	return NULL;
@@ -72,7 +72,7 @@ static int run(struct cli *c, int argc, char **argv)
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (path)
 		return serve_socket(c, path, policy);
-	/* Nothing but messages may reach the client: whatever else is printed goes to stderr. */
+	/* Only messages may reach the client on stdout. All other output goes to stderr. */
 	int out = dup(STDOUT_FILENO);
 	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
 		cli_error(c, "cannot set up the standard streams");

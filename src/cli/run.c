@@ -1,4 +1,4 @@
-/* cli/run.c - `cordon run`: code goes in, a truthful result comes out, nothing else does. */
+/* cli/run.c - `cordon run`: runs code in a fresh sandbox and prints its output and result. */
 #include <cordon/cordon.h>
 #include <errno.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 
 enum { MAX_CODE = 64 << 20 };
 
-/* The code: -e TEXT, or the file named first. */
+/* The code: -e TEXT, or the first operand's file. */
 static int load_code(const struct cli *c, int argc, char **argv, struct buf *ret,
 		     struct cordon_error **reterr)
 {
@@ -34,7 +34,7 @@ static int load_code(const struct cli *c, int argc, char **argv, struct buf *ret
 	return file_load(argv[0], MAX_CODE, ret, reterr);
 }
 
-/* The language; TypeScript becomes JavaScript here. */
+/* Chooses the guest; TypeScript becomes JavaScript here. */
 static int choose_guest(const struct cli *c, const char *path, const struct cordon_policy *policy,
 			struct buf *code, const char **ret, struct cordon_error **reterr)
 {
@@ -78,8 +78,8 @@ static void print_warnings(const struct cli *c, const struct cordon_result *r)
 			cli_style(c, STYLE_PLAIN));
 }
 
-/* Both also if the code succeeded: a caller that looks only at the status must not take a part for
- * the whole. */
+/* Reported even if the code succeeded: a caller that checks only the status must not take partial
+ * output for all of it. */
 static int print_cuts(const struct cli *c, const struct cordon_result *r)
 {
 	bool is_cut = cordon_result_truncated(r, 1) || cordon_result_truncated(r, 2);
@@ -126,7 +126,7 @@ static int report(const struct cli *c, struct cordon_result *r, struct outlet *o
 	return status ? status : lost ? lost : cut;
 }
 
-/* Whether requests wait for a decision of the person who started this. */
+/* Whether requests need a decision of the person who runs this. */
 static bool asks(const struct cordon_policy *p)
 {
 	cleanup_free char *text = cordon_policy_json(p);
@@ -136,7 +136,7 @@ static bool asks(const struct cordon_policy *p)
 	       json_is_true(json_object_get(json_object_get(j, "network"), "ask"));
 }
 
-/* Whatever needs the session itself; a plain run is one call. */
+/* Options that need a session; without them a run is a single call. */
 static bool needs_session(const struct cli *c, const struct cordon_policy *policy)
 {
 	return ((cli_has(c, "policy") || cli_has(c, "set")) && asks(policy)) ||
@@ -144,7 +144,7 @@ static bool needs_session(const struct cli *c, const struct cordon_policy *polic
 	       cli_has(c, "tools") || cli_has(c, "workspace") || cli_has(c, "validate");
 }
 
-/* What cannot be saved is told beside whatever else went wrong. */
+/* A workspace that could not be saved is reported in addition to other errors. */
 static int end_session(const struct cli *c, struct cordon_session *s, int r,
 		       struct cordon_error **reterr)
 {
@@ -203,7 +203,7 @@ static int load_tools(const struct cli *c, struct cordon_tools **ret, struct cor
 	return r < 0 ? r : cordon_tools_add_file(*ret, path, reterr);
 }
 
-/* One line of JSON, because the wire has one message a line. */
+/* One line of JSON, because the wire has one message per line. */
 static int load_context(const struct cli *c, char **ret, struct cordon_error **reterr)
 {
 	const char *text = cli_value(c, "context");
@@ -220,8 +220,8 @@ static int load_context(const struct cli *c, char **ret, struct cordon_error **r
 	return *ret ? 0 : err_errno(reterr, ENOMEM, "--context");
 }
 
-/* The code's size and a missing interpreter are the caller's to mend; a machine that ran out of
- * something is not. */
+/* The caller can fix code that is too large or a missing interpreter, so these are usage errors. A
+ * machine out of resources is not. */
 static int fail(const struct cli *c, const struct cordon_error *e)
 {
 	enum cordon_code code = cordon_error_code(e);
@@ -231,7 +231,7 @@ static int fail(const struct cli *c, const struct cordon_error *e)
 	return is_callers ? choice_fail(c, e) : cli_fail(c, e);
 }
 
-/* A file that cannot be had afterwards does not undo what the code did. */
+/* A file that could not be copied out does not undo what the code did. */
 static int conclude(const struct cli *c, struct cordon_result *result, struct outlet *out,
 		    const struct cordon_error *e)
 {
@@ -254,8 +254,8 @@ static void watch(const struct cli *c, struct verbose *v, struct cordon_session_
 	o->log_arg = v;
 }
 
-/* The text of a shell's file is read as it runs, as bash does: what comes after an exit may be
- * anything, and an alias may be half of a command. */
+/* bash reads a script as it runs: anything may follow an exit, and an alias may be half a command.
+ * So a script is not checked first. */
 static bool is_shell_file(const struct cli *c, const char *guest)
 {
 	return !cli_value(c, "eval") && !cli_has(c, "validate") &&
@@ -328,7 +328,7 @@ static int run(struct cli *c, int argc, char **argv)
 	if (load_code(c, argc, argv, &code, &e) < 0)
 		return choice_fail(c, e);
 	r = choose_guest(c, argc > 0 ? argv[0] : NULL, policy, &code, &guest, &e);
-	if (r < 0) /* code that does not parse has failed, in TypeScript as elsewhere */
+	if (r < 0) /* TypeScript that does not parse has failed, like other code */
 		return guest && cordon_error_code(e) == CORDON_INVALID ? (cli_fail(c, e), 1)
 								       : fail(c, e);
 	return run_code(c, argc, argv, policy, guest, &code);

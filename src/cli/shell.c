@@ -20,7 +20,7 @@ struct shell {
 	struct cordon_session *session;
 	struct lineedit *editor;
 	sigset_t interrupts;
-	_Atomic bool is_over; /* the last interrupt is ours, to its watcher */
+	_Atomic bool is_over; /* tells the watcher that the next interrupt ends it */
 };
 
 static void show(int stream, const char *bytes, size_t len, void *arg)
@@ -29,7 +29,7 @@ static void show(int stream, const char *bytes, size_t len, void *arg)
 	(void)file_write_all(stream, bytes, len);
 }
 
-/* Turns ^C into a cancel; everything else has SIGINT blocked. */
+/* Turns ^C into a cancel. All other threads block SIGINT. */
 static void *watch_interrupts(void *arg)
 {
 	struct shell *sh = arg;
@@ -64,7 +64,7 @@ static void execute(struct shell *sh, const char *code)
 	cordon_result_free(r);
 }
 
-/* Brackets that were opened and not closed again, outside of quotes. */
+/* How many brackets outside quotes are still open. */
 static int open_brackets(const char *code, size_t len)
 {
 	int depth = 0;
@@ -89,7 +89,8 @@ static int open_brackets(const char *code, size_t len)
 	return depth;
 }
 
-/* A block that is open is read on until an empty line: a colon, a backslash or an open bracket. */
+/* An open block is read until an empty line. It is open after a colon, a backslash or an open
+ * bracket. */
 static bool is_open(const char *code)
 {
 	size_t len = strlen(code);
@@ -111,7 +112,7 @@ static void loop(struct shell *sh, const char *guest)
 		enum lineedit_end end =
 			lineedit_read(sh->editor, code.len ? "... " : prompt, &line);
 
-		if (end == LINEEDIT_DROPPED) { /* with the block that it belongs to */
+		if (end == LINEEDIT_DROPPED) { /* ^C drops the whole block */
 			buf_clear(&code);
 			continue;
 		}

@@ -14,13 +14,13 @@ static int take(const char *json, struct buf *code, struct cordon_error **reterr
 	cleanup_json json_t *j = NULL;
 
 	if (json_parse(json, strlen(json), code->max, &j, reterr) < 0)
-		return err_wrap(reterr, -CORDON_PROTOCOL, "take the types out");
+		return err_wrap(reterr, -CORDON_PROTOCOL, "strip the types");
 	const json_t *text = json_object_get(j, "code");
 	const char *version = json_string_value(json_object_get(j, "version"));
 	if (!json_is_string(text))
 		return err_set(reterr, CORDON_UNSUPPORTED,
-			       "TypeScript needs Node 22.13 or later, which takes its types out; "
-			       "this machine has %s",
+			       "TypeScript needs Node 22.13 or later, which can strip types; this "
+			       "machine has %s",
 			       version ? version : "another");
 	buf_clear(code);
 	return buf_add(code, json_string_value(text), json_string_length(text));

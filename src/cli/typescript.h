@@ -1,12 +1,11 @@
-/* cli/typescript.h - TypeScript for the node guest: Node itself takes the types out, in a sandbox
- * of its own. */
+/* cli/typescript.h - TypeScript for the node guest: Node itself strips the types, in a sandbox. */
 #pragma once
 
 #include <cordon/cordon.h>
 
 #include "base/buf.h"
 
-/* Replaces TypeScript by JavaScript. Errors: broken code, with Node's message, and a Node before
- * 22.13, which cannot do it. */
+/* Replaces TypeScript by JavaScript. Fails for invalid code, with Node's message, and with a Node
+ * before 22.13, which cannot strip types. */
 int typescript_strip(const struct cordon_policy *policy, struct buf *code,
 		     struct cordon_error **reterr);

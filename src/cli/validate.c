@@ -1,4 +1,5 @@
-/* cli/validate.c - `cordon validate`: syntax and warnings without running anything. */
+/* cli/validate.c - `cordon validate`: checks syntax and prints warnings without running the
+ * code. */
 #include <cordon/cordon.h>
 #include <string.h>
 

@@ -19,17 +19,19 @@
 struct verb {
 	const char *name;
 	const char *summary; /* half a line, no full stop: "run a program in a sandbox" */
-	const char *usage;   /* what follows the name: "[OPTION...] [FILE [ARG...]]" */
-	const struct cli_option *options;                 /* ends with a zeroed one; NULL: none */
+	const char *usage;   /* what follows the verb: "[OPTION...] [FILE [ARG...]]" */
+	const struct cli_option *options;                 /* ends with a zeroed entry; NULL: none */
 	int (*run)(struct cli *c, int argc, char **argv); /* argv: the operands, NULL-terminated */
-	/* All below may be left out. */
-	const char *about; /* paragraphs for help and the man page, "\n\n" between them */
+	/* The fields below are optional. */
+	const char *about; /* paragraphs for help and man page, separated by "
+
+" */
 	const char *const
-		*words;     /* the first operand is one of these ("show", "check"), NULL at end */
+		*words; /* the first operand must be one of these ("show", "check"), NULL at end */
 	int min_operands;   /* fewer are a usage error */
-	int max_operands;   /* more are a usage error; 0 takes none, -1 any number */
-	bool options_first; /* options end at the first operand, the rest is the guest's */
-	const struct cli_example { /* shown last; ends with a zeroed one */
+	int max_operands;   /* more are a usage error; 0: none, -1: any number */
+	bool options_first; /* options end at the first operand; the rest is passed to the guest */
+	const struct cli_example { /* shown last; ends with a zeroed entry */
 		const char *command, *meaning;
 	} * examples;
 };
@@ -54,7 +56,7 @@ CLI_VERBS(X)
 
 /* The table; ends with NULL. */
 extern const struct verb *const verb_table[];
-const struct verb *verb_find(const char *name); /* NULL when there is none */
-const char *verb_nearest(const char *name);     /* a name to offer, or NULL */
+const struct verb *verb_find(const char *name); /* NULL: no such verb */
+const char *verb_nearest(const char *name);     /* a similar name, or NULL */
 /* The page that `cordon help NAME` prints. */
 void verb_print_help(const struct cli *c, const struct verb *v);

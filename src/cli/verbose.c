@@ -1,4 +1,4 @@
-/* cli/verbose.c - see verbose.h. Nothing of it goes to standard output. */
+/* cli/verbose.c - see verbose.h. Never writes to standard output. */
 #include "cli/verbose.h"
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ static int render(const json_t *event, struct buf *b)
 		const char *word = json_string_value(value);
 		if (r >= 0)
 			r = buf_printf(b, " %s=", key);
-		if (r >= 0) /* a name could steer the terminal */
+		if (r >= 0) /* a name could contain terminal control characters */
 			r = buf_add_printable(b, word ? word : text ? text : "?");
 	}
 	return r;

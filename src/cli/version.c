@@ -1,4 +1,4 @@
-/* cli/version.c - `cordon version`: what this program is. */
+/* cli/version.c - `cordon version`. */
 #include <cordon/cordon.h>
 
 #include "cli/verb.h"
