@@ -1,4 +1,4 @@
-/* audit/audit.c - events as lines, built field by field. */
+/* audit/audit.c - see audit.h. */
 #include "audit/audit.h"
 
 #include <inttypes.h>
@@ -24,9 +24,9 @@ enum {
 struct audit_event {
 	struct audit *audit;
 	struct clock_utc clock;
-	struct buf line, log; /* log: what may be shown of it */
-	size_t field;         /* where the last one begins in line */
-	int failed;           /* the first negative code of a field that could not be added */
+	struct buf line, log; /* log: the part that the log callback may show */
+	size_t field;         /* offset of the last field in line */
+	int failed;           /* the first error of adding a field; 0: none */
 };
 
 struct audit {
@@ -38,10 +38,10 @@ struct audit {
 	void *arg;
 	cordon_log_fn log;
 	void *log_arg;
-	char head[CHAIN_HEX + 1];  /* of the callback's chain when there is no file */
-	uint64_t lost;             /* lines that the log lacks and does not tell of yet */
-	uint64_t untold;           /* lines that the caller was not told of yet */
-	char reason[REASON_BYTES]; /* of the last one */
+	char head[CHAIN_HEX + 1]; /* of the callback's chain, if there is no file */
+	uint64_t lost;            /* lines that are missing in the log and not recorded there yet */
+	uint64_t untold;          /* lost lines not reported to the caller yet */
+	char reason[REASON_BYTES]; /* why the last one was lost */
 };
 
 int audit_open(const struct audit_options *opts, struct audit **ret, struct cordon_error **reterr)
@@ -75,12 +75,13 @@ int audit_open(const struct audit_options *opts, struct audit **ret, struct cord
 	buf_init(&a->event.log, LOG_MAX_BYTES);
 	memcpy(a->head, chain_genesis, sizeof(a->head));
 	if (a->lost)
-		(void)str_copy(a->reason, sizeof(a->reason), "an earlier writer could not note it");
+		(void)str_copy(a->reason, sizeof(a->reason),
+			       "an earlier writer could not record it");
 	*ret = a;
 	return 0;
 }
 
-/* Counts a line that is not in the log. */
+/* Counts a line that could not be written. */
 static void lose(struct audit *a, const struct cordon_error *e)
 {
 	cleanup_free char *text = err_text(e);
@@ -90,7 +91,7 @@ static void lose(struct audit *a, const struct cordon_error *e)
 	snprintf(a->reason, sizeof(a->reason), "%s", text ? text : "out of memory");
 }
 
-/* For the callback alone: the same chain, without a file. */
+/* Seals a line for the callback if there is no file. */
 static int seal_alone(struct audit *a, struct buf *line, struct cordon_error **reterr)
 {
 	if (!buf_reserve(line, CHAIN_SEAL_BYTES + 1))
@@ -99,7 +100,7 @@ static int seal_alone(struct audit *a, struct buf *line, struct cordon_error **r
 	return 0;
 }
 
-/* The line that tells of lost ones, before the next one or at the end. */
+/* Appends the line that records lost lines, before the next line or at the end. */
 static int append_loss(struct audit *a, struct cordon_error **reterr)
 {
 	cleanup_buf struct buf line = { 0 };
@@ -117,7 +118,7 @@ static int append_loss(struct audit *a, struct cordon_error **reterr)
 	return 0;
 }
 
-/* Nobody else uses it any more. */
+/* Called when nobody else uses it. */
 static int end(struct audit *a, struct cordon_error **reterr)
 {
 	bool is_kept = a->journal.fd >= 0 || a->fn;
@@ -183,7 +184,7 @@ static void add_key(struct audit_event *e, const char *key)
 	add(e, "\":", 2);
 }
 
-/* The field that was just added, for the log callback: only harmless ones. */
+/* Copies the last field for the log callback, if it is harmless. */
 static void show(struct audit_event *e, const char *key)
 {
 	static const char *const shown[] = { "guest",    "pid",          "tool",      "call",
@@ -196,7 +197,7 @@ static void show(struct audit_event *e, const char *key)
 			(void)buf_add(&e->log, e->line.data + e->field, e->line.len - e->field);
 }
 
-/* One character that does not stand for itself in a JSON string. */
+/* Escapes one character for a JSON string. */
 static void add_escape(struct audit_event *e, unsigned char c)
 {
 	static const char from[] = "\"\\\n\t\r", to[] = "\"\\ntr";
@@ -208,7 +209,7 @@ static void add_escape(struct audit_event *e, unsigned char c)
 		keep(e, buf_printf(&e->line, "\\u%04x", c));
 }
 
-/* The bytes of a JSON string, without quotes. */
+/* Adds text escaped for a JSON string, without quotes. */
 static void add_escaped(struct audit_event *e, const char *text, size_t len)
 {
 	size_t run = 0;
@@ -262,7 +263,7 @@ void audit_add_text(struct audit_event *e, const char *key, const char *text, si
 	audit_add_text_cut(e, key, text, len, SIZE_MAX);
 }
 
-/* The length of the first max characters of text. */
+/* The length in bytes of the first max characters. */
 static size_t cut_len(const char *text, size_t len, size_t max)
 {
 	size_t at = 0;
@@ -303,7 +304,7 @@ void audit_add_json(struct audit_event *e, const char *key, const char *json, si
 			*p = ' ';
 }
 
-/* At least so many digits; printf would cost more than all the rest of a field. */
+/* At least so many digits. printf would cost more than the rest of a field. */
 static void add_digits(struct audit_event *e, uint64_t n, int least)
 {
 	char digits[20];

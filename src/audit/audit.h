@@ -39,41 +39,41 @@ enum {
 struct audit_options {
 	const char *path; /* NULL: only the callback */
 	enum audit_sync sync;
-	uint64_t rotate_bytes; /* the file becomes PATH.1 (.2, ...) when it would exceed this; 0:
-				  never */
-	uint64_t keep_files;   /* that many of them stay, the oldest go; 0: all stay */
-	cordon_audit_fn fn;    /* NULL: none; called for every event with the line, in order */
+	uint64_t
+		rotate_bytes; /* a file that would exceed this becomes PATH.1 (.2, ...); 0: never */
+	uint64_t keep_files;  /* how many of these to keep, removing the oldest; 0: all */
+	cordon_audit_fn fn;   /* NULL: none; called with the line of every event, in order */
 	void *arg;
-	cordon_log_fn log; /* NULL: none; called for every event, also one that was not written */
+	cordon_log_fn log; /* NULL: none; called for every event, also if it was not written */
 	void *log_arg;
 };
 
 /* Creates the file (0600) and its parent directories. Refuses an empty path, devices, links and
- * everything that is no regular file. */
+ * anything but a regular file. */
 int audit_open(const struct audit_options *opts, struct audit **ret, struct cordon_error **reterr);
 struct audit *audit_close(struct audit *a); /* accepts NULL; always returns NULL */
 /* The same, but an error if lines were lost that audit_take_lost has not reported. */
 int audit_end(struct audit *a, struct cordon_error **reterr);
-/* How many lines could not be written since the last call, also as text (to be freed). The log
- * records them itself, as `audit_lost`, as soon as it can be written again. */
+/* How many lines could not be written since the last call; also as text, freed by the caller. The
+ * log records them itself, as `audit_lost`, as soon as it can be written again. */
 uint64_t audit_take_lost(struct audit *a, char **ret_text);
 
-/* NULL only when a is NULL. event and keys are plain ASCII names. */
+/* NULL only if a is NULL. event and keys are plain ASCII names. */
 struct audit_event *audit_begin(struct audit *a, const char *event, const char *session_id);
 /* Bytes that are not UTF-8 become U+FFFD. */
 void audit_add_text(struct audit_event *e, const char *key, const char *text, size_t len);
-/* The first max_chars characters, then "... [truncated]" if there were more. */
+/* The first max_chars characters, followed by "... [truncated]" if there were more. */
 void audit_add_text_cut(struct audit_event *e, const char *key, const char *text, size_t len,
 			size_t max_chars);
-/* One checked JSON value; line ends between its tokens become spaces. */
+/* One checked JSON value; newlines between its tokens become spaces. */
 void audit_add_json(struct audit_event *e, const char *key, const char *json, size_t len);
 void audit_add_uint(struct audit_event *e, const char *key, uint64_t n);
 void audit_add_bool(struct audit_event *e, const char *key, bool b);
-/* Milliseconds, as seconds with three decimals: 0.220 */
+/* As seconds with three decimals: 0.220 */
 void audit_add_seconds(struct audit_event *e, const char *key, uint64_t ns);
 int audit_commit(struct audit_event *e, struct cordon_error **reterr);
 
-/* One event with nothing but a text field (NULL: none). */
+/* One event with a single text field (NULL: none). */
 int audit_write(struct audit *a, const char *event, const char *session_id, const char *key,
 		const char *text, struct cordon_error **reterr);
 

@@ -1,4 +1,4 @@
-/* audit/chain.c - sealing and checking single lines. */
+/* audit/chain.c - see chain.h. */
 #include "audit/chain.h"
 
 #include <sodium.h>
@@ -25,7 +25,7 @@ size_t chain_seal(char *line, size_t len, char head[static CHAIN_HEX + 1])
 
 	p = mempcpy(p, prev_key, sizeof(prev_key) - 1);
 	p = mempcpy(p, head, CHAIN_HEX);
-	*p++ = '"'; /* the hash covers everything up to here */
+	*p++ = '"'; /* the hash covers everything before this */
 	hash_hex(head, line, (size_t)(p - line));
 	p = mempcpy(p, hash_key + 1, sizeof(hash_key) - 2);
 	p = mempcpy(p, head, CHAIN_HEX);

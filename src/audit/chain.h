@@ -11,21 +11,21 @@ enum { CHAIN_HEX = 64 };
 
 extern const char chain_genesis[CHAIN_HEX + 1];
 
-/* The bytes that sealing appends to an open object (without its closing brace). */
+/* The bytes that sealing appends to an object without its closing brace. */
 enum { CHAIN_SEAL_BYTES = sizeof(",\"prev\":\"\",\"hash\":\"\"}") - 1 + CHAIN_HEX + CHAIN_HEX };
 
-/* Appends to line[len] (room for CHAIN_SEAL_BYTES + 1) and puts the new hash into head, which held
- * the previous one. Returns the new length. */
+/* Seals the line in place: appends to line[len] (room for CHAIN_SEAL_BYTES + 1). head: the previous
+ * hash, replaced by the new one. Returns the new length. */
 size_t chain_seal(char *line, size_t len, char head[static CHAIN_HEX + 1]);
 
 enum chain_verdict {
 	CHAIN_GOOD,
-	CHAIN_NO_SEAL,  /* the line does not end as it must */
+	CHAIN_NO_SEAL,  /* it does not end with a seal */
 	CHAIN_BAD_HASH, /* its bytes were changed */
 	CHAIN_BAD_PREV, /* a line before it was removed, added or changed */
 };
 
-/* Checks one line (without newline) against head (NULL: any previous hash is good) and puts its
- * hash into ret_head unless that is NULL. */
+/* Checks one line (without newline) against head, the previous hash (NULL: any). Writes the line's
+ * hash to ret_head unless that is NULL. */
 enum chain_verdict chain_check(const char *line, size_t len, const char *head,
 			       char ret_head[CHAIN_HEX + 1]);

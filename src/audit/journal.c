@@ -1,4 +1,4 @@
-/* audit/journal.c - appending to a chained file that others append to as well. */
+/* audit/journal.c - see journal.h. */
 #include "audit/journal.h"
 
 #include <dirent.h>
@@ -28,7 +28,7 @@ static int check_path(const char *path, struct cordon_error **reterr)
 		return err_set(reterr, CORDON_DENIED,
 			       "audit_log path must not point to a device file");
 	if (lstat(path, &st) < 0)
-		return 0; /* open(2) will tell */
+		return 0; /* open(2) reports the error */
 	if (S_ISLNK(st.st_mode))
 		return err_set(reterr, CORDON_DENIED, "audit_log path must not be a symlink");
 	if (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode))
@@ -54,7 +54,7 @@ static int make_parents(const char *path, struct cordon_error **reterr)
 	return 0;
 }
 
-/* What was true of the path may have changed since check_path: the descriptor is what counts. */
+/* Checks the descriptor, because the path may have changed since check_path. */
 static int open_once(const char *path, int flags, int *ret_fd, struct stat *ret,
 		     struct cordon_error **reterr)
 {
@@ -67,7 +67,7 @@ static int open_once(const char *path, int flags, int *ret_fd, struct stat *ret,
 	if (fd < 0)
 		return err_errno(reterr, errno, "open the audit log '%s'", path);
 	if (fstat(fd, ret) < 0)
-		return err_errno(reterr, errno, "look at the audit log '%s'", path);
+		return err_errno(reterr, errno, "check the audit log '%s'", path);
 	if (!S_ISREG(ret->st_mode))
 		return err_set(reterr, CORDON_INVALID, "audit_log path must be a regular file");
 	*ret_fd = TAKE_FD(fd);
@@ -89,7 +89,8 @@ static int open_file(const char *path, int flags, int *ret_fd, struct cordon_err
 			*ret_fd = TAKE_FD(fd);
 			return 0;
 		}
-		/* Read-only, also for root; unless it was rotated away just after it was opened. */
+		/* The file is read-only, even for root. A file that was rotated just after it was
+		 * opened is too, and then we try again. */
 		if (stat(path, &now) == 0 && now.st_ino == st.st_ino && now.st_dev == st.st_dev)
 			break;
 	}
@@ -100,8 +101,8 @@ static void adopt(struct journal *j, int fd)
 {
 	close_fdp(&j->fd);
 	j->fd = fd;
-	j->size = -1;      /* the head has to be read */
-	j->look_again = 1; /* and the path to be looked at */
+	j->size = -1;      /* the head must be read */
+	j->look_again = 1; /* and the path checked */
 }
 
 int journal_open(struct journal *j, const char *path, struct cordon_error **reterr)
@@ -143,16 +144,15 @@ static int lock(int fd, struct cordon_error **reterr)
 	return 0;
 }
 
-/* Whether the locked file is still the one that the path names. A file that was rotated away is
- * read-only, and one that was removed has no link: both are told by the descriptor. What else may
- * happen to the path is looked at now and then only, since that costs as much as the writing.
- * 1: it is, 0: look for the new one. */
+/* Whether the locked file is still the one at the path. 1: yes, 0: open the new one. A rotated file
+ * is read-only and a removed one has no link, which the descriptor tells. Other changes of the path
+ * are checked only from time to time, because that costs as much as the write. */
 static int is_current(struct journal *j, struct stat *ret, struct cordon_error **reterr)
 {
 	struct stat named;
 
 	if (fstat(j->fd, ret) < 0)
-		return err_errno(reterr, errno, "look at the audit log '%s'", j->path);
+		return err_errno(reterr, errno, "check the audit log '%s'", j->path);
 	if (!(ret->st_mode & S_IWUSR))
 		return 0;
 	if (ret->st_nlink > 0 && !deadline_is_over(j->look_again))
@@ -163,7 +163,7 @@ static int is_current(struct journal *j, struct stat *ret, struct cordon_error *
 	return named.st_ino == ret->st_ino && named.st_dev == ret->st_dev;
 }
 
-/* Locks the file that the path names now: another process may have rotated ours away. */
+/* Locks the file that is at the path now: another process may have rotated ours. */
 static int lock_current(struct journal *j, off_t *ret_size, struct cordon_error **reterr)
 {
 	for (int i = 0; i < REOPEN_TRIES; i++) {
@@ -183,11 +183,11 @@ static int lock_current(struct journal *j, off_t *ret_size, struct cordon_error 
 			return r;
 		adopt(j, fd);
 	}
-	return err_set(reterr, CORDON_STATE, "the audit log '%s' is replaced all the time",
+	return err_set(reterr, CORDON_STATE, "the audit log '%s' is being replaced repeatedly",
 		       j->path);
 }
 
-/* Where the last newline is, or -1. */
+/* The position of the last newline, or -1. */
 static off_t last_newline(int fd, off_t size)
 {
 	char chunk[TAIL_BYTES];
@@ -240,7 +240,7 @@ static int seal(struct journal *j, struct buf *line, struct cordon_error **reter
 	return 0;
 }
 
-/* One line of the journal's own. lead: what has to be written before it. */
+/* Begins a line of the journal itself. lead: bytes to write before it. */
 static int begin_own(struct buf *line, const char *lead, const char *event)
 {
 	char now[CLOCK_UTC_SIZE];
@@ -250,7 +250,7 @@ static int begin_own(struct buf *line, const char *lead, const char *event)
 			  lead, now, event);
 }
 
-/* All or nothing: what a full disk took of the line is taken back. */
+/* All or nothing: a partial write, as on a full disk, is undone. */
 static int write_line(struct journal *j, int fd, const struct buf *line, off_t size,
 		      struct cordon_error **reterr)
 {
@@ -270,9 +270,9 @@ static int write_line(struct journal *j, int fd, const struct buf *line, off_t s
 	return err_errno(reterr, e, "write to the audit log '%s'", j->path);
 }
 
-/* After a crash: ends the torn line, says so, and goes on from the last whole one. The space sees
- * to it that a line that lacked nothing but its newline does not become whole, and the chain
- * ambiguous. */
+/* After a crash: ends the torn line, records that, and continues the chain from the last complete
+ * line. The space makes sure that a line which lacked only its newline does not become complete,
+ * since the chain would then be ambiguous. */
 static int mend(struct journal *j, off_t torn, off_t *size, struct cordon_error **reterr)
 {
 	cleanup_buf struct buf line = { 0 };
@@ -294,7 +294,7 @@ static int mend(struct journal *j, off_t torn, off_t *size, struct cordon_error 
 	return 0;
 }
 
-/* The N of a name BASE.N; 0: it is none. */
+/* The N of a name BASE.N; 0: another name. */
 static long number_of(const char *name, const char *base, size_t base_len)
 {
 	char *end = NULL;
@@ -306,7 +306,7 @@ static long number_of(const char *name, const char *base, size_t base_len)
 	return *end == '\0' && n < LAST_NUMBER ? n : 0;
 }
 
-/* Walks over the full files PATH.N. Removes those up to number `upto`; *ret_last: the largest N. */
+/* Visits the rotated files PATH.N. Removes those up to number `upto`; *ret_last: the largest N. */
 static int survey(const char *path, long upto, long *ret_last)
 {
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
@@ -329,8 +329,8 @@ static int survey(const char *path, long upto, long *ret_last)
 	return 0;
 }
 
-/* The name that the full file gets: PATH.N, one more than the last, so that their order is told
- * by their numbers also when the first are gone. */
+/* The next name for a rotated file: PATH.N, one more than the largest. So the numbers give the
+ * order even after the first files are removed. */
 static char *next_number(const char *path, long *ret)
 {
 	long last = 0;
@@ -341,7 +341,7 @@ static char *next_number(const char *path, long *ret)
 	return str_printf("%s.%ld", path, last + 1);
 }
 
-/* Writes the next file's first line, which carries the chain on. */
+/* Writes the first line of the next file, which continues the chain. */
 static int start_next(struct journal *j, int fd, const char *old_name, struct cordon_error **reterr)
 {
 	cleanup_buf struct buf line = { 0 };
@@ -358,8 +358,8 @@ static int start_next(struct journal *j, int fd, const char *old_name, struct co
 	return r < 0 ? r : write_line(j, fd, &line, 0, reterr);
 }
 
-/* The path always names a file: the full one is linked to its new name, then the next one, already
- * begun and locked, takes its place in one step. */
+/* The path always names a file: the full file gets a second name, then the next one, already begun
+ * and locked, replaces it atomically. */
 static int rotate(struct journal *j, off_t *size, struct cordon_error **reterr)
 {
 	long number = 0, last;
@@ -369,8 +369,8 @@ static int rotate(struct journal *j, off_t *size, struct cordon_error **reterr)
 	int fd = -1;
 
 	if (!old_name || !next_name)
-		return err_set(reterr, CORDON_NOMEM, "no name left for the full audit log");
-	(void)unlink(next_name); /* of somebody who died here; we hold the lock */
+		return err_set(reterr, CORDON_NOMEM, "no unused name for the full audit log");
+	(void)unlink(next_name); /* left by a process that died here; we hold the lock */
 	int r = open_file(next_name, O_CREAT | O_EXCL, &fd, reterr);
 	if (r < 0)
 		return r;
@@ -394,7 +394,7 @@ static int rotate(struct journal *j, off_t *size, struct cordon_error **reterr)
 	}
 	if (j->is_synced)
 		(void)fsync(j->fd);
-	(void)fchmod(j->fd, 0400); /* tells those who have it open */
+	(void)fchmod(j->fd, 0400); /* tells processes that have it open */
 	if (j->keep_files && (uint64_t)number > j->keep_files)
 		(void)survey(j->path, number - (long)j->keep_files, &last);
 	*size = j->size;
@@ -411,7 +411,7 @@ static int append_locked(struct journal *j, struct buf *line, off_t size,
 	int r = 0;
 
 	if (size != j->size) {
-		j->size = -1; /* unless all goes well, look again next time */
+		j->size = -1; /* if anything fails, read the head again next time */
 		r = read_head(j, size, &torn, reterr);
 		if (r >= 0 && torn > 0)
 			r = mend(j, torn, &size, reterr);
@@ -445,6 +445,6 @@ int journal_append(struct journal *j, struct buf *line, struct cordon_error **re
 	r = append_locked(j, line, size, reterr);
 	(void)flock(j->fd, LOCK_UN);
 	if (line->data)
-		line->data[line->len] = '\0'; /* where the newline was */
+		line->data[line->len] = '\0'; /* replaces the newline */
 	return r;
 }

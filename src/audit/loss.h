@@ -8,13 +8,13 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-/* An open JSON object, without its closing brace: the line that tells of so many lost ones. */
+/* Writes the line that records lost ones: a JSON object without its closing brace. */
 int loss_render(struct buf *line, uint64_t count, const char *reason);
-/* Leaves LOG.lost beside the log, or adds to it. The count is the size of the file, because a hole
- * needs no space: a full disk often still accepts a name. Without a folder there is nowhere to
- * leave it. */
+/* Creates LOG.lost beside the log, or adds to it. The count is the file's size: a hole needs no
+ * space, and a full disk often still accepts a new name. If the directory is missing, nothing is
+ * recorded. */
 void loss_leave(const char *log_path, uint64_t count);
-/* What a mark says; 0: there is none. */
+/* The count in LOG.lost; 0: there is none. */
 uint64_t loss_look(const char *log_path);
-/* The same, and removes the file; of several writers only one gets it. */
+/* The same, and removes the file. Of several writers only one gets it. */
 int loss_take(const char *log_path, uint64_t *ret, struct cordon_error **reterr);

@@ -1,4 +1,4 @@
-/* audit/verify.c - walking a whole audit file. */
+/* audit/verify.c - checks a whole audit file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,10 +17,11 @@ _Static_assert((int)CORDON_AUDIT_HASH == (int)CHAIN_HEX + 1, "one length of a ha
 
 struct walk {
 	struct cordon_audit_report report;
-	uint64_t line;         /* the present one, from 1 */
-	bool is_started;       /* a good line was seen */
-	const char *prev;      /* what the first line must follow; NULL: genesis or a rotation */
-	uint64_t suspect_line; /* a line without seal: torn, if the next one says so; 0: none */
+	uint64_t line;    /* the current one, from 1 */
+	bool is_started;  /* a valid line was seen */
+	const char *prev; /* hash that the first line must continue; NULL: start of a log or of a
+			     rotated file */
+	uint64_t suspect_line; /* a line without seal: torn, if the next line says so; 0: none */
 	size_t suspect_len;
 };
 
@@ -46,7 +47,7 @@ static const char *reason_of(enum chain_verdict v)
 	return NULL;
 }
 
-/* The first line: begins the chain, or carries that of a rotated file on. */
+/* The first line: starts the chain, or continues that of a rotated file. */
 static bool start(struct walk *w, const json_t *event)
 {
 	const char *name = json_string_value(json_object_get(event, "event"));
@@ -63,7 +64,7 @@ static bool start(struct walk *w, const json_t *event)
 	return true;
 }
 
-/* The line before had no seal: this one must say that it was torn. */
+/* The previous line had no seal: this one must say that it was torn. */
 static bool settle_suspect(struct walk *w, const json_t *event)
 {
 	const char *name = json_string_value(json_object_get(event, "event"));
@@ -77,7 +78,7 @@ static bool settle_suspect(struct walk *w, const json_t *event)
 	return true;
 }
 
-/* The writer's record that lines before this one were lost. */
+/* Records that lines before this one were lost. */
 static void note_loss(struct walk *w, const json_t *event)
 {
 	json_int_t lines = json_integer_value(json_object_get(event, "lines"));
@@ -89,7 +90,7 @@ static void note_loss(struct walk *w, const json_t *event)
 		w->report.lost_line = w->line;
 }
 
-/* Whether the walk goes on. */
+/* True: continue. */
 static bool take_line(struct walk *w, const char *line, size_t len)
 {
 	cleanup_json json_t *event = NULL;
@@ -117,7 +118,7 @@ static bool take_line(struct walk *w, const char *line, size_t len)
 	return true;
 }
 
-/* Takes every whole line of b and leaves the rest in it. */
+/* Handles every complete line of b and leaves the rest in it. */
 static bool take_lines(struct walk *w, struct buf *b)
 {
 	size_t at = 0;

@@ -1,11 +1,11 @@
-/* wire/json_number.c - JSON numbers without strtod: no locale, no copy. */
+/* wire/json_number.c - see json_number.h. Without strtod: no locale, no copy. */
 #include "wire/json_number.h"
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/* The significant digits as they go by: the first 17 of them as a number, and the power of ten. */
+/* The digits read so far: the first 17 significant ones as a number, and the power of ten. */
 struct digits {
 	uint64_t lead;   /* the first `kept` significant digits */
 	unsigned kept;   /* at most 17 */
@@ -51,7 +51,7 @@ static bool is_finite(struct digits *d, int64_t exponent)
 	return d->lead <= 17976931348623157U; /* DBL_MAX is 1.7976931348623157e308 */
 }
 
-/* After 'e': sets the exponent, saturating. NULL when there are no digits. */
+/* After 'e': reads the exponent, saturating. NULL: no digits. */
 static const char *exponent_end(const char *p, const char *end, int64_t *ret)
 {
 	bool is_negative = p < end && *p == '-';
@@ -83,7 +83,7 @@ static const char *fraction_end(const char *p, const char *end, struct digits *d
 	return p;
 }
 
-/* The whole part: "0" or digits without a leading zero. NULL when there is none. */
+/* The whole part: "0", or digits without a leading zero. NULL: none. */
 static const char *integer_end(const char *p, const char *end, struct digits *d)
 {
 	if (p == end || !is_digit(*p))

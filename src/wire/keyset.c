@@ -1,4 +1,4 @@
-/* wire/keyset.c - an open-addressed set of keyed hashes. */
+/* wire/keyset.c - see keyset.h. An open-addressed hash table. */
 #include "wire/keyset.h"
 
 #include <sodium.h>
@@ -18,7 +18,7 @@ void keyset_done(struct keyset *k)
 	k->slots = NULL;
 }
 
-/* The slot that holds hash, or the empty one where it belongs. */
+/* The slot of this hash, or the empty slot where it belongs. */
 static uint64_t *slot_of(uint64_t *slots, size_t cap, uint64_t hash)
 {
 	size_t i = (size_t)hash & (cap - 1);
@@ -44,8 +44,8 @@ static bool grow(struct keyset *k)
 	return true;
 }
 
-/* Asking the kernel for a key takes longer than most messages do otherwise: one serves many sets of
- * this thread. A guest sees nothing of it but whether its keys differ. */
+/* Getting a key from the kernel takes longer than handling most messages, so one key serves many
+ * sets of this thread. A guest learns only whether its own keys differ. */
 enum { KEY_SERVES = 4096 };
 
 static void take_key(struct keyset *k)

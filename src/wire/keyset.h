@@ -1,5 +1,5 @@
-/* wire/keyset.h - the keys that a JSON text has used, to find duplicates in linear time. It holds
- * only keyed 64-bit hashes: a guest that does not know the key cannot cause collisions. */
+/* wire/keyset.h - the keys seen in a JSON text, to find duplicates in linear time. It stores only
+ * keyed 64-bit hashes: a guest that does not know the key cannot cause collisions. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@ enum { KEYSET_FIXED = 32 };
 
 struct keyset {
 	uint64_t fixed[KEYSET_FIXED];
-	uint64_t *slots; /* fixed until it is three quarters full */
+	uint64_t *slots; /* = fixed until that is three quarters full */
 	size_t cap, used;
 	uint8_t key[16];
 	bool is_keyed;
@@ -20,5 +20,5 @@ enum keyset_answer { KEYSET_NEW, KEYSET_SEEN, KEYSET_NOMEM };
 
 void keyset_init(struct keyset *k);
 void keyset_done(struct keyset *k);
-/* Notes the key of the object with this number. */
+/* Adds a key of the object with this number. */
 enum keyset_answer keyset_add(struct keyset *k, uint64_t object, const char *key, size_t len);

@@ -1,4 +1,4 @@
-/* wire/message.c - the fields of each message and their types. */
+/* wire/message.c - see message.h. The fields of each message and their types. */
 #include "wire/message.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ static int malformed(struct cordon_error **reterr, enum field f, const char *mus
 	return err_set(reterr, CORDON_PROTOCOL, MALFORMED "'%s' must be %s", field_names[f], must);
 }
 
-/* A required string; decodes it in place. */
+/* A required string; decoded in place. */
 static int take_string(const struct scan_member *m, enum field f, struct wire_text *ret,
 		       struct cordon_error **reterr)
 {
@@ -66,7 +66,7 @@ static int take_string(const struct scan_member *m, enum field f, struct wire_te
 	return 0;
 }
 
-/* An optional one: absent and null are the same. */
+/* An optional string; null counts as absent. */
 static int take_optional(const struct scan_member *m, enum field f, struct wire_text *ret,
 			 struct cordon_error **reterr)
 {
@@ -86,8 +86,8 @@ static int take_number(const struct scan_member *m, enum field f, uint64_t *ret,
 	return 0;
 }
 
-/* The raw JSON of a member, ended by a NUL: what stood there (a comma, a bracket, a space) has
- * been read already. */
+/* The raw JSON of a member, with a NUL after it. That overwrites a character (comma, bracket,
+ * blank) which was already parsed. */
 static struct wire_text take_raw(struct scan_slice s)
 {
 	s.data[s.len] = '\0';
@@ -143,7 +143,7 @@ static bool is_base64(struct wire_text t)
 	return true;
 }
 
-/* type/subtype, perhaps with parameters: printable, and nothing that could end a header line. */
+/* type/subtype, optionally with parameters: printable, and nothing that could end a header line. */
 static bool is_mime(struct wire_text t)
 {
 	if (t.len < 3 || t.len > 255 || !memchr(t.data, '/', t.len))
@@ -219,12 +219,12 @@ static int parse_exit_code(const struct scan_member *m, struct wire_message *ret
 		return 0;
 	if (!scan_get_int(m[FIELD_EXIT_CODE].value, &n))
 		return malformed(reterr, FIELD_EXIT_CODE, "an integer");
-	ret->exit_code = (int)(n & 0xff); /* as the kernel would */
+	ret->exit_code = (int)(n & 0xff); /* like an exit status */
 	ret->has_exit_code = true;
 	return 0;
 }
 
-/* What the runtime has to tell beside the result: denials, a lost state, a directory, advice. */
+/* What the runtime reports besides the result: denials, lost state, its directory, advice. */
 static int parse_account(const struct scan_member *m, struct wire_message *ret,
 			 struct cordon_error **reterr)
 {

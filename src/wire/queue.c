@@ -1,4 +1,4 @@
-/* wire/queue.c - the host's unsent lines. */
+/* wire/queue.c - see queue.h. */
 #include "wire/queue.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ void queue_mark(struct queue *q)
 	q->is_short = q->is_nomem = false;
 }
 
-/* Room for len more bytes at q->end; NULL when there is none. */
+/* Room for len more bytes at q->end; NULL: none. */
 static char *reserve(struct queue *q, size_t len)
 {
 	if (q->is_short)
@@ -92,7 +92,7 @@ void queue_add_uint(struct queue *q, uint64_t n)
 	queue_add(q, digits + at, sizeof(digits) - at);
 }
 
-/* The short escape of c, or 0. */
+/* The short escape for c, or 0. */
 static char escape_of(char c)
 {
 	static const char from[] = "\"\\\n\t\r\b\f", to[] = "\"\\ntrbf";

@@ -1,4 +1,4 @@
-/* wire/scan.c - a strict, allocation-free walk over one JSON text. */
+/* wire/scan.c - see scan.h. */
 #include "wire/scan.h"
 
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 struct scan {
 	char *p, *end;
 	unsigned depth;
-	bool has_nul; /* the last string had one */
+	bool has_nul; /* the last string contained a NUL */
 	uint64_t values, objects;
 	struct keyset keys;
-	struct scan_member *members; /* wanted of the outermost object */
+	struct scan_member *members; /* members of the outermost object to report */
 	size_t member_count;
-	const char *why; /* the first thing that was wrong */
+	const char *why; /* the first error */
 };
 
 static bool fail(struct scan *s, const char *why)
@@ -80,7 +80,7 @@ static bool scan_escape(struct scan *s)
 	return true;
 }
 
-/* One multi-byte sequence; overlong forms, surrogates and what is beyond U+10FFFF are refused. */
+/* One multi-byte sequence. Refuses overlong forms, surrogates and code points beyond U+10FFFF. */
 static bool scan_utf8(struct scan *s)
 {
 	const unsigned char *p = (const unsigned char *)s->p;
@@ -152,7 +152,7 @@ static void put_utf8(char **out, unsigned code)
 	*out = o;
 }
 
-/* One checked escape from *in to *out; never writes more than it has read. */
+/* Decodes one checked escape from *in to *out. Never writes more than it has read. */
 static void decode_escape(const char **in, const char *end, char **out)
 {
 	static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
@@ -193,7 +193,7 @@ static size_t decode(const char *in, size_t len, char *out)
 	return (size_t)(out - start);
 }
 
-/* Refuses a key that this object already had, however it was escaped. */
+/* Refuses a key that this object already has, even if escaped differently. */
 static bool check_key(struct scan *s, uint64_t object, char *key, size_t len)
 {
 	cleanup_free char *decoded = NULL;
@@ -212,7 +212,7 @@ static bool check_key(struct scan *s, uint64_t object, char *key, size_t len)
 
 static bool walk_value(struct scan *s);
 
-/* Notes the value that lies between start and the present position, if it is wanted. */
+/* Records the value from start to the current position, if the member is wanted. */
 static void note_member(struct scan *s, const char *key, size_t key_len, char *start)
 {
 	for (size_t i = 0; i < s->member_count; i++) {
@@ -246,7 +246,7 @@ static bool walk_member(struct scan *s, uint64_t object)
 	return true;
 }
 
-/* At the opening bracket; walks to behind the closing one. */
+/* From the opening bracket to after the closing one. */
 static bool walk_container(struct scan *s, char close)
 {
 	uint64_t object = close == '}' ? s->objects++ : 0;

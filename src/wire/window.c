@@ -1,4 +1,4 @@
-/* wire/window.c - a sliding set of call numbers. */
+/* wire/window.c - see window.h. A sliding bitmap of call numbers. */
 #include "wire/window.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
-/* wire/window.h - which call numbers were already used, in constant memory. Numbers may arrive a
- * little out of order (several helpers of one shell). A used or too old number is refused. */
+/* wire/window.h - which call numbers were already used, in constant memory. Numbers may arrive
+ * slightly out of order, because several processes of one shell can call tools. A used or too old
+ * number is refused. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,5 +13,5 @@ struct window {
 	uint64_t bits[WINDOW_CALLS / 64]; /* bit n % WINDOW_CALLS: call n was made */
 };
 
-/* True the first time that n is seen. */
+/* True the first time n is seen. */
 bool window_take(struct window *w, uint64_t n);

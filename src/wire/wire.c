@@ -1,4 +1,4 @@
-/* wire/wire.c - frames, limits, token and ids of one guest's socket. */
+/* wire/wire.c - see wire.h. */
 #include "wire/wire.h"
 
 #include <errno.h>
@@ -19,11 +19,11 @@ enum {
 	TOKEN_LEN = 64,
 	VERSION = 1,
 	FIRST_BYTES = 16384,     /* of the input buffer */
-	KEEP_BYTES = 65536,      /* an empty input buffer above this is given back */
-	HELLO_BYTES = 4096,      /* a line of somebody who has not shown the token */
-	QUEUE_HIGH = 262144,     /* unsent bytes above which no further message is handed out */
-	UNKNOWN_NAME_BYTES = 64, /* of an unknown type's name */
-	ENVELOPE_BYTES = 512     /* of a tool call around its arguments */
+	KEEP_BYTES = 65536,      /* an empty input buffer above this is freed */
+	HELLO_BYTES = 4096,      /* longest line before the token was checked */
+	QUEUE_HIGH = 262144,     /* with more unsent bytes, no further message is returned */
+	UNKNOWN_NAME_BYTES = 64, /* longest name of an unknown type that is kept */
+	ENVELOPE_BYTES = 512     /* of a tool call, around its arguments */
 };
 
 struct wire {
@@ -31,7 +31,7 @@ struct wire {
 	uint64_t message_bytes, rpc_bytes, call_bytes;
 	char token[TOKEN_LEN + 1];
 	bool is_authenticated, is_broken, is_eof;
-	/* Bytes from the guest: start..end are unread, start..scanned have no newline. */
+	/* Input: start..end is unread, start..scanned has no newline. */
 	char *in;
 	size_t in_start, in_end, in_cap, in_scanned;
 	struct queue out;
@@ -113,7 +113,8 @@ struct wire_counts wire_get_counts(const struct wire *w)
 	return w->counts;
 }
 
-/* Makes room behind in_end: gives back, moves or widens, never beyond the longest legal line. */
+/* Makes room after in_end: frees, moves or enlarges the buffer, never beyond the longest legal
+ * line. */
 static int make_room(struct wire *w, struct cordon_error **reterr)
 {
 	size_t longest = w->rpc_bytes > w->call_bytes ? w->rpc_bytes : w->call_bytes;
@@ -157,7 +158,7 @@ int wire_fill(struct wire *w, struct cordon_error **reterr)
 	if (r < 0)
 		return r;
 	if (w->in_end == w->in_cap)
-		return 0; /* full of whole lines: wire_next() first */
+		return 0; /* full of complete lines: call wire_next() first */
 	ssize_t n = recv(w->fd, w->in + w->in_end, w->in_cap - w->in_end, MSG_DONTWAIT);
 	if (n > 0) {
 		w->in_end += (size_t)n;
@@ -178,7 +179,7 @@ static int too_large(size_t len, uint64_t max, struct cordon_error **reterr)
 		       "IPC message too large (%zu bytes, max %" PRIu64 ")", len, max);
 }
 
-/* What a line of this type may have, told by its beginning or by all of it. */
+/* The limit for a line of this type. */
 static uint64_t longest_of(const struct wire *w, enum wire_type type)
 {
 	if (type == WIRE_RESULT || type == WIRE_OUTPUT)
@@ -186,8 +187,8 @@ static uint64_t longest_of(const struct wire *w, enum wire_type type)
 	return type == WIRE_TOOL_CALL ? w->call_bytes : w->message_bytes;
 }
 
-/* Finds the next line and holds it against its limit before anything looks inside. A line that is
- * already too long without an end is refused as it stands. 1: found, 0: not yet whole. */
+/* Finds the next line and checks its length before anything else. A line that is too long is
+ * refused even before its end has arrived. 1: found, 0: incomplete. */
 static int find_line(struct wire *w, char **ret, size_t *ret_len, struct cordon_error **reterr)
 {
 	if (w->in_start == w->in_end)
@@ -231,7 +232,7 @@ static int take_hello(struct wire *w, char *line, size_t len, struct wire_messag
 	return 1;
 }
 
-/* Whether the session should see this message; the rest is counted and forgotten. */
+/* Whether the session should get this message. Others are counted and dropped. */
 static bool is_current(struct wire *w, struct wire_message *m)
 {
 	if (m->type == WIRE_UNKNOWN) {
@@ -245,13 +246,13 @@ static bool is_current(struct wire *w, struct wire_message *m)
 		w->others++;
 		return false;
 	}
-	/* The tools room refuses a call over the budget; one that goes on asking is a flood. */
+	/* The tools room refuses calls over the budget. Calls beyond it also count as flooding. */
 	if (m->type == WIRE_TOOL_CALL && ++w->counts.tool_calls > w->tool_calls)
 		w->others++;
 	return true;
 }
 
-/* A name to log: no longer than a line can bear, cut between characters. */
+/* Shortens a name for the log, at a character boundary. */
 static void cut_name(struct wire_text *t)
 {
 	size_t len = t->len;
@@ -264,7 +265,7 @@ static void cut_name(struct wire_text *t)
 	t->len = len;
 }
 
-/* 1: *ret is to be handed out, 0: it was ignored. */
+/* 1: return *ret to the caller, 0: it was ignored. */
 static int take_message(struct wire *w, char *line, size_t len, struct wire_message *ret,
 			struct cordon_error **reterr)
 {
@@ -349,7 +350,7 @@ int wire_flush(struct wire *w, struct cordon_error **reterr)
 	return err_errno(reterr, -r, "write to the guest");
 }
 
-/* Ends the line that was begun with queue_mark and sends what the socket takes. */
+/* Ends the line begun with queue_mark and sends as much as the socket takes. */
 static int finish(struct wire *w, struct cordon_error **reterr)
 {
 	int r = queue_seal(&w->out);

@@ -31,11 +31,11 @@ struct wire;
 
 enum wire_type {
 	WIRE_NONE,
-	WIRE_HELLO,     /* only the first message, only with the right token */
+	WIRE_HELLO,     /* only as the first message, with the right token */
 	WIRE_TOOL_CALL, /* id, call, tool, args */
 	WIRE_OUTPUT,    /* id, mime, encoding, data, name */
 	WIRE_RESULT,    /* id, ok, value, text, error, exit_code, warnings, cwd */
-	WIRE_UNKNOWN,   /* name: ignored by sessions */
+	WIRE_UNKNOWN,   /* name; sessions ignore it */
 };
 
 /* NUL-terminated UTF-8 inside the wire's buffer; data NULL: absent. */
@@ -44,7 +44,7 @@ struct wire_text {
 	size_t len;
 };
 
-/* What the guest says went wrong; every field may be absent. */
+/* The guest's report of an error; every field may be absent. */
 struct wire_error {
 	struct wire_text kind, name, message, traceback;
 	int64_t line; /* 0: unknown */
@@ -55,18 +55,18 @@ struct wire_message {
 	enum wire_type type;
 	uint64_t id, call;
 	struct wire_text tool;
-	struct wire_text args;     /* a checked JSON object; "{}" when there were none */
+	struct wire_text args;     /* a checked JSON object; "{}" if absent */
 	struct wire_text value;    /* checked JSON as the guest wrote it; absent: none */
 	struct wire_text text;     /* as the language prints it */
-	struct wire_text warnings; /* checked JSON of any kind; absent: none */
-	struct wire_text cwd;      /* where the code is now; absent: where it was */
+	struct wire_text warnings; /* any checked JSON; absent: none */
+	struct wire_text cwd;      /* current directory of the code; absent: unchanged */
 	struct wire_text mime, data, name;
-	bool is_base64; /* data is strict base64; otherwise it is plain text */
+	bool is_base64; /* data is strict base64; else plain text */
 	bool ok, has_error, has_exit_code;
 	int exit_code; /* 0..255 */
 	struct wire_error error;
 	struct wire_text denials; /* result: a checked JSON array; absent: none */
-	bool is_restarted;        /* result: what the language kept between executions is gone */
+	bool is_restarted;        /* result: the language's state from earlier executions is lost */
 	struct wire_text guest, language; /* hello */
 	bool is_template;                 /* hello */
 };
@@ -74,77 +74,77 @@ struct wire_message {
 struct wire_options {
 	uint64_t message_bytes; /* 0: 1 MiB */
 	uint64_t rpc_bytes;     /* results and outputs; 0: 8 MiB */
-	uint64_t queue_bytes;   /* unsent bytes that the host may queue; 0: 64 MiB */
-	const char *token;      /* 64 hex digits the hello must bring; required */
+	uint64_t queue_bytes;   /* limit of queued unsent bytes; 0: 64 MiB */
+	const char *token;      /* 64 hex digits that the hello must have; required */
 };
 
-/* What was received and ignored since wire_begin. */
+/* Messages received and ignored since wire_begin. */
 struct wire_counts {
 	uint64_t messages;   /* all */
-	uint64_t tool_calls; /* handed out */
-	uint64_t stale;      /* of another execution, or a call that was already made */
+	uint64_t tool_calls; /* returned to the caller */
+	uint64_t stale;      /* of another execution, or a call number that was already used */
 	uint64_t unknown;    /* messages of unknown type */
-	uint64_t limit;      /* of messages that are not tool calls, results or outputs */
+	uint64_t limit;      /* limit for messages that are not tool calls, results or outputs */
 };
 
-/* Takes fd (makes it non-blocking, closes it in wire_free; on failure it stays the caller's). */
+/* Takes ownership of fd on success; makes it non-blocking. */
 int wire_new(int fd, const struct wire_options *opts, struct wire **ret,
 	     struct cordon_error **reterr);
 struct wire *wire_free(struct wire *w);
-/* The arguments of a tool call may have this many bytes, where that is more than message_bytes. */
+/* Allows arguments of a tool call to have this many bytes, if that is more than message_bytes. */
 void wire_allow_calls(struct wire *w, uint64_t argument_bytes);
 int wire_fd(const struct wire *w);
 
-/* Reads what is there, with one system call. 1: something came, 0: nothing (or the end). */
+/* Reads what is available, with one system call. 1: something was read, 0: nothing (or the end). */
 int wire_fill(struct wire *w, struct cordon_error **reterr);
-/* The next whole message. 1: *ret is filled, 0: none now, -CORDON_PROTOCOL: the guest broke the
- * rules, and the message says how. */
+/* The next complete message. 1: *ret is filled, 0: none now, -CORDON_PROTOCOL: the guest broke the
+ * protocol, and the error says how. */
 int wire_next(struct wire *w, struct wire_message *ret, struct cordon_error **reterr);
-/* The guest closed its end and every whole message was handed out. */
+/* The guest closed its end, and every complete message was returned. */
 bool wire_is_closed(const struct wire *w);
-/* There are bytes of a message that never ended. */
+/* The input ended in the middle of a message. */
 bool wire_has_half(const struct wire *w);
 /* What to poll for. */
 short wire_events(const struct wire *w);
 
-/* From here on only messages of execution id count. tool_calls: the execution's budget or
- * UINT64_MAX; gives the rate limit. */
+/* From here on only messages of this execution count. tool_calls: the execution's budget, or
+ * UINT64_MAX; the rate limit depends on it. */
 void wire_begin(struct wire *w, uint64_t id, uint64_t tool_calls);
-/* No execution runs: whatever comes with an id is stale. */
+/* No execution is running: messages with an id are stale. */
 void wire_end(struct wire *w);
 struct wire_counts wire_get_counts(const struct wire *w);
 
-/* Sending: queues and tries to write at once. 0: sent, 1: some is left (poll for POLLOUT),
- * -CORDON_LIMIT: the queue is full and nothing was queued. */
+/* Sending queues the message and tries to write at once. 0: sent, 1: some is left (poll for
+ * POLLOUT), -CORDON_LIMIT: the queue is full and nothing was queued. */
 struct wire_execute {
 	uint64_t id;
 	const char *code;
 	size_t code_len;
-	const char *context_json; /* a JSON object in one line; NULL: none */
+	const char *context_json; /* a JSON object on one line; NULL: none */
 	size_t context_len;       /* 0: strlen */
 	const char *env_json;     /* the same */
-	const char *directory;    /* go there first; NULL: stay */
-	const char *stdin_path;   /* its stdin, to be opened; NULL: as it is */
-	bool is_validated;        /* asks for advice about the code */
-	const char *args_json;    /* a JSON array in one line: arguments of a script; NULL: none */
-	bool is_last;             /* a shell exits when the code has come to its end */
-	/* Standard input of this execution alone, out of the session's one pipe (pod). */
-	bool has_stdin;       /* else it is at its end */
-	uint64_t stdin_from;  /* which byte of the pipe is its first */
-	uint64_t stdin_bytes; /* 0: the pipe itself, up to its end */
+	const char *directory;    /* change to it first; NULL: stay */
+	const char *stdin_path;   /* file to open as stdin; NULL: keep the current one */
+	bool is_validated;        /* asks the guest for warnings about the code */
+	const char *args_json;    /* a JSON array on one line: arguments of a script; NULL: none */
+	bool is_last;             /* a shell exits after the code */
+	/* Stdin of this execution, as a part of the session's only pipe (pod). */
+	bool has_stdin;       /* false: stdin is at its end */
+	uint64_t stdin_from;  /* offset of its first byte in the pipe */
+	uint64_t stdin_bytes; /* 0: the pipe itself, to its end */
 };
 int wire_send_execute(struct wire *w, const struct wire_execute *x, struct cordon_error **reterr);
-/* Asks an agent to give up that execution, and no other. */
+/* Asks an agent to abandon that execution, and no other. */
 int wire_send_interrupt(struct wire *w, uint64_t id, struct cordon_error **reterr);
-/* json: one checked value; its line ends become spaces. */
+/* json: one checked value; its newlines become spaces. */
 int wire_send_tool_value(struct wire *w, uint64_t id, uint64_t call, const char *json, size_t len,
 			 struct cordon_error **reterr);
 int wire_send_tool_error(struct wire *w, uint64_t id, uint64_t call, const char *message,
 			 struct cordon_error **reterr);
-/* A ready line without its newline: welcome, exit. */
+/* A complete message without its newline: welcome, exit. */
 int wire_send_line(struct wire *w, const char *line, size_t len, struct cordon_error **reterr);
-/* The same answers as for sending. A guest that closed its end is no error here: reading says so.
- */
+/* Returns the same as sending. A guest that closed its end is not an error here: reading reports
+ * it. */
 int wire_flush(struct wire *w, struct cordon_error **reterr);
 size_t wire_get_queued(const struct wire *w);
 
