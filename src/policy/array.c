@@ -1,4 +1,4 @@
-/* policy/array.c - arrays of records (mounts, network rules, secrets) in a policy. */
+/* policy/array.c - see array.h. */
 #include "policy/array.h"
 
 #include "base/mem.h"
@@ -25,7 +25,7 @@ int array_read(const struct field *f, struct policy *p, const json_t *j,
 		j = star;
 	}
 	size_t count = json_array_size(j);
-	/* What was got is not repeated: it may hold a secret. */
+	/* The error does not show the value, which may be a secret. */
 	if (!json_is_array(j))
 		return err_set(reterr, CORDON_INVALID, "%s must be %s", f->name, f->entry);
 	if (count > of->max)

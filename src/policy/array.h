@@ -3,10 +3,10 @@
 
 #include "policy/kind.h"
 
-/* What one item is. An item is born zeroed; done() accepts a half-built one. */
+/* How to handle one item. Items start zeroed; done() accepts a half-built one. */
 struct array_of {
 	size_t size;
-	size_t max; /* items */
+	size_t max; /* how many items */
 	bool star;  /* "*" is short for ["*"] */
 	/* where: "mounts[2]" */
 	int (*read)(void *item, const char *where, const json_t *j, struct cordon_error **reterr);
@@ -16,7 +16,7 @@ struct array_of {
 	int (*say)(const void *item, struct buf *b);
 };
 
-/* The operations of a kind whose items are set. */
+/* The functions of a kind that sets `items`. */
 int array_read(const struct field *f, struct policy *p, const json_t *j,
 	       struct cordon_error **reterr);
 json_t *array_write(const struct field *f, const struct policy *p, bool with_secrets);
@@ -32,7 +32,7 @@ enum kind_extent array_extent(const struct field *f, const struct policy *p);
 		.items = (items_),                                                                 \
 	}
 
-/* An object's member as a text without NUL; *ret is untouched when it is missing. */
+/* A member of an object as text without NUL; *ret is unchanged if it is missing. */
 int array_text(const json_t *obj, const char *where, const char *key, const char **ret,
 	       struct cordon_error **reterr);
 /* Refuses members that are not among the names. */

@@ -1,4 +1,4 @@
-/* policy/assignment.c - key=value, as of --set. */
+/* policy/assignment.c - key=value, as in --set. */
 #include <string.h>
 
 #include "policy/kind.h"
@@ -6,7 +6,7 @@
 
 enum { ASSIGNMENT_MAX = 1024 * 1024 };
 
-/* env_set.NAME=value adds to what is set already; the rest of the line is the value. */
+/* env_set.NAME=value adds one variable; everything after = is the value. */
 static int add_variable(struct policy *p, const char *name, const char *value,
 			struct cordon_error **reterr)
 {
@@ -30,7 +30,7 @@ static int apply_limit(struct policy *p, const char *name, const char *value,
 	return r < 0 ? r : limits_read_one(p, name, j, reterr);
 }
 
-/* key+=value: the list with these added; of "*" there is no more. */
+/* key+=value: the current list with these added. "*" stays "*". */
 static int extend(const struct field *f, const struct policy *p, json_t **list,
 		  struct cordon_error **reterr)
 {

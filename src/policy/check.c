@@ -1,4 +1,4 @@
-/* policy/check.c - what contradicts itself is refused by name. */
+/* policy/check.c - refuses policies that contradict themselves, naming the fields. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,17 +7,17 @@
 #include "policy/name.h"
 #include "policy/pattern.h"
 
-/* What the wall puts into the root itself, with all that is below. */
+/* Paths that the sandbox itself provides, including everything below. */
 static const char *const wall_trees[] = {
 	"/usr",    "/bin",  "/sbin", "/lib", "/lib32", "/lib64",
 	"/libx32", "/proc", "/dev",  "/sys", "/etc",
 };
-/* What would be hidden as a whole; below it a mount is welcome. */
+/* Paths that a mount must not hide; below them mounts are allowed. */
 static const char *const wall_places[] = { "/", "/home", "/home/user", "/tmp", "/workspace" };
-/* Doors into the host, in whatever mode. */
+/* Paths that would expose the host, in any mode. */
 static const char *const host_doors[] = { "/proc", "/sys", "/dev" };
 
-/* Every value once more through its reader: also a policy built by hand is held to the table. */
+/* Passes every value through its reader again, so that a policy built in C is checked too. */
 static int check_fields(const struct policy *p, struct cordon_error **reterr)
 {
 	cleanup_policy struct policy scratch = { 0 };
@@ -73,7 +73,7 @@ static bool any_covers(const struct policy_net_rule *rules, size_t count, const 
 	return false;
 }
 
-/* Allow wins; a block list alone opens the rest. */
+/* Allow wins over block. A block list alone allows the rest. */
 static bool network_allows(const struct policy_network *n, const char *host)
 {
 	if (n->allow_count)
@@ -97,7 +97,7 @@ static int check_secret(const struct policy *p, size_t index, struct cordon_erro
 	return 0;
 }
 
-/* "os.path" is allowed where "os" is. */
+/* "os.path" is allowed if "os" is. */
 static bool allows_module(const struct policy_list *modules, const char *name)
 {
 	for (size_t i = 0; i < modules->names.count; i++) {

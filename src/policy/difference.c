@@ -1,4 +1,4 @@
-/* policy/difference.c - what changes from one policy to another. */
+/* policy/difference.c - compares two policies. */
 #include <string.h>
 
 #include "policy/kind.h"
@@ -21,7 +21,7 @@ static bool is_subset(const json_t *of, const json_t *a)
 	return true;
 }
 
-/* Does b hold more than a? 1 more, -1 less, 0 neither. null and "*" are the most. */
+/* Whether b contains more than a: 1 more, -1 less, 0 neither. null and "*" are the most. */
 static int growth(const json_t *a, const json_t *b)
 {
 	bool most_a = json_is_null(a) || json_is_string(a),

@@ -1,4 +1,4 @@
-/* policy/document.c - a policy as JSON, both ways. */
+/* policy/document.c - reads and writes a policy as JSON. */
 #include "policy/document.h"
 
 #include <string.h>
@@ -90,7 +90,7 @@ int policy_apply_file(struct policy *p, const char *path, struct cordon_error **
 	return r < 0 ? err_wrap(reterr, r, "policy '%s'", path) : 0;
 }
 
-/* Puts a value where its dotted name says. */
+/* Stores a value under its dotted name. */
 static int put(json_t *root, const char *name, json_t *value)
 {
 	const char *dot = strchr(name, '.');
@@ -104,7 +104,7 @@ static int put(json_t *root, const char *name, json_t *value)
 		if (json_object_set_new(root, group, inner) < 0)
 			inner = NULL;
 	}
-	/* Takes the value also when inner is NULL. */
+	/* Also consumes the value if inner is NULL. */
 	return json_object_set_new(inner, dot + 1, value);
 }
 

@@ -1,7 +1,7 @@
-/* policy/environment.c - which variables may cross from the host. */
+/* policy/environment.c - which variables may be copied from the host. */
 #include "policy/policy.h"
 
-/* They decide what an interpreter or the loader runs, or belong to Cordon itself. */
+/* These control what an interpreter or the loader runs, or belong to Cordon. */
 static const char *const forbidden_prefixes[] = {
 	"LD_",     "PYTHON", "R_",    "CORDON_", "SECURER_", "BASH_FUNC_",
 	"MALLOC_", "DYLD_",  "NODE_", "PERL5",   "RUBY",
@@ -12,7 +12,7 @@ static const char *const forbidden_names[] = {
 	"BASHOPTS",    "PS4",     "HOSTALIASES", "RESOLV_HOST_CONF",
 	"GETCONF_DIR", "TZDIR",   "PERLLIB",
 };
-/* The guest's own: a session has its own home and its own commands. */
+/* The guest has its own values for these: a session has its own home and commands. */
 static const char *const own_names[] = {
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "PWD", "HOSTNAME",
 };

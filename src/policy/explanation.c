@@ -1,4 +1,4 @@
-/* policy/explanation.c - a policy in sentences. */
+/* policy/explanation.c - explains a policy in sentences. */
 #include <string.h>
 
 #include "policy/document.h"
@@ -6,7 +6,7 @@
 
 enum { TEXT_MAX_BYTES = 4 * 1024 * 1024 };
 
-/* The sentence with its value in the place of {}. */
+/* The sentence with the value in place of {}. */
 static int say_sentence(const struct field *f, const struct policy *p, const char *sentence,
 			struct buf *b)
 {
@@ -75,18 +75,19 @@ static int say_notes(const struct policy *p, struct buf *b)
 		{ p->timeout_ms == POLICY_UNLIMITED && p->cpu_seconds == POLICY_UNLIMITED,
 		  "nothing ends code that runs for ever: set timeout_ms or cpu_seconds" },
 		{ p->file_bytes != POLICY_UNLIMITED && p->file_bytes > p->fs_bytes,
-		  "file_bytes is more than fs_bytes: the workspace is full before a file is" },
+		  "file_bytes is more than fs_bytes: the workspace is full before a file reaches "
+		  "its limit" },
 		{ p->network.block_count && !p->network.allow_count,
 		  "network.block without network.allow opens every host that is not blocked" },
 		{ !(p->require & LAYER_SECCOMP) || !(p->require & LAYER_LANDLOCK),
-		  "seccomp or landlock is not required: code may run with a thinner wall than "
+		  "seccomp or landlock is not required: code may run with fewer layers than "
 		  "usual" },
-		{ !(p->require & LAYER_CGROUPS), "where cgroups cannot be had, rlimits hold memory "
-						 "and processes; the result says which" },
+		{ !(p->require & LAYER_CGROUPS),
+		  "without cgroups, rlimits limit memory and processes; the result says which" },
 		{ !p->modules.all,
-		  "modules is a courtesy to the code's author, the wall is the boundary" },
+		  "modules only helps the code's author; the sandbox is the security boundary" },
 		{ p->audit_required && !p->audit,
-		  "audit_required needs an audit file or a host that listens" },
+		  "audit_required needs an audit file or a host program with an audit callback" },
 	};
 	int r = 0;
 

@@ -25,7 +25,7 @@
 #define NAMESPACES                                                                                 \
 	(LAYER_USERNS | LAYER_PIDNS | LAYER_MOUNTNS | LAYER_NETNS | LAYER_IPCNS | LAYER_UTSNS |    \
 	 LAYER_CGROUPNS)
-/* Not cgroups: an ordinary user without delegation gets rlimits instead, and the result says so. */
+/* Without cgroups: an ordinary user may have none, gets rlimits instead, and the result says so. */
 #define USUAL_LAYERS (NAMESPACES | LAYER_LANDLOCK | LAYER_SECCOMP | LAYER_RLIMITS)
 
 #define ENV_USUAL                                                                                  \
@@ -108,13 +108,13 @@ const struct field field_table[] = {
 	{ .name = "approval_timeout_ms", LIMIT, AT(approval_timeout_ms), .unit = UNIT_MS,
 	  .unlimited = true, RANGE(1, 31 * DAY_MS), EVERY(300000),
 	  .enforced = "the host's timer; no answer means denied",
-	  .says = "What needs approval and gets no answer is refused after {}.",
-	  .says_all = "What needs approval waits until it gets an answer." },
+	  .says = "An approval without an answer is denied after {}.",
+	  .says_all = "An approval waits until it is answered." },
 	{ .name = "approval_total_ms", LIMIT, AT(approval_total_ms), .unit = UNIT_MS,
 	  .unlimited = true, RANGE(1, 31 * DAY_MS), EVERY(900000),
 	  .enforced = "the host's timer; after that `timeout_ms` continues",
-	  .says = "While approvals are decided the clock stands still, {} in all.",
-	  .says_all = "While approvals are decided the clock stands still." },
+	  .says = "While an approval is pending the clock stops, for at most {} in all.",
+	  .says_all = "While an approval is pending the clock stops." },
 
 	{ .name = "modules", .kind = &kind_list, .sense = SENSE_LOOSER, AT(modules),
 	  WORDS("*", "*", "*"),
@@ -168,7 +168,7 @@ const struct field field_table[] = {
 	  RANGE(1, DAY_MS), EVERY(30000), .enforced = "gateway", .says = "A request may take {}, and a tunnel be silent as long." },
 	{ .name = "network.tunnel_ms", LIMIT, AT(network.tunnel_ms), .unit = UNIT_MS,
 	  RANGE(1, DAY_MS), EVERY(600000), .enforced = "gateway",
-	  .says = "A tunnel may stand for {}." },
+	  .says = "A tunnel may be open for {}." },
 	{ .name = "network.connections", LIMIT, AT(network.connections), RANGE(1, 65536),
 	  EVERY(64), .enforced = "gateway", .says = "Connections at once: at most {}." },
 	{ .name = "network.total_bytes", LIMIT, AT(network.total_bytes), .unit = UNIT_BYTES,
@@ -182,8 +182,8 @@ const struct field field_table[] = {
 	  .is_name = name_is_proxy,
 	  .entry = "\"environment\" or http://HOST[:PORT] without a user name",
 	  .enforced = "gateway; the proxy resolves, so that only its network knows the addresses",
-	  .says = "The gateway itself goes through the proxy {}.",
-	  .says_none = "The gateway goes through no proxy of the host." },
+	  .says = "The gateway uses the host's proxy {}.",
+	  .says_none = "The gateway uses no proxy of the host." },
 	{ .name = "secrets", .kind = &kind_secrets, .sense = SENSE_LOOSER, AT(secrets),
 	  COUNT(secret_count), .entry = "a list of secrets",
 	  .enforced = "the gateway puts them into requests; the guest never sees them",
@@ -207,7 +207,7 @@ const struct field field_table[] = {
 	  LEVELS(USUAL_LAYERS, USUAL_LAYERS, USUAL_LAYERS | LAYER_OWN_NETNS),
 	  .enforced = "probe before, read back after",
 	  .says = "Nothing runs unless these layers are proven: {}.",
-	  .says_none = "No layer has to be proven: the code may run with no wall at all." },
+	  .says_none = "No layer has to be proven: the code may run without any sandbox layer." },
 
 	{ .name = "python", .kind = &kind_text, AT(python), .is_name = name_is_path,
 	  .entry = "an absolute path without '..'", .enforced = "guest", .says = "Python is {}.",
@@ -223,47 +223,47 @@ const struct field field_table[] = {
 	  .says = "The shell is {}.", .says_none = "The shell is the system's." },
 	{ .name = "preload", .kind = &kind_names, AT(preload), .is_name = name_is_module,
 	  .entry = "the name of a module", .enforced = "template",
-	  .says = "Templates import ahead: {}.", .says_none = "Templates import nothing ahead." },
+	  .says = "Templates import in advance: {}.", .says_none = "Templates import nothing in advance." },
 	{ .name = "result_name", .kind = &kind_text, AT(result_name),
 	  WORDS("result", "result", "result"), .is_name = name_is_result,
 	  .entry = "a variable's name", .enforced = "guest",
-	  .says = "A variable named {} wins over the last expression.",
+	  .says = "A variable named {} is the result, instead of the last expression.",
 	  .says_none = "Only the last expression is the result." },
 	{ .name = "audit", .kind = &kind_text, AT(audit), .is_name = name_is_file,
 	  .entry = "a file's path, not below /dev", .enforced = "the audit log",
 	  .says = "Everything is recorded in {}.", .says_none = "There is no audit file." },
 	{ .name = "audit_required", .kind = &kind_flag, AT(audit_required), .sense = SENSE_TIGHTER,
 	  EVERY(false), .enforced = "session, in the host",
-	  .says_all = "What cannot be recorded does not run.",
-	  .says_none = "Code also runs when it cannot be recorded." },
+	  .says_all = "Code that cannot be recorded does not run.",
+	  .says_none = "Code also runs if it cannot be recorded." },
 	{ .name = "audit_sync", .kind = &kind_text, AT(audit_sync),
 	  WORDS("never", "never", "never"), .is_name = name_is_sync,
 	  .entry = "never, close or always", .enforced = "the audit log",
-	  .says = "The record is forced to the disk: {}.",
-	  .says_none = "The record is not forced to the disk." },
+	  .says = "The log is synced to disk: {}.",
+	  .says_none = "The log is not synced to disk." },
 	{ .name = "audit_rotate_bytes", .kind = &kind_number, AT(audit_rotate_bytes),
 	  .unit = UNIT_BYTES, .unlimited = true, RANGE(4096, TIB), EVERY(NO_LIMIT),
-	  .enforced = "the audit log", .says = "A record of {} is set aside, and the next one goes on.",
-	  .says_all = "The record is one file." },
+	  .enforced = "the audit log", .says = "A log of {} is rotated: a new file continues it.",
+	  .says_all = "The log is one file." },
 	{ .name = "audit_keep", .kind = &kind_number, AT(audit_keep), .unlimited = true,
 	  RANGE(1, 1000000), EVERY(NO_LIMIT), .enforced = "the audit log",
-	  .says = "Of records that were set aside the last {} are kept.",
-	  .says_all = "Every record that was set aside is kept." },
+	  .says = "The last {} rotated logs are kept.",
+	  .says_all = "Every rotated log is kept." },
 	{ .name = "sanitize_errors", .kind = &kind_flag, AT(sanitize_errors),
 	  .sense = SENSE_TIGHTER, EVERY(false), .enforced = "session, in the host",
-	  .says_all = "Errors are cleaned of paths, process ids and hosts.",
-	  .says_none = "Errors come back as they are." },
+	  .says_all = "Paths, process ids and host names are removed from errors.",
+	  .says_none = "Errors are returned unchanged." },
 	{ .name = "validate", .kind = &kind_flag, AT(validate), .sense = SENSE_TIGHTER,
 	  EVERY(true), .enforced = "a sandboxed parser, before the code runs",
 	  .says_all = "Syntax is checked before anything runs.",
-	  .says_none = "Syntax is not checked ahead." },
+	  .says_none = "Syntax is not checked first." },
 };
 /* clang-format on */
 const size_t field_count = sizeof(field_table) / sizeof(*field_table);
 
 enum { NAMES_MAX = 64, TEXT_MAX = 4096, SHORT_MAX = 16 };
 
-/* The inner objects: of fields with a dot, and the short names of the clients. */
+/* The inner objects: for fields with a dot, and for the short names of R clients. */
 static const char *const objects[] = { "network", "limits" };
 
 const struct field *field_find(const char *name)
@@ -284,7 +284,7 @@ bool field_is_group(const char *name)
 	return false;
 }
 
-/* The names that may stand in a group; "" for the outermost object. */
+/* The names in a group; "": the outermost object. */
 static size_t names_in(const char *group, const char *names[static NAMES_MAX])
 {
 	size_t count = 0, len = strlen(group);
@@ -354,7 +354,7 @@ char *field_doc_row(const struct field *f)
 		cleanup_buf struct buf cell = { 0 };
 		buf_init(&cell, TEXT_MAX);
 		r = doc_cell(f, (enum policy_level)level, &cell);
-		/* Long ones are not repeated. */
+		/* A long value is not repeated. */
 		bool same = cell.len > SHORT_MAX && str_eq(last, buf_text(&cell));
 		if (r == 0)
 			r = buf_printf(&row, " %s |", same ? "same" : buf_text(&cell));

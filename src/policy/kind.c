@@ -1,4 +1,4 @@
-/* policy/kind.c - what the kinds of values share: refusing, joining, splitting. */
+/* policy/kind.c - what all kinds of values share: errors, joining, splitting. */
 #include "policy/kind.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ int kind_nomem(struct cordon_error **reterr)
 	return err_set(reterr, CORDON_NOMEM, "out of memory");
 }
 
-/* Cuts between characters and keeps terminals safe. */
+/* Cuts at a character boundary and removes what could control a terminal. */
 static void make_presentable(char *s)
 {
 	size_t len = strlen(s);

@@ -1,11 +1,11 @@
-/* policy/kind.h - what can be done with a field's value, by the kind of value it holds. */
+/* policy/kind.h - the operations on a field's value, by kind of value. */
 #pragma once
 
 #include "base/buf.h"
 #include "policy/field.h"
 
 enum kind_extent {
-	EXTENT_SOME, /* a value to be named */
+	EXTENT_SOME, /* a specific value */
 	EXTENT_ALL,  /* unlimited, "*", true */
 	EXTENT_NONE, /* empty, null, false */
 };
@@ -13,28 +13,28 @@ enum kind_extent {
 struct array_of;
 
 struct kind {
-	/* JSON into the policy; replaces what was there. On failure the old value stays. */
+	/* Reads JSON into the policy, replacing the old value. On failure the old value stays. */
 	int (*read)(const struct field *f, struct policy *p, const json_t *j,
 		    struct cordon_error **reterr);
-	/* The text of --set as the JSON that read() takes. */
+	/* Turns the text of --set into the JSON that read() takes. */
 	int (*parse)(const struct field *f, const char *text, json_t **ret,
 		     struct cordon_error **reterr);
-	/* A new reference; NULL: out of memory. Secret values only when asked for. */
+	/* A new reference; NULL: out of memory. Includes secrets only if with_secrets. */
 	json_t *(*write)(const struct field *f, const struct policy *p, bool with_secrets);
-	/* Into a value that is zero. 0 or -CORDON_NOMEM. NULL: plain bytes. */
+	/* Copies into a zeroed value. 0 or -CORDON_NOMEM. NULL: a plain copy of bytes. */
 	int (*copy)(const struct field *f, struct policy *dst, const struct policy *src);
-	/* NULL: owns nothing. Leaves zeroes. */
+	/* NULL: owns nothing. Zeroes the value. */
 	void (*done)(const struct field *f, struct policy *p);
-	/* The value in words for a sentence. 0 or a negative code. */
+	/* The value in words, for a sentence. 0 or a negative code. */
 	int (*say)(const struct field *f, const struct policy *p, struct buf *b);
 	enum kind_extent (*extent)(const struct field *f, const struct policy *p);
-	const struct array_of *items; /* arrays: what one item is */
+	const struct array_of *items; /* for arrays: how to handle one item */
 };
 
 extern const struct kind kind_level, kind_number, kind_flag, kind_text, kind_list, kind_names,
 	kind_env, kind_layers, kind_mounts, kind_rules, kind_secrets;
 
-/* Where the value lives. */
+/* Pointer to the value in the policy. */
 static inline void *kind_value(const struct field *f, const struct policy *p)
 {
 	return (char *)(uintptr_t)p + f->offset;
@@ -45,13 +45,12 @@ static inline size_t *kind_count(const struct field *f, const struct policy *p)
 	return (size_t *)(void *)((char *)(uintptr_t)p + f->count_offset);
 }
 
-/* CORDON_INVALID "LABEL must be WANT, got: J", with J short and printable. */
+/* CORDON_INVALID "LABEL must be WANT, got: J", where J is shortened and printable. */
 int kind_refuse(const char *label, const char *want, const json_t *j, struct cordon_error **reterr);
 int kind_nomem(struct cordon_error **reterr);
-/* The text of a JSON string without NUL, or NULL. */
+/* The text of a JSON string without NUL; otherwise NULL. */
 const char *kind_string(const json_t *j);
-/* For parse(): "[...]" and "{...}" as JSON, anything else as a JSON array of the comma-separated
- * words. */
+/* For parse(): "[...]" and "{...}" are read as JSON, anything else as a comma-separated list. */
 int kind_parse_array(const struct field *f, const char *text, json_t **ret,
 		     struct cordon_error **reterr);
 /* Joins the words with ", ". */

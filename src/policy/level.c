@@ -1,4 +1,4 @@
-/* policy/level.c - the presets. */
+/* policy/level.c - the levels: preset policies. */
 #include <string.h>
 
 #include "policy/kind.h"

@@ -1,5 +1,4 @@
-/* policy/limits.c - the short limit names of R clients: cpu, memory, fsize, nproc, nofile, stack.
- */
+/* policy/limits.c - see limits.h. */
 #include "policy/limits.h"
 
 #include "policy/kind.h"
@@ -30,7 +29,7 @@ int limits_refuse(const char *names, struct cordon_error **reterr)
 		names);
 }
 
-/* All unknown names at once, as far as they fit. */
+/* Reports all unknown names at once, as far as they fit. */
 static int check_names(const json_t *obj, struct cordon_error **reterr)
 {
 	cleanup_buf struct buf b = { 0 };

@@ -13,7 +13,7 @@ static int refuse_entry(const struct field *f, size_t index, const json_t *item,
 	return label ? kind_refuse(label, f->entry, item, reterr) : kind_nomem(reterr);
 }
 
-/* An array of strings that all look right, without repetition. */
+/* Reads an array of valid strings; drops duplicates. */
 static int read_words(const struct field *f, const json_t *j, struct strlist *ret,
 		      struct cordon_error **reterr)
 {
@@ -57,7 +57,7 @@ static void list_done(const struct field *f, struct policy *p)
 	*l = (struct policy_list){ 0 };
 }
 
-/* Python's modules can be named by the level whose list is meant. */
+/* `modules` accepts the name of a level, whose list is then used. */
 static const char *named_list(const struct field *f, const char *word)
 {
 	enum policy_level level = word ? policy_level_from_name(word) : LEVEL_NONE;
@@ -65,7 +65,7 @@ static const char *named_list(const struct field *f, const char *word)
 	return level == LEVEL_NONE ? NULL : f->named[level - 1];
 }
 
-/* "*", and ["*"], which can mean nothing else. */
+/* "*" or ["*"], which can mean nothing else. */
 static bool is_star(const json_t *j)
 {
 	if (json_array_size(j) == 1)
@@ -225,7 +225,7 @@ static int add_setting(const struct field *f, struct strlist *l, const char *nam
 	return 0;
 }
 
-/* ["A=1", "B=2"] as {"A": "1", "B": "2"}. */
+/* Turns ["A=1", "B=2"] into {"A": "1", "B": "2"}. */
 static int object_of_assignments(const struct field *f, const json_t *array, json_t *ret,
 				 struct cordon_error **reterr)
 {

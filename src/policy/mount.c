@@ -1,4 +1,4 @@
-/* policy/mount.c - host paths and bytes that the code is shown. */
+/* policy/mount.c - mounts: host paths, or bytes, that the code sees. */
 #include <string.h>
 
 #include "base/base64.h"
@@ -24,7 +24,7 @@ static int mode_from_name(const char *name, const char *where, enum policy_mount
 		       "%s: the mode must be snapshot, ro or rw, got: %.40s", where, name);
 }
 
-/* One spelling for one place: no "//", no "/./", no slash at the end. ".." is refused. */
+/* Gives each path one spelling: no "//", no "/./", no trailing slash. Refuses "..". */
 static int set_path(char **ret, const char *path, const char *where, const char *which,
 		    struct cordon_error **reterr)
 {
@@ -37,7 +37,7 @@ static int set_path(char **ret, const char *path, const char *where, const char 
 		return kind_nomem(reterr);
 	size_t len = 0;
 	for (const char *s = path; *s;) {
-		size_t part = strcspn(s + 1, "/") + 1; /* with its slash */
+		size_t part = strcspn(s + 1, "/") + 1; /* including its slash */
 		if (part > 1 && !(part == 2 && s[1] == '.')) {
 			memmove(out + len, s, part);
 			len += part;
@@ -61,7 +61,7 @@ static void item_done(void *item)
 	*m = (struct policy_mount){ 0 };
 }
 
-/* "host:guest[:mode]" into a zeroed mount. */
+/* Parses "host:guest[:mode]" into a zeroed mount. */
 static int read_text(struct policy_mount *m, const char *where, const char *text,
 		     struct cordon_error **reterr)
 {
@@ -107,7 +107,7 @@ static int read_bytes(struct policy_mount *m, const char *where, const json_t *o
 			     : 0;
 	}
 	m->bytes_len = json_string_length(plain);
-	/* One byte more than none: a pointer says that the mount is by value. */
+	/* One byte more, because the pointer must not be NULL: it marks a mount by value. */
 	m->bytes = mem_dup(json_string_value(plain), m->bytes_len + 1);
 	return m->bytes ? 0 : kind_nomem(reterr);
 }

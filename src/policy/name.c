@@ -1,5 +1,5 @@
-/* policy/name.c - what the words of a policy may look like. Hand-written classes: the C library's
- * ones follow the locale, and a policy must mean the same everywhere. */
+/* policy/name.c - see name.h. Has its own character classes: the C library's depend on the locale,
+ * and a policy must mean the same everywhere. */
 #include "policy/name.h"
 
 #include <string.h>
@@ -18,7 +18,8 @@ static bool is_word(char c, const char *also)
 	return is_alpha(c) || (c >= '0' && c <= '9') || (c && strchr(also, c));
 }
 
-/* First character a letter or one of first, the others letters, digits or one of rest. */
+/* The first character is a letter or one of `first`, the others letters, digits or one of
+ * `rest`. */
 static bool is_shaped(const char *s, const char *first, const char *rest)
 {
 	size_t len = strnlen(s, NAME_MAX_BYTES + 1);
@@ -47,7 +48,7 @@ static bool is_printable(const char *s, size_t max)
 
 bool name_is_module(const char *s)
 {
-	/* Python identifiers may hold any letter of Unicode; bytes above 0x7f stay as they are. */
+	/* Python identifiers may contain any Unicode letter, so bytes above 0x7f are allowed. */
 	if (!is_printable(s, NAME_MAX_BYTES) || s[0] == '.' || strstr(s, "..") || str_ends(s, "."))
 		return false;
 	for (size_t i = 0; s[i]; i++)
@@ -94,8 +95,7 @@ bool name_is_passable(const char *s)
 	return name_is_variable(s) && !policy_env_is_forbidden(s);
 }
 
-/* The loader's variables work before anything of ours does; the others are the caller's own choice.
- */
+/* The loader reads LD_* before any code of ours runs. Other variables are the caller's choice. */
 bool name_is_settable(const char *s)
 {
 	return name_is_variable(s) && !str_starts(s, "LD_") && !str_starts(s, "CORDON_") &&

@@ -119,7 +119,7 @@ static json_t *item_write(const void *item, bool with_secrets)
 	bool ok = j && methods;
 
 	(void)with_secrets;
-	/* The shortest form that reads back as the same rule. */
+	/* Uses the shortest form that is read back as the same rule. */
 	if (ok && !rule->port && !rule->methods.count && !rule->path_prefix)
 		return json_string(rule->host);
 	for (size_t i = 0; ok && i < rule->methods.count; i++)

@@ -1,4 +1,4 @@
-/* policy/number.c - positive whole numbers with a unit, a range and perhaps no limit. */
+/* policy/number.c - see number.h. */
 #include "policy/number.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@ static bool is_unlimited(const json_t *j)
 	return json_is_null(j) || str_eq(s, "none") || str_eq(s, "unlimited");
 }
 
-/* Clients whose numbers are doubles send 536870912.0: exact up to 2^53. */
+/* Clients whose numbers are doubles send 536870912.0, which is exact up to 2^53. */
 static bool whole_number(const json_t *j, uint64_t *ret)
 {
 	if (json_is_integer(j) && json_integer_value(j) > 0) {
@@ -48,7 +48,7 @@ int number_text(uint64_t v, enum field_unit unit, char *ret, size_t size)
 	case UNIT_MS:
 		while (v % times[i].ms)
 			i++;
-		/* 90 min says more than 1.5 h, 30 s more than 0.5 min: only exact units. */
+		/* Uses only exact units: 90 min is clearer than 1.5 h. */
 		return snprintf(ret, size, "%" PRIu64 " %s", v / times[i].ms, times[i].name);
 	case UNIT_BYTES:
 		for (; i < 4 && v && v % 1024 == 0; i++)
@@ -109,7 +109,7 @@ static bool parse_value(enum field_unit unit, const char *text, uint64_t *ret)
 	return false;
 }
 
-/* What is no number goes on as a string, so that read() refuses it by name like any other. */
+/* Text that is not a number is passed on as a string, so that read() reports it like any other. */
 static int parse(const struct field *f, const char *text, json_t **ret,
 		 struct cordon_error **reterr)
 {

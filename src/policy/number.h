@@ -1,9 +1,10 @@
-/* policy/number.h - positive whole numbers with a unit, a range and perhaps no limit. */
+/* policy/number.h - positive whole numbers with a unit and a range, some of which may be
+ * unlimited. */
 #pragma once
 
 #include "policy/field.h"
 
-/* label stands for the field in errors: "timeout_ms" or "Limit 'cpu'". */
+/* label: names the field in errors, such as "timeout_ms" or "Limit 'cpu'". */
 int number_read(const struct field *f, const char *label, const json_t *j, uint64_t *ret,
 		struct cordon_error **reterr);
 /* "30 s", "512 MiB", "50 %", "16". */

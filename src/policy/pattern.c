@@ -1,6 +1,4 @@
-/* policy/pattern.c - host patterns: exact names, "*.suffix", "*", addresses and networks. Syntax
- * only.
- */
+/* policy/pattern.c - see pattern.h. */
 #include "policy/pattern.h"
 
 #include <arpa/inet.h>
@@ -38,7 +36,7 @@ static unsigned int small_number(const char *s, unsigned int max)
 	return v <= max ? v : 0;
 }
 
-/* Nothing but zeroes after the first bits. */
+/* True if all bits after the prefix are zero. */
 static bool is_network(const unsigned char bytes[static 16], size_t len, unsigned int bits)
 {
 	for (unsigned int i = bits; i < len * 8; i++)
@@ -79,7 +77,7 @@ static bool is_label(const char *s, size_t len)
 	return true;
 }
 
-/* Why this is no name, or NULL. */
+/* Why this is not a valid name, or NULL. */
 static const char *name_fault(const char *name)
 {
 	const char *label = name;
@@ -96,7 +94,8 @@ static const char *name_fault(const char *name)
 			break;
 		label += len + 1;
 	}
-	/* 127.1 and 0x7f.0.0.1 are addresses to some resolvers: only the plain spelling is. */
+	/* Some resolvers read 127.1 and 0x7f.0.0.1 as addresses. Only the plain form is
+	 * accepted. */
 	if (is_digits(label, strlen(label)) || str_starts(label, "0x"))
 		return "an address is written with four numbers";
 	return NULL;
@@ -115,7 +114,7 @@ static const char *pattern_fault(const char *pattern)
 	return name_fault(pattern);
 }
 
-/* Finds where the port begins; NULL when there is none. */
+/* Finds the colon before the port; NULL: none. */
 static const char *port_colon(const char *text)
 {
 	const char *colon = strrchr(text, ':'), *bracket = strrchr(text, ']');
@@ -125,7 +124,7 @@ static const char *port_colon(const char *text)
 	return colon && colon == strchr(text, ':') && !strstr(text, "://") ? colon : NULL;
 }
 
-/* Lower case, without the dot that ends a full name. */
+/* Lower case, without a trailing dot. */
 static void normalise(char *host)
 {
 	size_t len = strlen(host);
@@ -133,7 +132,7 @@ static void normalise(char *host)
 	for (char *s = host; *s; s++)
 		if (*s >= 'A' && *s <= 'Z')
 			*s = (char)(*s | 0x20);
-	/* "*." is a slip, not "*". */
+	/* "*." is a typing error, not "*". */
 	if (len > 1 && host[len - 1] == '.' && !str_eq(host, "*."))
 		host[len - 1] = '\0';
 }

@@ -1,6 +1,5 @@
-/* policy/pattern.h - host patterns: exact names, "*.suffix", "*", addresses and networks. Syntax
- * only.
- */
+/* policy/pattern.h - syntax of host patterns: exact names, "*.suffix", "*", addresses and
+ * networks. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,10 +7,10 @@
 
 #include "base/error.h"
 
-/* Splits "name", "name:port", "[v6]:port", "10.0.0.0/8"; checks it and writes it in lower case,
- * without a dot at the end. *ret is to be freed; *ret_port is 0 when none was given. where stands
- * in errors. */
+/* Splits "name", "name:port", "[v6]:port" or "10.0.0.0/8", checks it, and writes it in lower case
+ * without a trailing dot. The caller frees *ret; *ret_port 0: none. where: names the field in
+ * errors. */
 int pattern_parse(const char *text, const char *where, char **ret, uint16_t *ret_port,
 		  struct cordon_error **reterr);
-/* Does the pattern cover this exact host? Addresses and networks only when spelled alike. */
+/* Whether the pattern covers this exact host. Addresses and networks only if spelled the same. */
 bool pattern_covers(const char *pattern, const char *host);

@@ -1,4 +1,4 @@
-/* policy/policy.c - a policy as a value: copying, ending, fingerprint. */
+/* policy/policy.c - see policy.h. Copies, frees and hashes policies. */
 #include "policy/policy.h"
 
 #include <sodium.h>
@@ -15,7 +15,7 @@ void policy_done(struct policy *p)
 	*p = (struct policy){ 0 };
 }
 
-/* Copies the plain bytes of a value that owns nothing. */
+/* Copies the bytes of a value that owns nothing. */
 static void copy_plain(const struct field *f, struct policy *dst, const struct policy *src)
 {
 	size_t size = f->kind == &kind_number   ? sizeof(uint64_t)

@@ -1,5 +1,5 @@
-/* policy/policy.h - what the code may do and how much of everything: plain data, no kernel calls.
- * A zeroed policy permits nothing; policy_init_level() gives one that is fit for use. */
+/* policy/policy.h - what code may do, and its limits: plain data, no kernel calls. A zeroed policy
+ * permits nothing. Start with policy_init_level(). */
 #pragma once
 
 #include <stdbool.h>
@@ -13,20 +13,20 @@
 
 enum policy_level { LEVEL_NONE, LEVEL_PERMISSIVE, LEVEL_STANDARD, LEVEL_STRICT };
 
-/* "*" or a list. Zero permits nothing. */
+/* "*" or a list. Zero: permits nothing. */
 struct policy_list {
 	bool all;
 	struct strlist names;
 };
 
 enum policy_mount_mode {
-	MOUNT_SNAPSHOT, /* copied at mount time, read-only: the zero value is the safe one */
+	MOUNT_SNAPSHOT, /* copied at mount time, read-only; zero, because it is the safest */
 	MOUNT_LIVE_RO,
 	MOUNT_LIVE_RW,
 };
 
 struct policy_mount {
-	char *host;  /* absolute host path, or NULL when bytes are given by value */
+	char *host;  /* absolute host path; NULL: bytes are given by value */
 	char *guest; /* absolute guest path */
 	enum policy_mount_mode mode;
 	char *bytes; /* by value */
@@ -52,37 +52,39 @@ struct policy_network {
 	struct policy_net_rule *allow, *block;
 	size_t allow_count, block_count;
 	uint64_t request_bytes, response_bytes; /* per request; 10 MiB each */
-	uint64_t timeout_ms;                    /* per request, and of silence in a tunnel; 30000 */
-	uint64_t tunnel_ms;                     /* the life of a tunnel; 600000 */
-	uint64_t connections;                   /* at once; 64 */
-	uint64_t total_bytes;                   /* per execution; 100 MiB */
-	bool ask;                               /* every request needs approval */
+	uint64_t timeout_ms;  /* per request, and for silence in a tunnel; 30000 */
+	uint64_t tunnel_ms;   /* lifetime of a tunnel; 600000 */
+	uint64_t connections; /* at the same time; 64 */
+	uint64_t total_bytes; /* per execution; 100 MiB */
+	bool ask;             /* every request needs approval */
 	char *upstream_proxy; /* "http://…", "environment" (HTTPS_PROXY of the host), or NULL */
 };
 
-/* Layers that must be proven; what is required and missing is an error before any code runs. */
+/* Layers of the sandbox. A required layer that is missing is an error before any code runs. */
 enum policy_layer {
 	LAYER_USERNS = 1 << 0,
 	LAYER_PIDNS = 1 << 1,
 	LAYER_MOUNTNS = 1 << 2,
-	LAYER_NETNS = 1 << 3, /* an empty network namespace, perhaps shared with the template */
+	LAYER_NETNS =
+		1 << 3, /* an empty network namespace, which may be shared with the template */
 	LAYER_IPCNS = 1 << 4,
 	LAYER_UTSNS = 1 << 5,
 	LAYER_CGROUPNS = 1 << 6,
 	LAYER_LANDLOCK = 1 << 7,
 	LAYER_SECCOMP = 1 << 8,
 	LAYER_RLIMITS = 1 << 9,
-	LAYER_CGROUPS = 1 << 10,        /* kernel accounting for memory, processes and CPU */
-	LAYER_OWN_NETNS = 1 << 11,      /* a network namespace of the session's own */
-	LAYER_LANDLOCK_NET = 1 << 12,   /* Landlock's TCP rules, where the network is closed */
-	LAYER_LANDLOCK_SCOPE = 1 << 13, /* its scopes: no signals and abstract sockets outwards */
+	LAYER_CGROUPS = 1 << 10,      /* kernel accounting for memory, processes and CPU */
+	LAYER_OWN_NETNS = 1 << 11,    /* a network namespace that only this session uses */
+	LAYER_LANDLOCK_NET = 1 << 12, /* Landlock's TCP rules, if the policy opens no network */
+	LAYER_LANDLOCK_SCOPE =
+		1 << 13, /* Landlock's scopes: no signals and abstract sockets to the outside */
 	LAYERS_NAMESPACES = LAYER_USERNS | LAYER_PIDNS | LAYER_MOUNTNS | LAYER_NETNS | LAYER_IPCNS |
 			    LAYER_UTSNS | LAYER_CGROUPNS | LAYER_OWN_NETNS,
 };
 
 struct policy {
 	enum policy_level level;
-	/* Limits; POLICY_UNLIMITED only where the table says so. */
+	/* Limits. POLICY_UNLIMITED is valid only where the table says so. */
 	uint64_t timeout_ms;  /* wall clock per execution; POLICY_UNLIMITED: none */
 	uint64_t cpu_seconds; /* CPU time per execution */
 	uint64_t cpu_percent; /* 100: one core; POLICY_UNLIMITED: none */
@@ -90,17 +92,17 @@ struct policy {
 	uint64_t fs_bytes, file_count;
 	uint64_t stdout_bytes, stderr_bytes,
 		output_lines;   /* output_lines: POLICY_UNLIMITED default */
-	uint64_t code_bytes;    /* programs */
-	uint64_t command_bytes; /* shell commands */
+	uint64_t code_bytes;    /* of a program */
+	uint64_t command_bytes; /* of a shell command */
 	uint64_t message_bytes, rpc_bytes;
 	uint64_t tool_calls;     /* per execution; POLICY_UNLIMITED: none */
 	uint64_t max_executions; /* per session; POLICY_UNLIMITED: none */
 	uint64_t approval_timeout_ms;
-	uint64_t approval_total_ms; /* that the clock stands still, in one execution */
+	uint64_t approval_total_ms; /* how long the clock may stop in one execution */
 	/* Permissions. */
 	struct policy_list modules;  /* Python imports; advisory */
 	struct policy_list commands; /* sh, pod */
-	struct policy_list tools;    /* which registered tools this session may call */
+	struct policy_list tools;    /* registered tools that this session may call */
 	struct policy_mount *mounts;
 	size_t mount_count;
 	struct policy_network network;
@@ -111,17 +113,17 @@ struct policy {
 	struct policy_list packages;
 	uint64_t package_bytes, package_count;
 	uint32_t require; /* enum policy_layer bits */
-	/* How. */
-	char *python, *r, *node, *shell; /* interpreter paths; NULL: the usual ones */
-	struct strlist preload;          /* modules a template imports ahead */
-	char *result_name;               /* variable that wins over the last expression: "result" */
-	char *audit;                     /* path of the audit log or NULL */
+	/* Guests and audit log. */
+	char *python, *r, *node, *shell; /* interpreter paths; NULL: the system's */
+	struct strlist preload;          /* modules that a template imports in advance */
+	char *result_name; /* variable used as result instead of the last expression: "result" */
+	char *audit;       /* path of the audit log or NULL */
 	bool audit_required;
 	char *audit_sync;            /* "never", "close" or "always"; NULL: never */
-	uint64_t audit_rotate_bytes; /* a fuller log is set aside; POLICY_UNLIMITED: never */
-	uint64_t audit_keep;         /* full logs that stay; POLICY_UNLIMITED: all */
+	uint64_t audit_rotate_bytes; /* a larger log is rotated; POLICY_UNLIMITED: never */
+	uint64_t audit_keep;         /* rotated logs to keep; POLICY_UNLIMITED: all */
 	bool sanitize_errors;
-	bool validate; /* syntax is checked before anything runs */
+	bool validate; /* check the syntax before anything runs */
 };
 
 /* Fills *ret (uninitialised memory) with the level's values. */
@@ -130,37 +132,38 @@ int policy_copy(struct policy *ret, const struct policy *src, struct cordon_erro
 void policy_done(struct policy *p);
 #define cleanup_policy CLEANUP(policy_done)
 
-enum policy_level policy_level_from_name(const char *name); /* LEVEL_NONE when unknown */
+enum policy_level policy_level_from_name(const char *name); /* LEVEL_NONE: unknown */
 const char *policy_level_name(enum policy_level level);
 
-/* Applies a JSON object over *p: unknown fields are refused with the nearest valid name, lists
- * replace. A "level" field, when present, is applied first. On failure *p may be half changed:
- * parse into a copy. */
+/* Applies a JSON object to *p. Unknown fields are refused with the nearest valid name; lists
+ * replace lists. A "level" is applied first. On failure *p may be partly changed, so parse into a
+ * copy. */
 int policy_apply_json(struct policy *p, const json_t *obj, struct cordon_error **reterr);
 int policy_apply_file(struct policy *p, const char *path, struct cordon_error **reterr);
-/* "key=value" of --set: number, size or duration with unit, word, "*", comma list; dots reach
- * inside. "key+=value" adds to a list. */
+/* "key=value" of --set: a number, a size or duration with unit, a word, "*", or a comma list. Dots
+ * reach inner fields. "key+=value" adds to a list. */
 int policy_apply_set(struct policy *p, const char *assignment, struct cordon_error **reterr);
-/* What contradicts itself is refused by name. */
+/* Refuses a policy that contradicts itself, naming the fields. */
 int policy_check(const struct policy *p, struct cordon_error **reterr);
-/* The whole policy as JSON, in the order of the table; secrets' values left out. */
+/* The whole policy as JSON, in the order of the table, without the values of secrets. */
 json_t *policy_to_json(const struct policy *p);
-/* SHA-256 of the canonical JSON, secrets included: two policies with one hash may share a template.
- */
+/* SHA-256 of the canonical JSON, including secrets. Policies with the same hash may share a
+ * template. */
 int policy_hash(const struct policy *p, uint8_t ret[static 32]);
 
-/* The policy in sentences, one a line; and what changes from a to b, one field a line, empty when
- * they are equal. To be freed; NULL: out of memory. */
+/* policy_explain: the policy in sentences, one per line. policy_diff: what changes from a to b, one
+ * field per line, empty if equal. The caller frees it; NULL: out of memory. */
 char *policy_explain(const struct policy *p);
 char *policy_diff(const struct policy *a, const struct policy *b);
 
-/* Variables that never cross from the host (LD_*, PYTHON*, R_*, ...). */
+/* Variables that are never copied from the host (LD_*, PYTHON*, R_*, ...). */
 bool policy_env_is_forbidden(const char *name);
-/* Variables that the guest has its own values of (PATH, HOME, USER, ...): where env_pass names one,
+/* Variables for which the guest has its own values (PATH, HOME, USER, ...). If env_pass names one,
  * it is set, but never to the host's value. */
 bool policy_env_is_own(const char *name);
 
-/* "5s", "250ms", "2m", "1h" or plain number of milliseconds; "256M", "1G", "64k" or plain bytes. */
+/* "5s", "250ms", "2m", "1h" or a plain number of milliseconds; "256M", "1G", "64k" or plain
+ * bytes. */
 int policy_parse_duration(const char *text, uint64_t *ret_ms, struct cordon_error **reterr);
 int policy_parse_size(const char *text, uint64_t *ret_bytes, struct cordon_error **reterr);
 /* "host:guest[:ro|rw|snapshot]" */
@@ -169,4 +172,4 @@ int policy_parse_mount(const char *text, struct policy_mount *ret, struct cordon
 /* Layer bits to names and back ("user", "pid", "mount", "net", "ipc", "uts", "cgroup", "landlock",
  * "seccomp", "rlimits", "cgroups", "own-net", "landlock-net", "landlock-scope"). */
 const char *policy_layer_name(enum policy_layer layer);
-uint32_t policy_layer_from_name(const char *name); /* 0 when unknown */
+uint32_t policy_layer_from_name(const char *name); /* 0: unknown */

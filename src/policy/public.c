@@ -1,5 +1,5 @@
-/* policy/public.c - the public handle: every change is made on a copy and kept only when it worked.
- */
+/* policy/public.c - the public policy functions. Every change is made on a copy, which replaces the
+ * policy only if it succeeds. */
 #include "policy/public.h"
 
 #include <string.h>

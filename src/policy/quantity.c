@@ -1,4 +1,4 @@
-/* policy/quantity.c - durations and sizes with units. */
+/* policy/quantity.c - parses durations and sizes with units. */
 #include <string.h>
 
 #include "policy/kind.h"
@@ -13,7 +13,7 @@ static const struct unit durations[] = {
 	{ "min", 60000 }, { "h", 3600000 }, { "d", 86400000 },
 };
 
-/* All by 1024: a limit that is called 512MB is meant as 512 MiB. */
+/* All units are powers of 1024: a limit of 512MB means 512 MiB. */
 static const struct unit sizes[] = {
 	{ "", 1 },           { "b", 1 },          { "k", 1ULL << 10 },
 	{ "m", 1ULL << 20 }, { "g", 1ULL << 30 }, { "t", 1ULL << 40 },
@@ -27,7 +27,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Reads "12" or "12.5" and tells where the unit begins. */
+/* Reads "12" or "12.5"; *ret_unit: what follows. */
 static bool read_number(const char *text, uint64_t *ret_whole, uint64_t *ret_millionths,
 			const char **ret_unit)
 {
@@ -91,7 +91,7 @@ int policy_parse_duration(const char *text, uint64_t *ret_ms, struct cordon_erro
 
 int policy_parse_size(const char *text, uint64_t *ret_bytes, struct cordon_error **reterr)
 {
-	/* "512MiB", "512MB", "512m" and "512M" are one. */
+	/* "512MiB", "512MB", "512m" and "512M" are the same. */
 	char plain[32] = "";
 	uint64_t bytes;
 	size_t len = strlen(text);

@@ -1,4 +1,5 @@
-/* policy/secret_field.c - values that the gateway puts into requests and the guest never sees. */
+/* policy/secret_field.c - secrets: values that the gateway puts into requests and the guest never
+ * sees. */
 #include <sodium.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ static void item_done(void *item)
 	*s = (struct policy_secret){ 0 };
 }
 
-/* Errors must never repeat the value. */
+/* Errors must never contain the value. */
 static int set_value(struct policy_secret *s, const char *where, const char *value, const char *env,
 		     struct cordon_error **reterr)
 {

@@ -25,7 +25,7 @@ static int level_read(const struct field *f, struct policy *p, const json_t *j,
 	return 0;
 }
 
-/* A level resets every other field: among assignments it would undo those before it. */
+/* A level resets every other field, so as an assignment it would undo those before it. */
 static int level_parse(const struct field *f, const char *text, json_t **ret,
 		       struct cordon_error **reterr)
 {
