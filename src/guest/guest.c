@@ -1,4 +1,4 @@
-/* guest/guest.c - see guest.h: the table of guests and what they have in common. */
+/* guest/guest.c - see guest.h. The table of guests and what they share. */
 #include "guest/guest.h"
 
 #include <errno.h>
@@ -54,7 +54,8 @@ bool guest_can_fork(enum guest_kind kind)
 	return false;
 }
 
-/* Hiding what an environment once held costs an interpreter a foreign function library. */
+/* Removing a token from the environment would leave its bytes in memory. Erasing those would need
+ * ctypes in Python, which costs too much at start. */
 bool guest_reads_token(enum guest_kind kind)
 {
 	return kind == GUEST_KIND_PYTHON;
@@ -79,8 +80,8 @@ int guest_launch(const struct guest_options *o, struct launch *ret, struct cordo
 		return err_errno(reterr, ENOMEM, "the environment");
 	if (o->token && launch_env(&l, "CORDON_TOKEN", o->token) < 0)
 		return err_errno(reterr, ENOMEM, "the environment");
-	/* The loader's late work would be done again, and its pages copied, in every session. The
-	 * runtimes take it out of the environment. */
+	/* Without LD_BIND_NOW the loader would resolve symbols later, again in every session, and
+	 * each session would copy those pages. The runtimes remove it from the environment. */
 	if (l.is_template && o->kind != GUEST_KIND_POD && launch_env(&l, "LD_BIND_NOW", "1") < 0)
 		return err_errno(reterr, ENOMEM, "the environment");
 	for (size_t i = 0; i < sizeof(guests) / sizeof(*guests); i++)

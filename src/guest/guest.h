@@ -18,21 +18,20 @@ enum guest_kind {
 	GUEST_KIND_POD
 };
 
-enum guest_kind guest_from_name(const char *name); /* GUEST_KIND_NONE when unknown */
+enum guest_kind guest_from_name(const char *name); /* GUEST_KIND_NONE: unknown */
 const char *guest_name(enum guest_kind kind);
-bool guest_can_fork(enum guest_kind kind); /* has warm templates */
-/* Takes its token as the wire's first line (docs/wire.md), not from its environment. */
+bool guest_can_fork(enum guest_kind kind); /* it can have templates */
+/* It reads its token as the wire's first line (docs/wire.md), not from its environment. */
 bool guest_reads_token(enum guest_kind kind);
 
-/* The heap that the interpreter was told to keep within, or 0 where it knows only the wall's limit.
- */
+/* The heap limit that the interpreter was given; 0: only the sandbox limits it. */
 uint64_t guest_heap_bytes(enum guest_kind kind, const struct policy *p);
 
 enum guest_mode {
-	GUEST_SESSION,  /* speaks the wire, lives for many executions */
-	GUEST_TEMPLATE, /* speaks the wire, forks sessions */
-	GUEST_SCRIPT,   /* sh: the plain shell runs the code file and ends with its status */
-	GUEST_VALIDATE, /* reads code on stdin, checks it and prints the outcome, runs nothing */
+	GUEST_SESSION,  /* uses the wire, for many executions */
+	GUEST_TEMPLATE, /* uses the wire, forks sessions */
+	GUEST_SCRIPT,   /* sh: the plain shell runs the code file; its status is the result */
+	GUEST_VALIDATE, /* reads code on stdin, checks it and prints the outcome; runs nothing */
 };
 
 struct guest_options {
@@ -43,10 +42,10 @@ struct guest_options {
 	const char *code;  /* GUEST_SCRIPT */
 	size_t code_len;
 	const char *const *args; /* GUEST_SCRIPT: arguments of the script; ends with NULL */
-	const char *directory;   /* where it starts; NULL: /home/user */
-	/* GUEST_SESSION of sh: names of host tools, which become commands there; NULL: none */
+	const char *directory;   /* working directory; NULL: /home/user */
+	/* GUEST_SESSION of sh: names of host tools, which become commands; NULL: none */
 	const struct strlist *tools;
 };
 
-/* Fills *ret. A missing interpreter is CORDON_NOT_FOUND with the package that brings it. */
+/* Fills *ret. A missing interpreter is CORDON_NOT_FOUND, with the name of its package. */
 int guest_launch(const struct guest_options *o, struct launch *ret, struct cordon_error **reterr);

@@ -1,5 +1,5 @@
-/* guest/mounts.c - see mounts.h. A snapshot is read while the plan is made: the guest never sees
- * the host's directory, and later changes there never reach it. Links are copied as links. */
+/* guest/mounts.c - see mounts.h. A snapshot is read while the launch is prepared: the guest never
+ * sees the host's directory, and later changes there do not reach it. Links are copied as links. */
 #include "guest/mounts.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 
-/* All snapshots of a policy together; larger ones want a live read-only mount. */
+/* For all snapshots of a policy together. Larger ones should be live read-only mounts. */
 enum { SNAPSHOT_MAX_BYTES = 48 << 20, SNAPSHOT_MAX_FILES = 4000 };
 
 bool mounts_is_inside(const char *guest_path)
@@ -84,7 +84,7 @@ static int add_entry(struct launch *l, const FTSENT *e, const struct policy_moun
 	case FTS_ERR:
 	case FTS_NS:
 		return err_errno(reterr, e->fts_errno, "mount '%s'", e->fts_path);
-	default: /* directories come with their files; devices and sockets stay outside */
+	default: /* directories come with their files; devices and sockets are not copied */
 		return 0;
 	}
 }

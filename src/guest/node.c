@@ -1,4 +1,4 @@
-/* guest/node.c - Node.js 18 or newer. It has threads from the start, so it is never forked. */
+/* guest/node.c - Node.js 18 or newer. It has threads from the start, so it cannot be forked. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -6,16 +6,16 @@
 #include "guest/runtime.h"
 #include "guest/view.h"
 
-/* It starts with 20 MiB here, and code needs some as well. */
+/* Node starts with 20 MiB here, and the code needs some as well. */
 enum { LEAST_BYTES = 32 << 20, SMALL_BYTES = 160 << 20 };
 
-/* Left to itself, V8 takes half of a small limit and gives up there. */
+/* By default V8 uses half of a small limit and aborts there. */
 uint64_t node_heap_bytes(const struct policy *p)
 {
 	return p->memory_bytes / 4 * 3;
 }
 
-/* New objects would take 48 MiB before they are looked at. */
+/* The default lets new objects use 48 MiB before the first collection. */
 static const char *young_space(uint64_t memory)
 {
 	return memory < SMALL_BYTES ? "--max-semi-space-size=1" : "--max-semi-space-size=16";

@@ -1,4 +1,4 @@
-/* guest/pod.c - the WebAssembly userland; its image is built by `make pod`. */
+/* guest/pod.c - the WebAssembly userland. `make pod` builds its image. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -17,7 +17,7 @@
 #define POD_ADDED "/run/pod/bin"
 #define POD_PACKAGES "/run/pod/packages"
 
-/* Whether the image's runtime and this library mean the same by a plan. */
+/* Whether the image's runtime and this library agree on the format of a plan. */
 static int check_format(const char *image, struct cordon_error **reterr)
 {
 	char path[PATH_MAX + 16];
@@ -39,7 +39,8 @@ static int check_format(const char *image, struct cordon_error **reterr)
 		       image);
 }
 
-/* Entry by entry: files of the session's own (a resolver, authorities) lie beside them. */
+/* Binds entry by entry, because the session's own files (resolver, certificate authorities) are
+ * there too. */
 static int bind_etc(struct launch *l, const char *image)
 {
 	char host[PATH_MAX + 300], guest[300];
@@ -61,7 +62,7 @@ static int bind_etc(struct launch *l, const char *image)
 	return r;
 }
 
-/* The image's own tree in the places of the host's. */
+/* The image's tree replaces the host's. */
 static int view(struct launch *l, const char *image)
 {
 	char host[PATH_MAX + 32];
@@ -75,7 +76,7 @@ static int view(struct launch *l, const char *image)
 	return strlist_add(&l->exec_paths, POD_PROGRAM);
 }
 
-/* What `cordon pod add` made: mapped by cordon-pod before any guest code runs. */
+/* Modules made by `cordon pod add`; cordon-pod maps them before any guest code runs. */
 static int added(struct launch *l)
 {
 	char dir[PATH_MAX], host[PATH_MAX + 8];
@@ -91,7 +92,7 @@ static int added(struct launch *l)
 	return strlist_add(&l->argv, POD_ADDED);
 }
 
-/* What the policy lets `pkg` install; modules/packages.c has made it ready. */
+/* Packages that the policy lets `pkg` install; modules/packages.c has prepared them. */
 static int packages(struct launch *l, const struct policy *p)
 {
 	char dir[PATH_MAX];
@@ -104,7 +105,7 @@ static int packages(struct launch *l, const struct policy *p)
 	return strlist_add(&l->argv, POD_PACKAGES "/bin");
 }
 
-/* The allowlist holds in the pod's own process table: exec looks only at the image. */
+/* The pod itself enforces the allowlist: its exec looks only at the image. */
 static int commands(struct launch *l, const struct policy_list *list)
 {
 	struct buf text;
@@ -138,7 +139,7 @@ static int command_line(const struct guest_options *o, struct launch *l)
 		return strlist_add(&l->argv, "--validate");
 	if (l->has_network && strlist_add(&l->argv, "--network") < 0)
 		return -CORDON_NOMEM;
-	/* A session of its own has no time to warm anything; those of a template share it. */
+	/* Warming up takes too long for a single session. Sessions of a template share it. */
 	if (o->mode == GUEST_TEMPLATE && strlist_add(&l->argv, "--warm") < 0)
 		return -CORDON_NOMEM;
 	return strlist_add(&l->argv, o->mode == GUEST_TEMPLATE ? "--template" : "--wire");

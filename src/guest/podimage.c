@@ -12,14 +12,14 @@
 #include "base/str.h"
 #include "policy/policy.h"
 
-/* What CORDON_POD names is taken or refused, never passed over in silence. */
+/* The image that CORDON_POD names is used or refused, never silently ignored. */
 static int check_named(const char *named, struct cordon_error **reterr)
 {
 	char path[PATH_MAX];
 
 	if (named[0] != '/')
 		return err_set(reterr, CORDON_INVALID,
-			       "CORDON_POD is '%s', which is no absolute path", named);
+			       "CORDON_POD is '%s', which is not an absolute path", named);
 	int n = snprintf(path, sizeof(path), "%s/bin/cordon-pod", named);
 	if (n > 0 && (size_t)n < sizeof(path) && access(path, X_OK) == 0)
 		return 0;
@@ -75,7 +75,8 @@ bool podimage_added(char *ret, size_t size)
 
 	if (xdg && *xdg == '/')
 		n = snprintf(ret, size, "%s/cordon/pod", xdg);
-	else if (geteuid() == 0) /* its sandboxes work as another user, who cannot enter its home */
+	else if (geteuid() ==
+		 0) /* root's sandboxes run as another user, which cannot enter root's home */
 		n = snprintf(ret, size, "/var/lib/cordon/pod");
 	else if (home && *home == '/')
 		n = snprintf(ret, size, "%s/.local/share/cordon/pod", home);
@@ -87,7 +88,7 @@ static void add(crypto_generichash_state *h, const char *text)
 	(void)crypto_generichash_update(h, (const unsigned char *)text, strlen(text) + 1);
 }
 
-/* Policies with the same packages, limits and hosts share one. */
+/* Policies with the same packages, limits and hosts share a directory. */
 bool podimage_packages(const struct policy *p, char *ret, size_t size)
 {
 	const char *registry = getenv("CORDON_REGISTRY");

@@ -1,4 +1,4 @@
-/* guest/python.c - CPython 3.9 or newer: the machine's own, or the one the policy names. */
+/* guest/python.c - CPython 3.9 or newer: the system's, or the one that the policy names. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ int language_command(struct launch *l, const char *executable, const char *const
 	return 0;
 }
 
-/* The "home = /usr/bin" of a virtual environment's pyvenv.cfg, or "" when there is none. */
+/* The "home = /usr/bin" of a virtual environment's pyvenv.cfg; "": none. */
 static void venv_home(const char *prefix, char *ret, size_t size)
 {
 	char path[PATH_MAX + 16];
@@ -41,7 +41,7 @@ static void venv_home(const char *prefix, char *ret, size_t size)
 	(void)size;
 }
 
-/* The folder two levels up: /opt/py/bin/python3 -> /opt/py. */
+/* The directory two levels up: /opt/py/bin/python3 -> /opt/py. */
 static bool prefix_of(const char *program, char *ret, size_t size)
 {
 	if (!str_copy(ret, size, program))
@@ -55,14 +55,14 @@ static bool prefix_of(const char *program, char *ret, size_t size)
 	return true;
 }
 
-/* The workspace lies over these, so what the host has there is seen elsewhere. */
+/* The workspace hides these paths, so host files there are bound elsewhere. */
 static bool is_hidden(const char *path)
 {
 	return str_starts(path, "/home/") || str_starts(path, "/tmp/") ||
 	       str_starts(path, "/workspace/");
 }
 
-/* Binds a prefix; ret: where the sandbox sees what the host has at path, which is below it. */
+/* Binds a prefix. ret: where the sandbox sees the host's path, which is below the prefix. */
 static int bind_tree(struct launch *l, const char *prefix, const char *place, const char *path,
 		     char ret[static PATH_MAX], struct cordon_error **reterr)
 {
@@ -75,7 +75,7 @@ static int bind_tree(struct launch *l, const char *prefix, const char *place, co
 	return 0;
 }
 
-/* An interpreter outside /usr brings its whole prefix. ret: where it is seen. */
+/* An interpreter outside /usr needs its whole prefix. ret: where the sandbox sees it. */
 static int bind_prefix(struct launch *l, const char *program, char ret[static PATH_MAX],
 		       struct cordon_error **reterr)
 {
@@ -108,12 +108,13 @@ static int check_program(const char *path, char *real, struct cordon_error **ret
 	if (n == 2 && memcmp(head, "#!", 2) == 0)
 		return err_set(
 			reterr, CORDON_INVALID,
-			"'%s' is a script that picks an interpreter; name the interpreter itself",
+			"'%s' is a script that selects an interpreter; name the interpreter itself",
 			path);
 	return 0;
 }
 
-/* The names by which an environment's link leads to /usr/bin/python3.11, which alone is there. */
+/* Links for the names by which an environment's python leads to /usr/bin/python3.11, because only
+ * that file is bound. */
 static int link_names(struct launch *l, const char *path, const char *real,
 		      struct cordon_error **reterr)
 {
@@ -138,7 +139,7 @@ static int link_names(struct launch *l, const char *path, const char *real,
 	return 0;
 }
 
-/* ret: the program as the sandbox sees it. */
+/* ret: the program's path in the sandbox. */
 static int interpreter(struct launch *l, const char *path, char ret[static PATH_MAX],
 		       struct cordon_error **reterr)
 {
@@ -147,7 +148,8 @@ static int interpreter(struct launch *l, const char *path, char ret[static PATH_
 
 	if (r < 0)
 		return r;
-	/* A virtual environment's interpreter is a link, and its prefix is where the link lies. */
+	/* A virtual environment's interpreter is a link. Its prefix is where the link is, not its
+	 * target. */
 	if (prefix_of(path, prefix, sizeof(prefix)) && !str_starts(path, "/usr/"))
 		venv_home(prefix, home, sizeof(home));
 	r = bind_prefix(l, real, seen, reterr);
@@ -165,16 +167,15 @@ static int interpreter(struct launch *l, const char *path, char ret[static PATH_
 		return 0;
 	}
 	if (is_hidden(real))
-		return err_set(
-			reterr, CORDON_UNSUPPORTED,
-			"the virtual environment '%s' is of the interpreter '%s', and /home, "
-			"/tmp and /workspace are the sandbox's own; remedy: an interpreter "
-			"below /usr or /opt",
-			prefix, real);
+		return err_set(reterr, CORDON_UNSUPPORTED,
+			       "the virtual environment '%s' uses the interpreter '%s', but the "
+			       "sandbox has its own /home, /tmp and /workspace; remedy: an "
+			       "interpreter below /usr or /opt",
+			       prefix, real);
 	return bind_tree(l, prefix, "/opt/venv", path, ret, reterr);
 }
 
-/* Debian keeps one library folder a version, named after the real file: python3.11. */
+/* Debian has one library directory per version, named after the real file: python3.11. */
 static int bind_library(struct launch *l, const char *path)
 {
 	char real[PATH_MAX], dir[PATH_MAX + 32];
@@ -195,7 +196,7 @@ static int bind_library(struct launch *l, const char *path)
 	return launch_bind(l, "/usr/share/matplotlib", NULL, BIND_OPTIONAL);
 }
 
-/* The runtime: compiled, and as sources too for an interpreter that it was not compiled for. */
+/* Adds the runtime: compiled, and also as sources if the interpreter is another version. */
 static int add_runtime(struct launch *l, const char *path)
 {
 	int r = runtime_add(l, "python");
@@ -210,8 +211,8 @@ static int add_runtime(struct launch *l, const char *path)
 	return r < 0 ? r : runtime_add(l, "python-source");
 }
 
-/* The runtime does what the module `site` would (cordon_site.py); but only that module knows
- * virtual environments. */
+/* The runtime does the work of the module `site` (cordon_site.py), but only `site` supports virtual
+ * environments. */
 static bool starts_bare(const char *path)
 {
 	char prefix[PATH_MAX], config[PATH_MAX + 16];
@@ -236,7 +237,7 @@ int python_launch(const struct guest_options *o, struct launch *l, struct cordon
 {
 	const char *path = o->policy->python ? o->policy->python : "/usr/bin/python3";
 	char program[PATH_MAX] = "";
-	/* By its name an interpreter knows its prefix. */
+	/* An interpreter finds its prefix by its name. */
 	const char *const argv[] = { str_starts(path, "/usr/bin/") ? "python3" : program,
 				     starts_bare(path) ? "-IS" : "-I",
 				     "/run/cordon/cordon_guest.py", mode_word(o->mode), NULL };

@@ -1,4 +1,5 @@
-/* guest/r.c - R 4.2 or newer, started by its own binary: the usual front end is a shell script. */
+/* guest/r.c - R 4.2 or newer. Starts its binary directly, because the usual front end is a shell
+ * script. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -6,8 +7,8 @@
 #include "guest/runtime.h"
 #include "guest/view.h"
 
-/* R's own package utils asks `which` for `uname` while it loads, through a shell, and fails without
- * an answer. Here is one that is true; there are no commands to be found. */
+/* R's package utils runs `which uname` in a shell while it loads, and fails without an answer. This
+ * `which` answers correctly; there are no commands to find. */
 static int shell(struct launch *l, struct cordon_error **reterr)
 {
 	static const char which[] =
@@ -19,7 +20,7 @@ static int shell(struct launch *l, struct cordon_error **reterr)
 	return view_program(l, "/usr/bin/sh", reterr);
 }
 
-/* R's folders and variables. 0 or -CORDON_NOMEM. */
+/* R's directories and variables. 0 or -CORDON_NOMEM. */
 static int environment(struct launch *l, const char *home)
 {
 	static const char *const dirs[] = { "/usr/lib/R", "/usr/share/R", "/etc/R",
@@ -52,10 +53,10 @@ static int runtimes(const struct guest_options *o, struct launch *l, struct cord
 	return 0;
 }
 
-/* A collection marks every object, and so copies every page that a session shares with its
- * template. R's own start is just below its usual mark: the first one would come as soon as code
- * runs. More room than its start needs would be garbage in every session: with 480k it collects in
- * the middle of what it loads and keeps 52 MB, with 490k 43 MB, with 600k 48 MB. */
+/* A garbage collection marks every object, and so copies every page that a session shares with its
+ * template. R's start ends just below the default threshold, so the first collection would come as
+ * soon as code runs. But too high a threshold leaves garbage of the start in every session: with
+ * 480k R collects in the middle of loading and keeps 52 MB, with 490k 43 MB, with 600k 48 MB. */
 #define ROOM_BEFORE_COLLECTING "--min-nsize=520k"
 
 int r_launch(const struct guest_options *o, struct launch *l, struct cordon_error **reterr)

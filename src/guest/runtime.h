@@ -5,6 +5,6 @@
 
 #include "wall/launch.h"
 
-/* Puts every file of a runtime ("python", "python-source", "r", "node", "sh", "lib") into
- * /run/cordon. CORDON_NOT_FOUND: this build has none. */
+/* Puts all files of a runtime ("python", "python-source", "r", "node", "sh", "lib") into
+ * /run/cordon. CORDON_NOT_FOUND: this build has no such runtime. */
 int runtime_add(struct launch *l, const char *runtime);

@@ -1,11 +1,11 @@
-/* guest/sh.c - bash: for a session behind its agent, for one script by itself. */
+/* guest/sh.c - bash: with an agent for a session, alone for a script. */
 #include <errno.h>
 
 #include "guest/languages.h"
 #include "guest/runtime.h"
 #include "guest/view.h"
 
-/* All commands: all of /usr, programs included. A list: those programs and the shell. */
+/* All commands: all of /usr with its programs. A list: those programs and the shell. */
 static int commands(const struct guest_options *o, struct launch *l, const char *shell,
 		    struct cordon_error **reterr)
 {
@@ -18,7 +18,8 @@ static int commands(const struct guest_options *o, struct launch *l, const char 
 			return err_errno(reterr, ENOMEM, "the view");
 		return 0;
 	}
-	/* What is not named is not there; the shell should say why, and to its agent, too. */
+	/* Commands that are not listed do not exist. This handler makes the shell say why, and
+	 * tells its agent. */
 	static const char handler[] = "() { builtin printf '%s: not allowed: it is not among the "
 				      "commands of the policy\\n' "
 				      "\"$1\" >&2; { builtin printf '\\0N%s\\0' \"$1\" "
@@ -48,9 +49,9 @@ static int script(const struct guest_options *o, struct launch *l, const char *s
 	return 0;
 }
 
-/* Host tools as programs: links to the agent, which knows the tool by its name. They can do no more
- * than a call on the wire. Tools that the policy does not allow are there too: the host refuses
- * their calls and records them in the audit log. */
+/* Makes host tools programs: links to the agent, which knows the tool by its name. They can do no
+ * more than a call on the wire. Tools that the policy does not allow are there too: the host
+ * refuses their calls and records them in the audit log. */
 static int tools(const struct guest_options *o, struct launch *l)
 {
 	int r = 0;

@@ -1,5 +1,5 @@
-/* guest/view.c - see view.h. The dynamic loader starts any ELF file it can read, so what may not
- * run is not bound at all; Landlock's execute right is the second lock. */
+/* guest/view.c - see view.h. The dynamic loader can start any ELF file that it can read. So
+ * programs that may not run are not bound at all; Landlock's execute right is a second barrier. */
 #include "guest/view.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static int bind_all(struct launch *l, const char *const *paths, uint32_t flags)
 
 int view_libraries(struct launch *l)
 {
-	/* Debian's layout has libraries apart from programs; elsewhere all of /usr/lib must do. */
+	/* Debian keeps libraries apart from programs. On other systems all of /usr/lib is bound. */
 	static const char *const debian[] = { "/usr/lib/" TRIPLET, "/usr/lib64", NULL };
 	static const char *const others[] = { "/usr/lib", "/usr/lib64", NULL };
 	static const char *const etc[] = { "/etc/ld.so.cache", "/etc/alternatives", NULL };
@@ -86,7 +86,7 @@ int view_commands(struct launch *l, const struct policy_list *commands,
 		char path[512] = "";
 
 		if (strchr(name, '/') || strlen(name) > 128)
-			return err_set(reterr, CORDON_INVALID, "commands: '%s' is no plain name",
+			return err_set(reterr, CORDON_INVALID, "commands: '%s' is not a plain name",
 				       name);
 		for (size_t d = 0; d < 3; d++) {
 			(void)snprintf(path, sizeof(path), "%s/%s", dirs[d], name);
@@ -94,7 +94,7 @@ int view_commands(struct launch *l, const struct policy_list *commands,
 				break;
 			path[0] = '\0';
 		}
-		if (path[0] == '\0') /* a builtin of the shell, or not on this machine */
+		if (path[0] == '\0') /* a builtin of the shell, or not installed */
 			continue;
 		int r = view_program(l, path, reterr);
 		if (r < 0)
@@ -113,7 +113,7 @@ int view_environment(struct launch *l, const struct policy *p)
 		{ "TMPDIR", "/tmp" },
 		{ "SHELL", "/bin/bash" },
 		/* Threads of numeric libraries cost more to start than they gain here, and a
-		 * template must not have any. */
+		 * template must have only one thread. */
 		{ "OPENBLAS_NUM_THREADS", "1" },
 		{ "OMP_NUM_THREADS", "1" },
 		{ "MKL_NUM_THREADS", "1" },
