@@ -1,7 +1,8 @@
-/* modules/packages.c - see packages.h. A registry is a directory or an http(s) address that holds
+/* modules/packages.c - see packages.h. A registry is a directory or an http(s) URL with a file
  * packages.json: {"packages": [{"name", "version", "summary", "file", "sha256"}]}. A file is a
- * module of WebAssembly, a command then, or a wheel, which the pod's own pip unpacks. Addresses are
- * read by the host's own client, in a gateway process and by the rules of the session's policy. */
+ * WebAssembly module, which becomes a command, or a wheel, which the pod's pip unpacks. URLs are
+ * fetched by the host's HTTP client, in a gateway process and under the rules of the session's
+ * policy. */
 #include "modules/packages.h"
 
 #include <dirent.h>
@@ -29,7 +30,7 @@ enum {
 	STAMP_BYTES = 128
 };
 
-/* Why not: a code of the pods' package manager, and words. */
+/* Why a package is refused: an error code of the pod's package manager, and a text. */
 struct refusal {
 	const char *code;
 	char why[WHY_BYTES];
@@ -40,12 +41,12 @@ struct preparation {
 	const char *registry;
 	char dir[PATH_MAX];
 	struct wasm_cache_image image;
-	json_t *index; /* of entries */
-	json_t *kept;  /* the files that stay, by their place in dir */
+	json_t *index; /* entries of the registry */
+	json_t *kept;  /* files to keep, by their path in dir */
 	struct buf table;
-	struct refusal no_index; /* why there is none */
-	uint64_t count;          /* made ready */
-	bool passing;            /* a refusal may be another one next time */
+	struct refusal no_index; /* why there is no index */
+	uint64_t count;          /* packages made ready */
+	bool passing;            /* a refusal may be temporary */
 };
 
 #define REFUSE(r, code_, ...)                                                                      \
@@ -56,7 +57,7 @@ static bool is_address(const char *registry)
 	return str_starts(registry, "http://") || str_starts(registry, "https://");
 }
 
-/* Why nothing came, as the client says: denied, too large, or unreachable. */
+/* Turns the client's error into a refusal: denied, too large, or unreachable. */
 static int fetch_refusal(int code, const struct cordon_error *e, const char *address, size_t max,
 			 struct refusal *why)
 {
@@ -137,7 +138,7 @@ static const json_t *find(const struct preparation *w, const char *name)
 	return NULL;
 }
 
-/* The package's bytes are those of the registry: puts them where the pod finds them. */
+/* Stores the package where the pod finds it; its hash was checked. */
 static int put(struct preparation *w, const json_t *entry, const struct buf *bytes,
 	       const char *hash, struct refusal *why)
 {
@@ -174,7 +175,7 @@ static int make(struct preparation *w, const json_t *entry, struct refusal *why)
 		return REFUSE(why, "E_PKG_LIMIT", "Maximum of %llu packages reached",
 			      (unsigned long long)w->policy->package_count);
 	if (!name_is_package(file))
-		return REFUSE(why, "E_PKG_INVALID_NAME", "its file has no plain name");
+		return REFUSE(why, "E_PKG_INVALID_NAME", "its file name is not a plain name");
 	if (strlen(sum) != WASM_CACHE_HASH - 1)
 		return REFUSE(why, "E_PKG_INTEGRITY", "the registry gives no SHA-256 of it");
 	if (load(w, file, w->policy->package_bytes, &bytes, why) < 0)
@@ -189,7 +190,7 @@ static int make(struct preparation *w, const json_t *entry, struct refusal *why)
 	return 0;
 }
 
-/* One line of the table; the registry's words must not make two. */
+/* Writes one line of the table. Text of the registry must not add lines. */
 static int add_line(struct preparation *w, const char *name, const json_t *entry,
 		    const struct refusal *why)
 {
@@ -246,7 +247,7 @@ static int prepare_all(struct preparation *w)
 	return 0;
 }
 
-/* What an earlier list of the registry had let in, and this one does not. */
+/* Removes files that an earlier index allowed and this one does not. */
 static void sweep(const struct preparation *w, const char *sub)
 {
 	cleanup_free char *path = str_printf("%s/%s", w->dir, sub);
@@ -263,7 +264,7 @@ static void sweep(const struct preparation *w, const char *sub)
 		closedir(d);
 }
 
-/* Whether the same index, by the same image, is ready; the stamp is written last. */
+/* Whether the same index was prepared for the same image. The stamp is written last. */
 static bool is_ready(const struct preparation *w, const char *stamp)
 {
 	cleanup_buf struct buf was = { 0 };
@@ -274,7 +275,7 @@ static bool is_ready(const struct preparation *w, const char *stamp)
 	       str_eq(buf_text(&was), stamp);
 }
 
-/* Until the new table is whole, none is. */
+/* Removes the stamp: nothing is ready until the new table is complete. */
 static void forget(const struct preparation *w)
 {
 	cleanup_free char *path = str_printf("%s/stamp", w->dir);
@@ -313,7 +314,7 @@ int packages_prepare(const struct policy *p, struct cordon_error **reterr)
 
 	if (!podimage_packages(p, w.dir, sizeof(w.dir)) ||
 	    wasm_cache_find_image(&w.image, NULL) < 0)
-		return 0; /* none, or the launch says what is missing */
+		return 0; /* no packages, or the launch reports what is missing */
 	w.registry = named && *named ? named : REGISTRY;
 	load_index(&w, &index);
 	wasm_cache_hash(buf_text(&index), index.len, hash);

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "policy/policy.h"
 
-/* Before a pod is launched. Name, number, size, host and SHA-256 are judged here, in the host; what
- * is refused is in the table that the guest's `pkg` reads, with its reason. Nothing is done where
- * the policy names no package, or all is ready from before. */
+/* Called before a pod is launched. The host checks name, number, size, host and SHA-256. A refused
+ * package is in the table that the guest's `pkg` reads, with the reason. Does nothing if the policy
+ * names no package, or if everything is ready. */
 int packages_prepare(const struct policy *p, struct cordon_error **reterr);

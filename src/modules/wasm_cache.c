@@ -1,5 +1,5 @@
-/* modules/wasm_cache.c - commands added to the pod: a stranger's module is read, translated and
- * compiled only inside a wall; the host moves bytes and keeps a list. */
+/* modules/wasm_cache.c - see wasm_cache.h. Also the commands added to a pod. Untrusted modules are
+ * parsed, translated and compiled only in a sandbox; the host only moves bytes and keeps a list. */
 #include <dirent.h>
 #include <errno.h>
 #include <sodium.h>
@@ -29,7 +29,7 @@ static int no_memory(struct cordon_error **reterr)
 	return err_set(reterr, CORDON_NOMEM, "out of memory");
 }
 
-/* What a path is made of must not be a path: the name becomes a file. */
+/* The name becomes a file name, so it must not contain a path. */
 static int check_name(const char *name, struct cordon_error **reterr)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -75,7 +75,8 @@ static int cache_path(const char *hash, const char *abi, const char *end, char *
 	return *ret ? 0 : no_memory(reterr);
 }
 
-/* Every directory above the file. Other users' sandboxes map what is in them: readable. */
+/* Creates every directory above the file. Readable, because sandboxes of other users map the
+ * files. */
 static int make_parents(const char *path, mode_t mode, struct cordon_error **reterr)
 {
 	cleanup_free char *copy = str_dup(path);
@@ -99,7 +100,7 @@ int wasm_cache_save(const char *path, mode_t mode, const void *bytes, size_t len
 	return r < 0 ? r : file_save(path, mode, bytes, len, reterr);
 }
 
-/* The image's table: module, version, commands, with tabs between. */
+/* The image's table: module, version and commands, separated by tabs. */
 static int load_programs(const char *image, json_t *ret, struct cordon_error **reterr)
 {
 	cleanup_buf struct buf text = { 0 };
@@ -130,7 +131,7 @@ static int load_programs(const char *image, json_t *ret, struct cordon_error **r
 	return 0;
 }
 
-/* Root's sandboxes work as another user: what is closed to others is closed to them. */
+/* Root's sandboxes run as another user, so files that are closed to others are closed to them. */
 static int check_reach(struct cordon_error **reterr)
 {
 	cleanup_free char *path = NULL;
@@ -154,7 +155,7 @@ static int check_reach(struct cordon_error **reterr)
 	return r;
 }
 
-/* bash finds these before any command. */
+/* bash prefers these to any command. */
 static bool is_builtin(const char *name)
 {
 	static const char *const names[] = {
@@ -264,7 +265,8 @@ static json_t *import_list(const struct translation *t)
 	return list;
 }
 
-/* The list's entry first: a command without one is not shown, one without an object is. */
+/* Saves the list's entry first. A command without an entry would never be shown; an entry without
+ * an object is. */
 static int keep(const char *name, const char *abi, const char *hash,
 		const struct wasm_compile_job *job, const struct translation *t,
 		struct cordon_error **reterr)

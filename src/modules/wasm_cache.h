@@ -8,17 +8,17 @@
 
 enum { WASM_CACHE_HASH = 65 }; /* hex digits of a SHA-256 and a NUL */
 
-/* The pod's image and the version of objects it takes. */
+/* The pod's image and the version of the objects that it accepts. */
 struct wasm_cache_image {
 	char path[PATH_MAX];
 	char abi[32];
 };
 int wasm_cache_find_image(struct wasm_cache_image *ret, struct cordon_error **reterr);
 void wasm_cache_hash(const void *bytes, size_t len, char ret[static WASM_CACHE_HASH]);
-/* From the cache, or translated now and put there. */
+/* From the cache; otherwise compiled now and cached. */
 int wasm_cache_make(const struct wasm_cache_image *image, const char *hash,
 		    const struct wasm_compile_job *job, struct translation *ret,
 		    struct cordon_error **reterr);
-/* Makes the directories above it; replaces atomically. */
+/* Creates the directories above it; replaces the file atomically. */
 int wasm_cache_save(const char *path, mode_t mode, const void *bytes, size_t len,
 		    struct cordon_error **reterr);

@@ -1,6 +1,6 @@
-/* modules/wasm_compile.c - see wasm_compile.h. The module and whatever it makes of the translator
- * and the compiler stay in a session of the guest sh: no network, no files of the host's but /usr.
- */
+/* modules/wasm_compile.c - see wasm_compile.h. The module may exploit the translator or the
+ * compiler, so both run in a session of the guest sh: no network, and of the host's files only
+ * /usr. */
 #include "modules/wasm_compile.h"
 
 #include <limits.h>
@@ -42,8 +42,7 @@ static int open_session(uint64_t timeout_ms, struct cordon_session **ret,
 			struct cordon_error **reterr)
 {
 	CLEANUP(cordon_policy_freep) struct cordon_policy *p = NULL;
-	/* The translator sets 2 GiB of addresses aside for its stack, and touches little of them.
-	 */
+	/* The translator reserves 2 GiB of address space for its stack and touches little of it. */
 	char json[512];
 	int r = cordon_policy_new("standard", &p, reterr);
 
@@ -89,7 +88,7 @@ static int fill(struct cordon_session *s, const char *image, const struct wasm_c
 	return r;
 }
 
-/* The guest's words: one line, and nothing that could steer a terminal. */
+/* The guest's last line of output, without characters that could control a terminal. */
 static void last_line(const struct cordon_result *result, char ret[REASON_BYTES])
 {
 	size_t len = 0, n = 0;
@@ -119,8 +118,8 @@ static int explain(const struct cordon_result *result, const char *said,
 		return err_set(reterr, CORDON_TIMEOUT, "translating took longer than %llu s",
 			       (unsigned long long)job->timeout_ms / 1000);
 	if (kind && !str_eq(kind, "exception"))
-		return err_set(reterr, CORDON_LIMIT, "translating met a limit of its sandbox: %s",
-			       kind);
+		return err_set(reterr, CORDON_LIMIT,
+			       "translating reached a limit of its sandbox: %s", kind);
 	return err_set(reterr, CORDON_INVALID, "the module is refused: the translator failed");
 }
 

@@ -17,14 +17,14 @@ struct wasm_compile_job {
 
 struct translation {
 	struct buf object;  /* for cordon-pod --modules */
-	struct buf imports; /* names with blanks between */
+	struct buf imports; /* names, separated by blanks */
 };
 
 void translation_init(struct translation *t);
 void translation_done(struct translation *t);
 #define cleanup_translation CLEANUP(translation_done)
 
-/* image: the pod's, with its folder translate/. CORDON_INVALID with what is wrong with the module,
- * CORDON_TIMEOUT, CORDON_LIMIT, or CORDON_UNSUPPORTED where the machine lacks a compiler. */
+/* image: the pod's, with its directory translate/. CORDON_INVALID: the module is not valid, and the
+ * error says why; CORDON_TIMEOUT; CORDON_LIMIT; CORDON_UNSUPPORTED: no compiler is installed. */
 int wasm_compile_run(const char *image, const struct wasm_compile_job *job, struct translation *ret,
 		     struct cordon_error **reterr);

@@ -19,7 +19,7 @@
 extern const unsigned char cordon_attacks_py[];
 extern const unsigned long cordon_attacks_py_len;
 
-/* "worked", "not here" or "refused WHY". */
+/* Parses "worked", "not here" or "refused WHY". */
 static void judge(const char *said, struct trial *t)
 {
 	if (str_eq(said, "worked"))
@@ -42,7 +42,7 @@ static void judge_remains(const struct trial_options *o, struct trial *t)
 	(void)str_copy(t->said, sizeof(t->said), is_found ? "worked" : "nothing left of it");
 }
 
-/* What the supervisor has to say when the code itself came to no verdict. */
+/* If the code gave no answer itself, the supervisor's evidence decides. */
 void attack_python_judge(struct cordon_result *r, struct trial *t)
 {
 	const char *kind = cordon_result_error_kind(r);

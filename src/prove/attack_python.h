@@ -1,5 +1,4 @@
-/* prove/attack_python.h - an attack written in Python, carried out by the Python guest or
- * outside. */
+/* prove/attack_python.h - attacks written in Python, run by the Python guest or outside. */
 #pragma once
 
 #include "base/buf.h"
@@ -11,8 +10,8 @@ int attack_python_inside(const struct trial_options *o, struct trial *ret,
 int attack_python_outside(const struct trial_options *o, struct trial *ret,
 			  struct cordon_error **reterr);
 
-/* The text to execute, which calls the function `role` and the attack's name (code is initialised
- * here), and its context, to be freed. */
+/* Makes the code that calls the function `role` + the attack's name (code is initialised here), and
+ * its context, which the caller frees. */
 int attack_python_code(const struct trial_options *o, const char *role, struct buf *code,
 		       char **ret_context, struct cordon_error **reterr);
 void attack_python_judge(struct cordon_result *r, struct trial *t);

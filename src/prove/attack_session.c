@@ -1,7 +1,7 @@
-/* prove/attack_session.c - see attack_session.h. The first session carries out attack_NAME. Then
- * either the host waits, while no execution runs, for the file that tells of success or for the end
- * of the guest (PROBE_IDLE), or a second session, opened only then, carries out sibling_NAME, which
- * says "worked" when it is harmed (PROBE_SIBLING). */
+/* prove/attack_session.c - see attack_session.h. The first session runs attack_NAME. For
+ * PROBE_IDLE, no execution runs after that, and the host waits for the file that shows success or
+ * for the end of the guest. For PROBE_SIBLING, a second session is opened then and runs
+ * sibling_NAME, which says "worked" if it was harmed. */
 #include "prove/attack_session.h"
 
 #include <poll.h>
@@ -15,7 +15,7 @@
 #include "prove/attack_python.h"
 #include "wall/linux/probe/list.h"
 
-/* Nobody waits that long for an attack that is held: it is ended a second or two after its time. */
+/* An attack that is held takes a second or two; this is only the upper limit. */
 enum { IDLE_MS = 120000, LOOK_MS = 20 };
 
 #define DONE_FILE "/tmp/cordon-attack-done"
@@ -55,7 +55,7 @@ static int execute(struct cordon_session *s, const struct trial_options *o, cons
 	return 0;
 }
 
-/* The guest is gone, or it has done what it wanted to. */
+/* Waits until the guest is gone or the attack has succeeded. */
 static void wait_idle(struct cordon_session *s, struct trial *t)
 {
 	deadline_ns deadline = deadline_after_ms(IDLE_MS);
@@ -78,7 +78,7 @@ static void wait_idle(struct cordon_session *s, struct trial *t)
 	strcpy(t->said, "neither ended nor done");
 }
 
-/* That there can be none is what the attack wanted. */
+/* If no second session can be opened, the attack has succeeded. */
 static int try_sibling(const struct trial_options *o, struct trial *t, struct cordon_error **reterr)
 {
 	struct cordon_session *s = NULL;

@@ -21,7 +21,7 @@
 #include "base/random.h"
 
 enum { FD_TCP, FD_UDP, FD_ABSTRACT, FD_ABSTRACT_MAIL, FD_PATH, FD_PATH_MAIL, FD_SHARED };
-/* Where the descriptor lies that a careless host would pass on. */
+/* A descriptor that a careless host would pass on gets this number. */
 enum { STRAY_FD = 200 };
 
 static const struct bait none = { .fds = { -1, -1, -1, -1, -1, -1, -1 }, .shm = -1 };
@@ -74,7 +74,7 @@ static int lay_unix(struct bait *l, int slot, int type, const char *key)
 	if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) != 0 ||
 	    (type == SOCK_STREAM && listen(fd, 64) != 0))
 		return -errno;
-	/* Any user of the machine could reach it: only the wall may keep the guest away. */
+	/* Any user of the machine could reach it, so only the sandbox keeps the guest away. */
 	if (!is_abstract && chmod(name, 0777) != 0)
 		return -errno;
 	return say(l, key, name) < 0 ? -ENOMEM : 0;
@@ -98,7 +98,7 @@ static int lay_file(struct bait *l)
 	int r = file_write_all(fd, l->secret, strlen(l->secret));
 	if (r < 0)
 		return r;
-	/* Open in the host, without close-on-exec, as a careless program would have it. */
+	/* Open in the host without close-on-exec, as in a careless program. */
 	int stray = fcntl(fd, F_DUPFD, STRAY_FD);
 	if (stray < 0)
 		return -errno;
@@ -107,7 +107,7 @@ static int lay_file(struct bait *l)
 	return 0;
 }
 
-/* What a policy may show to the code: a folder with a daemon's socket and a file in it. */
+/* A directory that a policy may show to the code, with a daemon's socket and a file. */
 static int lay_shared(struct bait *l, bool is_mounted)
 {
 	char path[96];
@@ -171,7 +171,7 @@ static int lay_numbers(struct bait *l, const struct policy *p)
 int bait_lay(struct bait *l, const struct policy *policy, bool is_mounted, bool has_groups,
 	     struct cordon_error **reterr)
 {
-	/* The caller may have put its secret into the environment before. */
+	/* The caller may have put a secret into the environment already. */
 	const char *given = getenv("CORDON_BAIT");
 
 	*l = none;
@@ -199,7 +199,7 @@ int bait_lay(struct bait *l, const struct policy *policy, bool is_mounted, bool 
 		r = lay_numbers(l, policy);
 	if (r < 0) {
 		bait_clear(l);
-		return err_errno(reterr, -r, "lay out what the attacks are aimed at");
+		return err_errno(reterr, -r, "set up the targets of the attacks");
 	}
 	return 0;
 }

@@ -7,26 +7,27 @@
 #include "policy/policy.h"
 
 enum { BAIT_FDS = 7 };
-/* Where the folder is in the sandbox. */
+/* The directory's path in the sandbox. */
 #define BAIT_SHARED "/mnt/bait"
 
 struct bait {
-	char dir[64];    /* of the files; "" when there is none */
-	char shared[72]; /* folder below it that the policy mounts for the code to read */
+	char dir[64];    /* directory of the files; "": none */
+	char shared[72]; /* directory below it that the policy mounts for reading */
 	char secret[33], marker[48];
-	int fds[BAIT_FDS]; /* sockets, and the descriptor that must not be inherited */
+	int fds[BAIT_FDS]; /* sockets, and a descriptor that must not be inherited */
 	int shm;
 	char program[80];    /* "" before bait_plant */
 	struct strlist args; /* KEY=VALUE for the attack (wall/linux/probe/probe.h) */
 };
 
-/* A copy of the attack program beside the file, to be started outside the sandbox. */
+/* Copies the attack program beside the file, to run it outside the sandbox. */
 int bait_plant(struct bait *l, const void *bytes, size_t len, struct cordon_error **reterr);
-/* policy: the attacks try to exceed its limits. is_mounted: a policy will mount the shared folder;
- * otherwise the code sees it at the host's path. has_groups: control groups count. */
+/* policy: its limits, which attacks try to exceed. is_mounted: a policy will mount the shared
+ * directory; otherwise the code sees it at the host's path. has_groups: control groups do the
+ * accounting. */
 int bait_lay(struct bait *l, const struct policy *policy, bool is_mounted, bool has_groups,
 	     struct cordon_error **reterr);
-/* Adds the mount. */
+/* Adds the mount to the policy. */
 int bait_mount(const struct bait *l, struct policy *policy, struct cordon_error **reterr);
 void bait_clear(struct bait *l);
 #define cleanup_bait CLEANUP(bait_clear)

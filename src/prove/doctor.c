@@ -1,4 +1,4 @@
-/* prove/doctor.c - cordon_doctor: the ladder of this machine, layer by layer, and its guests. */
+/* prove/doctor.c - cordon_doctor: what this machine can enforce, layer by layer, and its guests. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +32,9 @@ static const struct {
 	{ LAYER_SECCOMP, "an allowlist of system calls" },
 	{ LAYER_RLIMITS, "limits of each process" },
 	{ LAYER_CGROUPS, "limits of memory, processes and CPU of the whole sandbox" },
-	{ LAYER_LANDLOCK_NET, "Landlock's TCP rules, where the network is closed" },
-	{ LAYER_LANDLOCK_SCOPE, "Landlock's scopes: no signals, no abstract sockets outwards" },
+	{ LAYER_LANDLOCK_NET, "Landlock's TCP rules, if the policy opens no network" },
+	{ LAYER_LANDLOCK_SCOPE,
+	  "Landlock's scopes: no signals or abstract sockets to the outside" },
 };
 
 static json_t *layers_json(const struct machine *m, bool *ret_full)
@@ -58,9 +59,9 @@ static json_t *layers_json(const struct machine *m, bool *ret_full)
 		json_object_set_new(o, "why", why ? json_string(why) : json_null());
 		json_object_set_new(o, "remedy", why ? json_string(remedy) : json_null());
 		json_array_append_new(a, o);
-		/* Without control groups, limits apply to each process, not to the whole sandbox.
-		 * What newer kernels add to Landlock is also covered by namespaces and the
-		 * filter. */
+		/* A missing layer from LAYER_CGROUPS on does not lower the rung. Without control
+		 * groups, limits apply to each process instead of the whole sandbox. What newer
+		 * kernels add to Landlock is also covered by namespaces and the filter. */
 		if (why && ladder[i].layer < LAYER_CGROUPS)
 			*ret_full = false;
 	}
@@ -84,7 +85,7 @@ static json_t *cgroups_json(const struct machine *m)
 	return o;
 }
 
-/* Asks the interpreter for its version behind the wall: so it is known to start there. */
+/* Runs the interpreter in the sandbox to get its version, so it is known to start there. */
 static int ask_version(enum guest_kind kind, const struct policy *p, char *ret, size_t size,
 		       struct cordon_error **reterr)
 {
@@ -121,11 +122,11 @@ static int ask_version(enum guest_kind kind, const struct policy *p, char *ret, 
 	ret[strcspn(ret, "\n")] = '\0';
 	if (r < 0)
 		return r;
-	/* An interpreter that complains has no version: what it said is why. */
+	/* An interpreter that fails has no version: its message is the reason. */
 	int status = box_status(box)->wait_status;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return err_set(reterr, CORDON_UNSUPPORTED, "it does not tell its version: %s",
-			       ret[0] ? ret : "it said nothing");
+			       ret[0] ? ret : "it printed nothing");
 	return 0;
 }
 
@@ -165,7 +166,7 @@ int cordon_doctor(char **ret_json, struct cordon_error **reterr)
 	if (r < 0)
 		return r;
 	machine_probe(&m);
-	if (!m.has_userns) /* what its guests can do is shown on the rung that there is */
+	if (!m.has_userns) /* then show what its guests can do on that rung */
 		p.require &= ~(uint32_t)LAYERS_NAMESPACES;
 	json_t *layers = layers_json(&m, &is_full);
 	(void)uname(&u);

@@ -1,5 +1,5 @@
-/* prove/proof.c - cordon_prove: every attack through the real launch path, which layer stopped
- * it, and whether it works outside. */
+/* prove/proof.c - cordon_prove: runs every attack through the real launch path, and finds out which
+ * layer stopped it and whether it works outside. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,17 +20,17 @@ enum { GUESTS = 4, SEAL_BYTES = 1 << 17 };
 
 struct proof {
 	const struct cordon_prove_options *options;
-	struct policy policy, listed; /* listed: names its commands */
+	struct policy policy, listed; /* listed: with a list of commands */
 	struct bait bait;
-	enum guest_kind kinds[GUESTS]; /* guests of this machine */
+	enum guest_kind kinds[GUESTS]; /* guests on this machine */
 	size_t kind_count;
 	bool has_python;
 	bool has_groups;
-	bool has_namespaces; /* else the rung below is attacked */
+	bool has_namespaces; /* otherwise the sandbox without namespaces is attacked */
 	uint32_t open, held, broken, lacking, uncontrolled;
 };
 
-/* Limits that an attack can pass outside without being felt. */
+/* Limits small enough that the attacks can exceed them outside without harm. */
 static int set_policy(struct policy *p, const char *allow_host, bool is_listed,
 		      struct cordon_error **reterr)
 {
@@ -67,7 +67,7 @@ static void find_guests(struct proof *x)
 		if (x->options->guest && guest_from_name(x->options->guest) != kinds[i])
 			continue;
 		if (!x->has_namespaces && kinds[i] == GUEST_KIND_R)
-			continue; /* does not start on that rung */
+			continue; /* does not start without namespaces */
 		if (guest_launch(&o, &l, NULL) == 0)
 			x->kinds[x->kind_count++] = kinds[i];
 		x->has_python =
@@ -75,7 +75,7 @@ static void find_guests(struct proof *x)
 	}
 }
 
-/* Whether the pod is to be attacked: native programs run where its modules would. */
+/* Whether to attack the pod as well, with native programs in place of its modules. */
 static bool has_pod(const struct proof *x)
 {
 	cleanup_launch struct launch l = { 0 };
@@ -96,7 +96,7 @@ static const char *outcome_name(enum trial_outcome o)
 	return names[o];
 }
 
-/* Under every guest's view and filter; the worst counts. */
+/* Tries the attack with every guest's view and filter; the worst outcome counts. */
 static int try_guests(struct proof *x, struct trial_options *o, struct trial *ret_worst,
 		      json_t *guests, struct cordon_error **reterr)
 {
@@ -119,7 +119,8 @@ static int try_guests(struct proof *x, struct trial_options *o, struct trial *re
 	return 0;
 }
 
-/* What can be switched off. The seal is the filter that a pod loads itself, over the wall's. */
+/* Layers that can be switched off. The seal is the filter that a pod loads itself, in addition to
+ * the sandbox's. */
 #define WITHOUT_SEAL (1u << 31)
 static const struct {
 	uint32_t off;
@@ -146,8 +147,8 @@ static bool works_without(const struct trial_options *o, unsigned set)
 	return trial_inside(&second, &t, NULL) == 0 && t.outcome == TRIAL_OPEN;
 }
 
-/* The smallest set of layers without which the attack works names what stops it; 0: it does not
- * work without all of them either. */
+/* The smallest set of layers without which the attack works: these stop it. 0: it does not work
+ * without any of them either. */
 static unsigned smallest_set(const struct trial_options *o)
 {
 	unsigned all = (1u << (SWITCHES - (o->seal ? 0 : 1))) - 1;
@@ -171,7 +172,8 @@ static void find_layers(const struct trial_options *o, const struct trial *first
 			json_array_append_new(layers, json_string(switches[i].name));
 	if (set)
 		return;
-	/* What is left holds, and the filter's own report says whether it came first. */
+	/* Something that cannot be switched off stops it. The filter's report says whether the
+	 * filter did so first. */
 	if (first->is_noticed && strcmp(o->attack->holds, "seccomp") != 0)
 		json_array_append_new(layers, json_string("seccomp"));
 	json_array_append_new(layers, json_string(o->attack->holds));
@@ -193,7 +195,7 @@ static const char *control_word(const struct trial *t)
 					      : "failed";
 }
 
-/* What this machine's sandbox does not promise, as documented. */
+/* Attacks that the sandbox of this machine does not stop, as documented. */
 static bool is_unclaimed(const struct proof *x, const struct attack *a, const struct trial *t)
 {
 	return (!x->has_namespaces && (a->flags & PROBE_SPACED)) ||
@@ -218,7 +220,7 @@ static int prove_one(struct proof *x, const struct attack *a, json_t *rows,
 		r = trial_outside(&o, &control, reterr);
 	if (r < 0)
 		return r;
-	/* Never a gateway without the namespace that it belongs into. */
+	/* Not with a gateway, which must not run without a network namespace. */
 	if (t.outcome == TRIAL_HELD && !x->options->quick && !x->options->allow_host)
 		find_layers(&o, &t, layers);
 	json_object_set_new(row, "name", json_string(a->name));
@@ -257,7 +259,7 @@ static int prove_all(struct proof *x, json_t *rows, struct cordon_error **reterr
 		     : err_set(reterr, CORDON_INVALID, "there is no attack '%s'", x->options->only);
 }
 
-/* The filter that a pod loads before its first module; NULL: an image that does not tell it. */
+/* The filter that a pod loads before its first module; NULL: the image does not say. */
 static char *read_seal(bool has_network)
 {
 	char image[PATH_MAX], path[PATH_MAX + 32];
@@ -275,8 +277,8 @@ static char *read_seal(bool has_network)
 	return seal;
 }
 
-/* The second wall by itself: no WebAssembly and no door, the same namespaces, view and filters, the
- * one that the pod loads itself among them. */
+/* Attacks the sandbox of a pod alone: no WebAssembly and no door, but the same namespaces, view and
+ * filters, including the pod's own. */
 static int prove_in_pod(struct proof *x, const struct attack *a, const char *seal, json_t *rows,
 			struct cordon_error **reterr)
 {
@@ -332,7 +334,7 @@ static int prove(struct proof *x, json_t *rows, json_t *pod, struct cordon_error
 	bool with_pod = x->has_namespaces && has_pod(x);
 	if (r == 0 && x->kind_count == 0 && !with_pod)
 		r = err_set(reterr, CORDON_NOT_FOUND,
-			    "no guest is installed under whose wall to attack");
+			    "no guest is installed whose sandbox could be attacked");
 	if (r == 0 && x->kind_count)
 		r = prove_all(x, rows, reterr);
 	if (r == 0 && with_pod)
@@ -355,7 +357,7 @@ int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
 	if (r == 0)
 		r = set_policy(&x.listed, host, true, reterr);
 	if (r == 0) {
-		/* Without namespaces the rung below is what there is to attack. */
+		/* Without namespaces, that sandbox is attacked. */
 		struct machine m;
 
 		machine_probe(&m);

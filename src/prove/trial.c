@@ -22,10 +22,10 @@
 #include "wall/linux/probe/list.h"
 #include "wire/wire.h"
 
-enum { TRIAL_MS = 120000 }; /* of a machine with other things to do, too */
+enum { TRIAL_MS = 120000 }; /* enough for a busy machine */
 #define PROBE_PATH "/run/cordon/probe"
 
-/* The attack's ends of everything it is given; the host's are beside them. */
+/* The attack's ends of pipes and wire, and the host's. */
 struct ends {
 	int in, out, wire;
 	int host_in, host_out, host_wire;
@@ -140,7 +140,7 @@ static void judge_status(int status, const char *text, struct trial *t)
 	}
 }
 
-/* How a careless host would read: it asks for descriptors and gets them. */
+/* Reads as a careless host would, with room for descriptors. */
 static bool takes_descriptors(int wire)
 {
 	union {
@@ -167,7 +167,7 @@ static bool takes_descriptors(int wire)
 	return count > 0;
 }
 
-/* Whether descriptors that the guest sent arrive when the wire is read as it always is. */
+/* Whether descriptors that the guest sent arrive when the wire is read as usual. */
 static bool is_passed(struct ends *e)
 {
 	static const char token[] =
@@ -183,7 +183,7 @@ static bool is_passed(struct ends *e)
 	return leftovers_descriptors() > before;
 }
 
-/* What only the host can see once the attack is over. */
+/* Checks what only the host can see after the attack. */
 static void judge_remains(const struct trial_options *o, struct ends *e, bool is_control,
 			  struct trial *t)
 {
@@ -206,7 +206,7 @@ static void read_said(int fd, char *ret, size_t size)
 	ret[n > 0 ? n : 0] = '\0';
 }
 
-/* Where memory is the kernel's own, it is pid 1 that the kernel may choose to kill. */
+/* When kernel memory runs out, the kernel may kill pid 1. */
 static bool is_out_of_memory(const struct box *box)
 {
 	struct cgroup_counts counts;
@@ -276,7 +276,7 @@ static int try_once(const struct trial_options *o, struct trial *ret, struct cor
 	return r;
 }
 
-/* Carried out with and without what should be counted: the difference is what was. */
+/* Runs the attack with and without what should be counted; the difference is what was counted. */
 static int try_charged(const struct trial_options *o, struct trial *ret,
 		       struct cordon_error **reterr)
 {
@@ -310,7 +310,7 @@ int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon
 						: try_once(o, ret, reterr);
 }
 
-/* The control: the same program, started as any program is, with what the attack needs. */
+/* The control: the same program, started normally, with what the attack needs. */
 static int start_outside(const struct trial_options *o, const struct ends *e)
 {
 	cleanup_free char *secret = str_printf("CORDON_BAIT=%s", o->bait->secret);
@@ -357,7 +357,7 @@ int trial_outside(const struct trial_options *o, struct trial *ret, struct cordo
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	/* A survivor holds the pipe: what was said is there already. */
+	/* A surviving process may hold the pipe open, but the output is already there. */
 	(void)file_set_nonblock(e.host_out, true);
 	read_said(e.host_out, text, sizeof(text));
 	judge_status(status, text, &t);

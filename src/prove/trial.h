@@ -1,5 +1,5 @@
-/* prove/trial.h - one attack carried out once: in the sandbox, through the same launch as guests,
- * or outside as its positive control. */
+/* prove/trial.h - one attack, run once: in the sandbox, launched like a guest, or outside as the
+ * positive control. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include "policy/policy.h"
 #include "prove/bait.h"
 
-/* An attack: of the C program (wall/linux/probe/list.h) or of the Python file beside it. */
+/* An attack of the C program (wall/linux/probe/list.h) or of the Python file beside it. */
 struct attack {
 	const char *name, *words;
 	bool is_python;
@@ -19,22 +19,22 @@ struct attack {
 	const char *holds;
 };
 
-/* All of them; *ret_count. */
+/* All attacks; *ret_count: how many. */
 const struct attack *attack_table(size_t *ret_count);
 
 enum trial_outcome {
 	TRIAL_HELD,
 	TRIAL_OPEN,
-	TRIAL_NOT_HERE, /* not applicable on this machine or to this user */
+	TRIAL_NOT_HERE, /* does not apply to this machine or user */
 	TRIAL_LACKING,  /* open without namespaces, as documented */
-	TRIAL_BROKEN,   /* neither: crashed, or did not start */
+	TRIAL_BROKEN,   /* neither: it crashed or did not start */
 };
 
 struct trial {
 	enum trial_outcome outcome;
 	char said[64];       /* "EPERM", "killed by SIGSYS" */
 	bool is_noticed;     /* the filter reported the call */
-	bool is_deaf;        /* nobody listens to the filter */
+	bool is_deaf;        /* the filter has no listener */
 	uint64_t peak_bytes; /* of its control group; 0: it has none */
 };
 
@@ -46,10 +46,10 @@ struct trial_options {
 	const struct attack *attack;
 	const struct bait *bait;
 	const struct policy *policy;
-	enum guest_kind kind; /* under whose view and filter */
+	enum guest_kind kind; /* whose view and filter to use */
 	uint32_t layers_off;
-	bool is_empty;    /* PROBE_CHARGED: for comparison, it uses nothing */
-	const char *seal; /* a filter in hexadecimal that the attack comes after; NULL: none */
+	bool is_empty;    /* PROBE_CHARGED: a run for comparison, which uses nothing */
+	const char *seal; /* a filter in hexadecimal that is loaded before the attack; NULL: none */
 };
 
 int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon_error **reterr);
