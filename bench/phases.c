@@ -24,9 +24,9 @@
 #include "policy/policy.h"
 #include "session/engine.h"
 #include "session/session.h"
-#include "wall/init/kernel.h"
 #include "wall/linux/blueprint.h"
 #include "wall/linux/box.h"
+#include "wall/linux/kernel.h"
 
 enum { MAX_ROUNDS = 1000, ROWS = 32 };
 

@@ -12,10 +12,10 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "../sh/check.h"
-#include "../sh/host.h"
-#include "../sh/shell.h"
-#include "../sh/tools.h"
+#include "inside/guests/sh/shell_check.h"
+#include "inside/guests/sh/host_wire.h"
+#include "inside/guests/sh/shell.h"
+#include "inside/guests/sh/tools.h"
 #include "pod/agent.h"
 #include "pod/input.h"
 #include "pod/prelude.h"
@@ -145,7 +145,7 @@ static void end_result(struct bridge *g, struct bytes *b)
 	input_close(&g->input);
 	g->id[0] = 0;
 	g->interrupted_ms = 0;
-	host_say(&g->out, b);
+	host_wire_say(&g->out, b);
 	bytes_done(b);
 }
 
@@ -275,7 +275,7 @@ static void execute(struct bridge *g, struct json m)
 		       "a name in context or env is no name of a shell variable");
 	} else if (!validates || !is_broken(g)) {
 		if (validates)
-			check_advice(g->code.data, g->code.len, &g->advice);
+			shell_check_advice(g->code.data, g->code.len, &g->advice);
 		input_open(&g->input, json_get(m, "stdin"), g->agent.process->fds[PRIVATE_NULL]);
 		next_step(g);
 	}
@@ -454,7 +454,7 @@ static int serve_once(struct bridge *g, char **envp)
 	if (fds[P_WIRE].revents & ~POLLOUT)
 		from_host(g, envp);
 	look_after_interrupt(g);
-	host_flush(&g->out);
+	host_wire_flush(&g->out);
 	return r;
 }
 

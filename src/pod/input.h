@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <stdint.h>
 
-#include "../../guests/sh/json.h"
+#include "inside/lib/wire_json.h"
 
 struct input {
 	int guest;            /* what the command reads; -1: none */

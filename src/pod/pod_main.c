@@ -12,14 +12,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../../guests/sh/check.h"
-#include "../../guests/sh/host.h"
 #include "agent.h"
 #include "bridge.h"
 #include "checkpoint.h"
 #include "door.h"
 #include "engine.h"
 #include "image.h"
+#include "inside/guests/sh/host_wire.h"
+#include "inside/guests/sh/shell_check.h"
 #include "module.h"
 #include "path.h"
 #include "pod_seal.h"
@@ -134,7 +134,7 @@ static int arrange_descriptors(struct w2c_sys *p, const struct options *o)
 		if (p->fds[i] < 0)
 			return -errno;
 	}
-	/* A template keeps what forking a session needs (guests/lib/fork.c). */
+	/* A template keeps what forking a session needs (inside/lib/fork.c). */
 	syscall(SYS_close_range,
 		o->mode == 'T'   ? INIT_FD_CGROUP
 		: o->mode == 'W' ? 4
@@ -313,7 +313,7 @@ int main(int argc, char **argv, char **envp)
 		return fail("seccomp", r);
 	if (o.mode == 'V') {
 		syntax_use(&process);
-		return check_main();
+		return shell_check_main();
 	}
 	if (o.serve >= 0)
 		return serve_requests(&process, envp);

@@ -5,14 +5,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../guests/sh/host.h"
-#include "../../guests/sh/json.h"
 #include "bridge.h"
+#include "inside/guests/sh/host_wire.h"
+#include "inside/lib/wire_json.h"
 #include "path.h"
 
 enum { SPAWN_FDS = 9, LINE_MAX_BYTES = 1 << 20 };
 
-/* guests/lib/fork.c: 0 in the session, its pid in the template, -1 when none could be made. */
+/* inside/lib/fork.c: 0 in the session, its pid in the template, -1 when none could be made. */
 int cordon_guest_fork(const int *fds);
 
 struct requests {

@@ -2,7 +2,7 @@
 #ifndef POD_PRELUDE_H
 #define POD_PRELUDE_H
 
-#include "../../guests/sh/json.h"
+#include "inside/lib/wire_json.h"
 
 /* Commands of at most this many bytes each, NUL-terminated, one after the other. */
 struct prelude {

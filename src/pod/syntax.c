@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../guests/sh/shell.h"
 #include "image.h"
+#include "inside/guests/sh/shell.h"
 #include "run.h"
 
 enum { PARSE_SECONDS = 5, SAID_MAX = 65536 };
@@ -76,7 +76,7 @@ static void converse(int to, int from, const char *code, size_t len, struct byte
 		close(to);
 }
 
-/* shell.h: what guests/sh/check.c asks. */
+/* shell.h: what inside/guests/sh/shell_check.c asks. */
 bool shell_is_broken(const char *code, size_t len, struct bytes *ret)
 {
 	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, status = 0;

@@ -1,5 +1,5 @@
 /* pod/syntax.h - whether a text is shell: asked of the pod's own bash, which runs nothing of it.
- * The answer is shell_is_broken() of guests/sh/shell.h. */
+ * The answer is shell_is_broken() of inside/guests/sh/shell.h. */
 #ifndef POD_SYNTAX_H
 #define POD_SYNTAX_H
 

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../../guests/sh/helper.h"
+#include "inside/guests/sh/tool_process.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U
@@ -122,8 +122,8 @@ const char *toolbox_place(const struct w2c_sys *p, const char *path, char buf[32
 static void run_tool(struct w2c_sys *p, wasm_rt_memory_t **ret_memory)
 {
 	(void)ret_memory;
-	_exit(helper_run(p->fds[PRIVATE_TOOLS], p->command->name, (int)p->argv.count - 1,
-			 p->argv.at + 1));
+	_exit(tool_process_run(p->fds[PRIVATE_TOOLS], p->command->name, (int)p->argv.count - 1,
+			       p->argv.at + 1));
 }
 
 const struct command *toolbox_command(const char *tool)

@@ -4,7 +4,7 @@
 #ifndef POD_TOOLBOX_H
 #define POD_TOOLBOX_H
 
-#include "../../guests/sh/json.h"
+#include "inside/lib/wire_json.h"
 #include "process.h"
 
 #define TOOLBOX_PACKAGES "/usr/lib/python"

@@ -306,8 +306,8 @@ def forklib():
         d = tempfile.mkdtemp(prefix="forklib-")
         path = os.path.join(d, "libguest.so")
         subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", path,
-                        "-D_GNU_SOURCE", os.path.join(TOP, "tests/guests/forklib.c"),
-                        *(os.path.join(TOP, "guests/lib", f) for f in ("serve.c", "pages.c", "prefault.c"))], check=True)
+                        "-D_GNU_SOURCE", "-I", TOP, os.path.join(TOP, "tests/guests/forklib.c"),
+                        *(os.path.join(TOP, "inside/lib", f) for f in ("spawn_requests.c", "pages.c", "prefault.c"))], check=True)
         _forklib.append(path)
         import atexit
         atexit.register(shutil.rmtree, d, True)

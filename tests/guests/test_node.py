@@ -1,4 +1,4 @@
-# test_node.py - guests/node.
+# test_node.py - inside/guests/node.
 import base64
 import os
 import shutil
@@ -9,9 +9,9 @@ from driver import adder, BUILD, Gone, Stock, TOP, validate
 
 NODE = os.environ.get("CORDON_TEST_NODE") or ("/usr/bin/node" if os.path.exists("/usr/bin/node")
                                               else os.path.realpath(shutil.which("node") or "/usr/bin/node"))
-ARGV = [NODE, os.path.join(TOP, "guests/node/cordon_guest.mjs")]
+ARGV = [NODE, os.path.join(TOP, "inside/guests/node/cordon_guest.mjs")]
 ADD = adder()
-os.environ["CORDON_NODE_LIB"] = LIB = os.path.join(BUILD, "src/guest/cordon_node.node")  # validate() passes it on
+os.environ["CORDON_NODE_LIB"] = LIB = os.path.join(BUILD, "inside/guests/node/cordon_node.node")  # validate() passes it on
 stock = Stock(ARGV, {"CORDON_NODE_LIB": LIB})
 guest, shared, reset = stock.guest, stock.shared, stock.reset
 

@@ -1,4 +1,4 @@
-# test_python.py - guests/python.
+# test_python.py - inside/guests/python.
 import base64
 import json
 import math
@@ -11,7 +11,7 @@ import time
 
 from driver import adder, forklib, Gone, Guest, Stock, Template, TOP, validate
 
-RUNTIME = os.path.join(TOP, "guests/python/cordon_guest.py")
+RUNTIME = os.path.join(TOP, "inside/guests/python/cordon_guest.py")
 PYTHON = os.environ.get("CORDON_TEST_PYTHON") or "/usr/bin/python3"
 ARGV = [PYTHON, "-IS", RUNTIME]
 ADD = adder()

@@ -1,4 +1,4 @@
-# test_r.py - guests/r.
+# test_r.py - inside/guests/r.
 import atexit
 import base64
 import json
@@ -19,18 +19,18 @@ def runtime(bundle):
     d = tempfile.mkdtemp(prefix="runtime-")
     atexit.register(shutil.rmtree, d, True)
     for name in ("cordon_start.R", "cordon_guest.R"):
-        shutil.copy(os.path.join(TOP, "guests/r", name), d)
+        shutil.copy(os.path.join(TOP, "inside/guests/r", name), d)
     if bundle:
         shutil.copy(bundle, os.path.join(d, "cordon_r.rds"))
     return os.path.join(d, "cordon_start.R")
 
 
-RUNTIME = runtime(os.path.join(BUILD, "guests/r/cordon_r.rds"))
+RUNTIME = runtime(os.path.join(BUILD, "inside/guests/r/cordon_r.rds"))
 R_HOME = os.environ.get("CORDON_TEST_R_HOME") or "/usr/lib/R"
 ARGV = [R_HOME + "/bin/exec/R", "--vanilla", "--no-echo", "-f", RUNTIME]
 ENV = {"R_HOME": R_HOME, "R_SHARE_DIR": "/usr/share/R/share", "LD_LIBRARY_PATH": R_HOME + "/lib", "TZ": "UTC",
        "R_DEFAULT_PACKAGES": "NULL",
-       "CORDON_R_LIB": os.environ.get("CORDON_R_LIB") or os.path.join(BUILD, "guests/r/cordon_r.so")}
+       "CORDON_R_LIB": os.environ.get("CORDON_R_LIB") or os.path.join(BUILD, "inside/guests/r/cordon_r.so")}
 ADD = adder("numeric")
 stock = Stock(ARGV, ENV)
 guest, shared, reset = stock.guest, stock.shared, stock.reset

@@ -1,4 +1,4 @@
-# test_sh.py - guests/sh.
+# test_sh.py - inside/guests/sh.
 import base64
 import json
 import os
@@ -9,7 +9,7 @@ import time
 
 from driver import adder, BUILD, Gone, Guest, Stock, validate
 
-PROGRAM = os.environ.get("CORDON_SH") or os.path.join(BUILD, "guests/sh/cordon-sh")
+PROGRAM = os.environ.get("CORDON_SH") or os.path.join(BUILD, "inside/guests/sh/cordon-sh")
 ARGV = [PROGRAM]
 ADD = adder()
 stock = Stock(ARGV)

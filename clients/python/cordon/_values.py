@@ -1,1 +1,1 @@
-../../../guests/python/cordon_values.py
+../../../inside/guests/python/cordon_values.py

@@ -1,7 +1,7 @@
-/* A growing run of bytes (sh/bytes.h) for a process that is R's. Not guests/sh/bytes.c, which the
+/* A growing run of bytes (inside/lib/bytes.h) for a process that is R's. Not inside/lib/bytes.c, which the
  * other sources here share with the guests: that one ends its process when there is no memory, prints
  * and writes to descriptors, none of which a package of R's may do; here no memory is an R error. */
-#include "sh/bytes.h"
+#include "inside/lib/bytes.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cordon_r.h"
+#include "inside/guests/r/cordon_r.h"
 
 #include <R_ext/Rdynload.h>
 

@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 
 #include "base/mem.h"
-#include "wall/init/kernel.h"
 #include "wall/linux/filter_nonotify.h"
 #include "wall/linux/filters.h"
+#include "wall/linux/kernel.h"
 #include "wall/linux/no_userns.h"
 #include "wall/linux/procfiles.h"
 

@@ -13,9 +13,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "wall/init/kernel.h"
 #include "wall/linux/blueprint.h"
 #include "wall/linux/box_state.h"
+#include "wall/linux/kernel.h"
 #include "wall/linux/plan_send.h"
 #include "wall/linux/supervisor.h"
 

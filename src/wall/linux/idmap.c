@@ -14,7 +14,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "wall/init/kernel.h"
+#include "wall/linux/kernel.h"
 
 enum { TREE_CLONE = 1, RECURSIVE = 0x8000, EMPTY_PATH = 0x1000 };
 

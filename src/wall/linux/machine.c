@@ -14,7 +14,7 @@
 
 #include "base/str.h"
 #include "policy/policy.h"
-#include "wall/init/kernel.h"
+#include "wall/linux/kernel.h"
 #include "wall/linux/namespaces.h"
 
 static const char *const controller_names[MACHINE_CONTROLLERS] = { "memory", "pids", "cpu" };

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "wall/init/kernel.h"
+#include "wall/linux/kernel.h"
 
 static const struct {
 	const char *name;

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "wall/init/clone.h"
+#include "wall/linux/clone.h"
 #include "wall/linux/format.h"
 #include "wall/linux/machine.h"
 #include "wall/linux/prestart.h"

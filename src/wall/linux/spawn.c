@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "wall/init/clone.h"
-#include "wall/init/kernel.h"
+#include "wall/linux/clone.h"
+#include "wall/linux/kernel.h"
 
 /* The child never returns from these, so no sanitizer may count its calls. */
 #define IN_CHILD __attribute__((no_sanitize("thread")))

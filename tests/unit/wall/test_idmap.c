@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "harness/test.h"
-#include "wall/init/kernel.h"
 #include "wall/linux/idmap.h"
+#include "wall/linux/kernel.h"
 
 enum { OWNER = 4242, GROUP = 4343, BOX = 64210 };
 

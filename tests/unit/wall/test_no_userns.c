@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "harness/test.h"
-#include "wall/init/no_userns_init.h"
+#include "inside/init/no_userns_init.h"
 #include "wall/linux/no_userns.h"
 
 static struct launch python(void)

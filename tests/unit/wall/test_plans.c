@@ -13,8 +13,8 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "wall/init/kernel.h"
 #include "wall/linux/blueprint.h"
+#include "wall/linux/kernel.h"
 #include "wall/linux/no_userns.h"
 
 enum { TEXT_MAX = 1 << 20, LINES_MAX = 2000 };

@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "wall/init/kernel.h"
+#include "wall/linux/kernel.h"
 #include "wall/linux/probe/attacks.h"
 
 extern char **environ;

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "wall/init/kernel.h"
+#include "wall/linux/kernel.h"
 #include "wall/linux/probe/attacks.h"
 #include "wall/linux/probe/list.h"
 

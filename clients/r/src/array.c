@@ -1,1 +1,0 @@
-../../../guests/r/array.c

@@ -1,1 +1,0 @@
-../../../guests/r/cordon_r.h

@@ -1,1 +1,0 @@
-../../../guests/r/encode.c

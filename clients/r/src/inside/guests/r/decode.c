@@ -1,0 +1,1 @@
+../../../../../../inside/guests/r/decode.c

@@ -1,0 +1,1 @@
+../../../../../../inside/guests/r/digits.c

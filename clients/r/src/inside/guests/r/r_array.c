@@ -1,0 +1,1 @@
+../../../../../../inside/guests/r/r_array.c

@@ -1,0 +1,1 @@
+../../../../../inside/lib/bytes.h

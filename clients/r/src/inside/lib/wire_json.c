@@ -1,0 +1,1 @@
+../../../../../inside/lib/wire_json.c

@@ -1,1 +1,0 @@
-../../../guests/r/instant.c

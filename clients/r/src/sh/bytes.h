@@ -1,1 +1,0 @@
-../../../../guests/sh/bytes.h

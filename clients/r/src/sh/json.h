@@ -1,1 +1,0 @@
-../../../../guests/sh/json.h

@@ -1,6 +1,0 @@
-/* guests/sh/helper.h - the process that stands for a tool in a pipeline. */
-#pragma once
-
-/* Calls the tool `name` with these arguments and our own standard input through the agent's socket;
- * its output and error output become ours. Its exit status. */
-int helper_run(int agent, const char *name, int argc, char **argv);

@@ -1,0 +1,94 @@
+/* inside/guests/r/instant.c - dates and instants as text, in UTC, without the C library's time
+ * zones. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "inside/guests/r/cordon_r.h"
+
+/* Days since 1970-01-01 of a date of the Gregorian calendar, and back (Hinnant's algorithms). */
+static long long days_of(long long y, int m, int d)
+{
+	y -= m <= 2;
+	long long era = (y >= 0 ? y : y - 399) / 400;
+	long long yoe = y - era * 400;
+	long long doy = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
+	return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
+}
+
+static void date_of(long long z, long long *y, int *m, int *d)
+{
+	z += 719468;
+	long long era = (z >= 0 ? z : z - 146096) / 146097;
+	long long doe = z - era * 146097;
+	long long yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
+	long long doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+	long long mp = (5 * doy + 2) / 153;
+	*d = (int)(doy - (153 * mp + 2) / 5 + 1);
+	*m = (int)(mp < 10 ? mp + 3 : mp - 9);
+	*y = yoe + era * 400 + (*m <= 2);
+}
+
+void instant_date(struct bytes *b, double days)
+{
+	long long y;
+	int m, d;
+	date_of((long long)floor(days), &y, &m, &d);
+	bytes_format(b, "%04lld-%02d-%02d", y, m, d);
+}
+
+void instant_datetime(struct bytes *b, double seconds)
+{
+	double whole = floor(seconds);
+	long long micros = llround((seconds - whole) * 1e6);
+	long long s = (long long)whole + (micros == 1000000);
+	micros = micros == 1000000 ? 0 : micros;
+	long long day = (s >= 0 ? s : s - 86399) / 86400, rest = s - day * 86400;
+	instant_date(b, (double)day);
+	bytes_format(b, "T%02lld:%02lld:%02lld", rest / 3600, rest / 60 % 60, rest % 60);
+	if (micros)
+		bytes_format(b, ".%06lld", micros);
+	bytes_text(b, "+00:00");
+}
+
+/* The text of a JSON string, cut to what a date may have. */
+static bool text_of(struct json v, char out[64])
+{
+	if (json_kind(v) != '"' || v.len < 2 || v.len > 60)
+		return false;
+	memcpy(out, v.at + 1, v.len - 2);
+	out[v.len - 2] = 0;
+	return true;
+}
+
+bool instant_parse_date(struct json v, double *ret)
+{
+	char t[64];
+	long long y;
+	int m, d;
+	if (!text_of(v, t) || sscanf(t, "%lld-%d-%d", &y, &m, &d) != 3)
+		return false;
+	*ret = (double)days_of(y, m, d);
+	return true;
+}
+
+bool instant_parse_datetime(struct json v, double *ret)
+{
+	char t[64], sign = 0;
+	int hour = 0, minute = 0, used = 0, zh = 0, zm = 0;
+	double second = 0, days;
+	if (!text_of(v, t) || !instant_parse_date(v, &days))
+		return false;
+	char *time = strpbrk(t, "T ");
+	if (time && sscanf(time + 1, "%d:%d%n", &hour, &minute, &used) == 2) {
+		char *p = time + 1 + used;
+		if (*p == ':' && sscanf(p + 1, "%lf%n", &second, &used) == 1)
+			p += 1 + used;
+		if (sscanf(p, "%c%d:%d", &sign, &zh, &zm) >= 2 && (sign == '+' || sign == '-'))
+			zh = zh * 60 + zm;
+		else
+			zh = 0;
+	}
+	*ret = days * 86400 + hour * 3600 + minute * 60 + second - (sign == '-' ? -zh : zh) * 60.0;
+	return true;
+}

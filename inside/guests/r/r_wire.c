@@ -1,0 +1,326 @@
+/* inside/guests/r/r_wire.c - descriptor 3: lines in and out, and the round trip of a tool call. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "inside/guests/r/cordon_r.h"
+#include "inside/guests/r/turn.h"
+#include "inside/lib/streams.h"
+
+/* R's own flags for SIGINT, which no header declares. */
+extern int R_interrupts_pending;
+extern Rboolean R_interrupts_suspended;
+
+static bool is_template;
+static bool is_muted;     /* rehearsing */
+static struct bytes in;   /* what was read and not yet taken */
+static struct bytes line; /* the message being looked at */
+static pid_t owner;       /* a child that the code forks may not speak */
+
+SEXP wire_token(SEXP template)
+{
+	char token[65] = "", *t = getenv("CORDON_TOKEN");
+	owner = getpid();
+	streams_keep();
+	is_template = Rf_asLogical(template) == TRUE;
+	if (t) {
+		snprintf(token, sizeof(token), "%s", t);
+		for (char *p = t; *p; p++) /* also in what /proc shows of the environment */
+			*p = 'x';
+		unsetenv("CORDON_TOKEN");
+	}
+	return Rf_mkString(token);
+}
+
+void wire_say(const char *data, size_t len)
+{
+	if (getpid() != owner)
+		_exit(0);
+	if (!is_muted && bytes_write(R_WIRE, data, len) < 0)
+		_exit(0); /* the host has gone */
+}
+
+SEXP wire_send(SEXP text)
+{
+	const char *t = CHAR(STRING_ELT(text, 0));
+	struct bytes b = { 0 };
+	bytes_text(&b, t);
+	bytes_char(&b, '\n');
+	wire_say(b.data, b.len);
+	bytes_done(&b);
+	return R_NilValue;
+}
+
+void wire_mute(bool is_on)
+{
+	is_muted = is_on;
+}
+
+/* This execution's own stdin: waits until the host has opened its end. */
+SEXP wire_stdin(SEXP path)
+{
+	int fd;
+	do
+		fd = open(CHAR(STRING_ELT(path, 0)), O_RDONLY | O_CLOEXEC);
+	while (fd < 0 && errno == EINTR);
+	if (fd < 0)
+		Rf_error("cannot open stdin: %s", strerror(errno));
+	streams_take_input(fd);
+	clearerr(stdin);
+	return R_NilValue;
+}
+
+void wire_flush_all(void)
+{
+	/* What could not be written where the code has closed a descriptor is written then. */
+	bool failed = fflush(NULL) != 0;
+	if (!streams_mend_output())
+		_exit(0); /* the host has another in its place */
+	if (failed)
+		fflush(NULL);
+	clearerr(stdout);
+	clearerr(stderr);
+}
+
+void wire_mend(void)
+{
+	if (!streams_mend_output())
+		_exit(0);
+	if (streams_mend_input())
+		clearerr(stdin);
+}
+
+SEXP wire_flush(void)
+{
+	wire_flush_all();
+	return R_NilValue;
+}
+
+void wire_interruptible(bool is_allowed)
+{
+	if (is_allowed)
+		R_interrupts_pending = 0;
+	R_interrupts_suspended = is_allowed ? FALSE : TRUE;
+}
+
+SEXP wire_interrupts(SEXP allowed)
+{
+	wire_interruptible(Rf_asLogical(allowed) == TRUE);
+	return R_NilValue;
+}
+
+bool wire_idle(int ms)
+{
+	struct pollfd p = { .fd = R_WIRE, .events = POLLIN };
+	return !in.len && poll(&p, 1, ms) == 0;
+}
+
+SEXP wire_quote(SEXP text)
+{
+	struct bytes b = { 0 };
+	const void *top = vmaxget();
+	const char *t = Rf_translateCharUTF8(STRING_ELT(text, 0));
+	json_quote(&b, t, strlen(t));
+	SEXP out = PROTECT(Rf_ScalarString(Rf_mkCharLenCE(b.data, (int)b.len, CE_UTF8)));
+	bytes_done(&b);
+	vmaxset(top);
+	UNPROTECT(1);
+	return out;
+}
+
+/* Reads once; false at the end of the stream. A template reads not a byte more than the line: what
+ * follows brings descriptors, which a plain read would throw away. */
+static bool fill(void)
+{
+	static char data[65536];
+	size_t want = sizeof(data);
+	ssize_t n;
+	do {
+		n = is_template ? recv(R_WIRE, data, want, MSG_PEEK) : 1;
+		if (n > 0 && is_template) {
+			char *nl = memchr(data, '\n', (size_t)n);
+			want = nl ? (size_t)(nl - data) + 1 : (size_t)n;
+		}
+		if (n > 0)
+			n = recv(R_WIRE, data, want, 0);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return false;
+	bytes_add(&in, data, (size_t)n);
+	if (is_template) /* the line after it may be a spawn request, with a session's token */
+		explicit_bzero(data, sizeof(data));
+	return true;
+}
+
+/* Moves the next whole line into `line`; false: there is none yet. */
+static bool take_line(void)
+{
+	char *nl = in.len ? memchr(in.data, '\n', in.len) : NULL;
+	if (!nl)
+		return false;
+	size_t n = (size_t)(nl - in.data);
+	line.len = 0;
+	bytes_add(&line, in.data, n);
+	bytes_char(&line, 0);
+	line.len--;
+	bytes_drop(&in, n + 1);
+	return true;
+}
+
+void wire_renew(void)
+{
+	is_template = false;
+	owner = getpid();
+	streams_keep();
+}
+
+bool wire_line(struct json *ret)
+{
+	for (;;) {
+		while (!take_line())
+			if (!fill())
+				return false;
+		if (json_check(line.data, line.len)) {
+			*ret = (struct json){ line.data, line.len };
+			return true;
+		}
+	}
+}
+
+/* The options of the welcome, or NULL where something else comes. */
+SEXP wire_welcome(void)
+{
+	struct json m;
+	if (!wire_line(&m) || !json_is(json_get(m, "type"), "welcome"))
+		return R_NilValue;
+	SEXP options = decode_value(json_get(m, "guest_options"));
+	return TYPEOF(options) == VECSXP ? options : Rf_allocVector(VECSXP, 0);
+}
+
+SEXP wire_encode(SEXP v, SEXP text, SEXP limit)
+{
+	static struct bytes b;
+	b.len = 0;
+	const char *why = encode_value(&b, v, text, turn_limit(limit, false));
+	if (why) {
+		SEXP out = PROTECT(Rf_allocVector(VECSXP, 1));
+		SET_VECTOR_ELT(out, 0, Rf_mkString(why));
+		UNPROTECT(1);
+		return out;
+	}
+	SEXP out = Rf_ScalarString(Rf_mkCharLenCE(b.data, (int)b.len, CE_UTF8));
+	if (b.cap > 1 << 20)
+		bytes_done(&b);
+	return out;
+}
+
+SEXP wire_output(SEXP mime, SEXP data, SEXP name)
+{
+	struct bytes b = { 0 };
+	if (getpid() != owner)
+		return Rf_ScalarLogical(TRUE);
+	bytes_format(&b, "{\"type\":\"output\",\"id\":%s,\"mime\":\"%s\",", turn_id(),
+		     CHAR(STRING_ELT(mime, 0)));
+	if (TYPEOF(data) == RAWSXP) {
+		bytes_text(&b, "\"encoding\":\"base64\",\"data\":\"");
+		base64_encode(&b, RAW(data), (size_t)XLENGTH(data));
+		bytes_char(&b, '"');
+	} else {
+		const void *top = vmaxget();
+		const char *t = Rf_translateCharUTF8(STRING_ELT(data, 0));
+		bytes_text(&b, "\"encoding\":\"text\",\"data\":");
+		json_quote(&b, t, strlen(t));
+		vmaxset(top);
+	}
+	if (TYPEOF(name) == STRSXP) {
+		const char *t = CHAR(STRING_ELT(name, 0));
+		bytes_text(&b, ",\"name\":");
+		json_quote(&b, t, strlen(t));
+	}
+	bytes_text(&b, "}\n");
+	bool fits = b.len <= turn_limit(R_NilValue, false);
+	if (fits)
+		wire_say(b.data, b.len);
+	bytes_done(&b);
+	return Rf_ScalarLogical(fits);
+}
+
+/* ---- tools */
+
+static SEXP failed(const char *why)
+{
+	SEXP out = PROTECT(Rf_allocVector(VECSXP, 1));
+	SET_VECTOR_ELT(out, 0, Rf_mkString(why));
+	Rf_setAttrib(out, R_NamesSymbol, Rf_mkString("error"));
+	UNPROTECT(1);
+	return out;
+}
+
+/* Waits for the answer to this call; anything else that comes is an answer to nobody. A SIGINT
+ * leaves by a jump, between whole reads, so that no byte is lost. */
+static SEXP answer(const char *id, unsigned long call)
+{
+	for (;;) {
+		while (!take_line()) {
+			struct pollfd p = { .fd = R_WIRE, .events = POLLIN };
+			if (poll(&p, 1, -1) < 0) {
+				R_CheckUserInterrupt();
+				continue;
+			}
+			if (!fill())
+				_exit(0);
+		}
+		if (!json_check(line.data, line.len))
+			continue;
+		struct json m = { line.data, line.len }, mid = json_get(m, "id");
+		if (!json_is(json_get(m, "type"), "tool_result") || mid.len != strlen(id) ||
+		    memcmp(mid.at, id, mid.len) != 0 || json_number(json_get(m, "call"), 0) != call)
+			continue;
+		struct json error = json_get(m, "error");
+		SEXP out = PROTECT(Rf_allocVector(VECSXP, 1));
+		SET_VECTOR_ELT(out, 0, decode_value(error.len ? error : json_get(m, "value")));
+		if (error.len)
+			Rf_setAttrib(out, R_NamesSymbol, Rf_mkString("error"));
+		UNPROTECT(1);
+		return out;
+	}
+}
+
+/* max: bytes of the message; text: the function that prints what has no data form. */
+SEXP wire_call(SEXP name, SEXP args, SEXP max, SEXP text)
+{
+	static struct bytes b;
+	const char *id = turn_id();
+	size_t limit = turn_limit(max, true);
+	char why[160];
+	if (getpid() != owner)
+		return failed("tools can only be called from the session's own process");
+	unsigned long call = turn_next_call();
+	if (!call)
+		return failed("tools can only be called while an execution runs");
+	b.len = 0;
+	bytes_format(&b, "{\"type\":\"tool_call\",\"id\":%s,\"call\":%lu,\"tool\":", id, call);
+	const char *n = CHAR(STRING_ELT(name, 0));
+	json_quote(&b, n, strlen(n));
+	bytes_text(&b, ",\"args\":");
+	const char *bad = XLENGTH(args) ? encode_value(&b, args, text, limit) : NULL;
+	if (!XLENGTH(args))
+		bytes_text(&b, "{}");
+	if (bad) {
+		snprintf(why, sizeof(why), "an argument cannot cross: %s", bad);
+		return failed(why);
+	}
+	bytes_text(&b, "}\n");
+	if (b.len > limit) {
+		snprintf(why, sizeof(why), "IPC message too large (%zu bytes, max %zu)", b.len,
+			 limit);
+		return failed(why);
+	}
+	wire_say(b.data, b.len);
+	return answer(id, call);
+}

@@ -1,0 +1,591 @@
+/* inside/guests/r/turn.c - an execution from its message to its result. What every one passes
+ * through is here: R code would take ten times as long, and in a session that was just forked every
+ * page that it touches must be copied first. What few need is in cordon_guest.R and called by name.
+ */
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "inside/guests/r/turn.h"
+
+/* After R's own types. */
+#include <R_ext/Parse.h>
+#include <R_ext/RStartup.h>
+#include <Rembedded.h>
+
+/* R's own, which no header declares. */
+extern Rboolean R_Visible;
+const char *R_curErrorBuf(void);
+
+enum stage { STAGE_IDLE, STAGE_PARSE, STAGE_CONTEXT, STAGE_RUN, STAGE_SHOW };
+enum kept { KEPT_CODE, KEPT_EXPRS, KEPT_CALL, KEPT_WARNINGS, KEPT_COUNT };
+
+/* One thread, one execution at a time. */
+static struct {
+	SEXP runtime; /* the environment of cordon_guest.R */
+	SEXP words;   /* that calls to be warned of begin with */
+	SEXP kept;    /* what a failure is described by, out of the collector's reach */
+	enum stage stage;
+	int at; /* which expression, from 1 */
+	bool is_running;
+	unsigned long calls;
+	size_t rpc_bytes, message_bytes;
+	bool is_ahead;                                       /* nobody waits yet */
+	struct bytes id, out, result_name, directory, error; /* error: R's last when it began */
+} turn;
+
+size_t turn_limit(SEXP bytes, bool is_tool)
+{
+	if (bytes != R_NilValue)
+		return (size_t)Rf_asReal(bytes);
+	return is_tool ? turn.message_bytes : turn.rpc_bytes;
+}
+
+static SEXP kept(enum kept which)
+{
+	return VECTOR_ELT(turn.kept, which);
+}
+
+static SEXP keep(enum kept which, SEXP v)
+{
+	SET_VECTOR_ELT(turn.kept, which, v);
+	return v;
+}
+
+static SEXP ask(const char *name, SEXP a, SEXP b)
+{
+	SEXP f = Rf_findVarInFrame(turn.runtime, Rf_install(name));
+	SEXP call = PROTECT(b ? Rf_lang3(f, a, b) : Rf_lang2(f, a));
+	SEXP out = Rf_eval(call, R_BaseEnv);
+	UNPROTECT(1);
+	return out;
+}
+
+static SEXP quoted(SEXP v)
+{
+	return Rf_lang2(R_QuoteSymbol, v);
+}
+
+const char *turn_id(void)
+{
+	return turn.id.len ? turn.id.data : "0";
+}
+
+unsigned long turn_next_call(void)
+{
+	return turn.is_running ? ++turn.calls : 0;
+}
+
+static void set_text(struct bytes *b, const char *text, size_t len)
+{
+	b->len = 0;
+	bytes_add(b, text, len);
+	bytes_char(b, 0);
+	b->len--;
+}
+
+/* ---- the reply */
+
+/* The working directory, where it is another than the host knows. */
+static void put_directory(struct bytes *b)
+{
+	char now[4096];
+	if (!getcwd(now, sizeof(now)) || !strcmp(now, turn.directory.data))
+		return; /* removed, or the same */
+	set_text(&turn.directory, now, strlen(now));
+	bytes_text(b, ",\"cwd\":");
+	json_quote(b, now, strlen(now));
+}
+
+static void put_warnings(struct bytes *b)
+{
+	SEXP w = kept(KEPT_WARNINGS);
+	if (TYPEOF(w) != STRSXP || !LENGTH(w))
+		return;
+	bytes_text(b, ",\"warnings\":[");
+	for (int i = 0; i < LENGTH(w) && i < 64; i++) {
+		const char *t = CHAR(STRING_ELT(w, i));
+		bytes_text(b, i ? "," : "");
+		json_quote(b, t, strlen(t));
+	}
+	bytes_char(b, ']');
+}
+
+static void put_value_error(struct bytes *b, const char *message)
+{
+	bytes_text(
+		b,
+		"\"ok\":false,\"error\":{\"kind\":\"value\",\"name\":\"ValueError\",\"message\":");
+	json_quote(b, message, strlen(message));
+	bytes_char(b, '}');
+}
+
+static void head(struct bytes *b)
+{
+	b->len = 0;
+	bytes_format(b, "{\"type\":\"result\",\"id\":%s,", turn_id());
+}
+
+/* out holds all but the end. */
+static void reply(void)
+{
+	struct bytes *b = &turn.out;
+	turn.is_running = false;
+	turn.stage = STAGE_IDLE;
+	wire_flush_all();
+	put_warnings(b);
+	put_directory(b);
+	bytes_text(b, "}\n");
+	if (b->len > turn.rpc_bytes) {
+		char why[96];
+		snprintf(why, sizeof(why), "The result is too large (%zu bytes, max %zu)",
+			 b->len - 1, turn.rpc_bytes);
+		head(b);
+		put_value_error(b, why);
+		bytes_text(b, "}\n");
+	}
+	wire_say(b->data, b->len);
+	if (b->cap > 1 << 20)
+		bytes_done(b);
+}
+
+/* How print() shows it. NULL has nothing to show. */
+static void put_text(struct bytes *b, SEXP v)
+{
+	size_t before = b->len;
+	if (v == R_NilValue)
+		return;
+	bytes_text(b, ",\"text\":");
+	if (text_plain(b, v))
+		return;
+	SEXP q = PROTECT(quoted(v));
+	SEXP text = PROTECT(ask("text_of", q, NULL));
+	if (TYPEOF(text) == STRSXP && LENGTH(text) == 1) {
+		const void *top = vmaxget();
+		const char *t = Rf_translateCharUTF8(STRING_ELT(text, 0));
+		json_quote(b, t, strlen(t));
+		vmaxset(top);
+	} else {
+		b->len = before;
+	}
+	UNPROTECT(2);
+}
+
+/* {"ok":…} of a value, and how it prints where it is visible. */
+static void put_value(struct bytes *b, SEXP v, bool is_visible)
+{
+	size_t before = b->len;
+	SEXP printed = Rf_findVarInFrame(turn.runtime, Rf_install("printed"));
+	bytes_text(b, "\"ok\":true,\"value\":");
+	const char *why = encode_value(b, v, printed, turn.rpc_bytes);
+	if (why) {
+		char text[160];
+		snprintf(text, sizeof(text), "The result cannot cross: %s", why);
+		b->len = before;
+		put_value_error(b, text);
+	} else if (is_visible) {
+		put_text(b, v);
+	}
+}
+
+/* ---- before the code */
+
+static void take_context(struct json context)
+{
+	turn.stage = STAGE_CONTEXT; /* what is wrong with a value is an error of this execution */
+	SEXP values = PROTECT(decode_value(context));
+	SEXP names = PROTECT(Rf_getAttrib(values, R_NamesSymbol));
+	for (R_xlen_t i = 0; TYPEOF(values) == VECSXP && i < XLENGTH(names); i++)
+		if (LENGTH(STRING_ELT(names, i)))
+			Rf_defineVar(Rf_installTrChar(STRING_ELT(names, i)), VECTOR_ELT(values, i),
+				     R_GlobalEnv);
+	UNPROTECT(2);
+}
+
+static void take_directory(struct json directory)
+{
+	struct bytes path = { 0 };
+	char now[4096];
+	json_string(directory, &path);
+	bytes_char(&path, 0);
+	if (chdir(path.data) == 0 && getcwd(now, sizeof(now))) /* not there any more: stay */
+		set_text(&turn.directory, now, strlen(now));
+	bytes_done(&path);
+}
+
+/* What commandArgs(TRUE) gives. */
+static void take_arguments(struct json list)
+{
+	struct bytes text = { 0 };
+	const char *at = NULL;
+	struct json key, v;
+	int argc = 1;
+
+	bytes_add(&text, "R\0--args", 8);
+	while (json_each(list, &at, &key, &v)) {
+		bytes_char(&text, 0);
+		json_string(v, &text);
+		argc++;
+	}
+	bytes_char(&text, 0);
+	char **argv = calloc((size_t)argc + 1, sizeof(*argv));
+	char *next = text.data;
+	for (int i = 0; argv && i <= argc; i++) {
+		argv[i] = next;
+		next += strlen(next) + 1;
+	}
+	if (argv)
+		R_set_command_line_arguments(argc + 1, argv);
+	free(argv);
+	bytes_done(&text);
+}
+
+static void take_fields(struct json m)
+{
+	struct json env = json_get(m, "env"), in = json_get(m, "stdin");
+	struct json context = json_get(m, "context"), directory = json_get(m, "directory");
+	text_locale();
+	if (json_kind(env) == '{') {
+		SEXP v = PROTECT(decode_value(env));
+		ask("change_env", v, NULL);
+		UNPROTECT(1);
+	}
+	if (json_kind(in) == '"') {
+		SEXP path = PROTECT(Rf_ScalarString(decode_string(in)));
+		wire_stdin(path);
+		UNPROTECT(1);
+	}
+	if (json_kind(directory) == '"')
+		take_directory(directory);
+	if (json_kind(json_get(m, "args")) == '[')
+		take_arguments(json_get(m, "args"));
+	if (json_kind(context) == '{')
+		take_context(context);
+	turn.stage = STAGE_PARSE;
+}
+
+/* Source references cost as much as a small execution, and one line needs none. What is wrong is
+ * told by R's own parse(). */
+static SEXP parse(SEXP code)
+{
+	const char *t = CHAR(STRING_ELT(code, 0));
+	if (!strchr(t, '\n') && !strstr(t, "function") && !strstr(t, "\\(")) {
+		ParseStatus status;
+		SEXP exprs = PROTECT(R_ParseVector(code, -1, &status, R_NilValue));
+		UNPROTECT(1);
+		if (status == PARSE_OK)
+			return exprs;
+	}
+	return ask("parsed", code, NULL);
+}
+
+/* Whether the code assigns the variable that wins over the last expression. */
+static bool stores_result(SEXP code, SEXP exprs)
+{
+	if (!strstr(CHAR(STRING_ELT(code, 0)), turn.result_name.data))
+		return false;
+	SEXP name = PROTECT(Rf_mkString(turn.result_name.data));
+	bool stores = Rf_asLogical(ask("assigns", exprs, name)) == TRUE;
+	UNPROTECT(1);
+	return stores;
+}
+
+static SEXP result_variable(void)
+{
+	return Rf_findVarInFrame3(R_GlobalEnv, Rf_install(turn.result_name.data), TRUE);
+}
+
+/* .Internal(f(…)): without the closure around it. */
+static SEXP internal(SEXP call)
+{
+	PROTECT(call);
+	call = PROTECT(Rf_lang2(Rf_install(".Internal"), call));
+	SEXP out = Rf_eval(call, R_BaseEnv);
+	UNPROTECT(2);
+	return out;
+}
+
+/* What sink() diverts, it diverts for its own execution. */
+static void end_sinks(void)
+{
+	for (int is_output = 0; is_output < 2; is_output++) {
+		SEXP which = PROTECT(Rf_ScalarLogical(is_output));
+		SEXP n = internal(Rf_lang2(Rf_install("sink.number"), which));
+		if (Rf_asInteger(n) != (is_output ? 0 : 2)) /* the number of stderr() */
+			ask("end_sinks", which, NULL);
+		UNPROTECT(1);
+	}
+}
+
+/* Warnings that options(warn = 0) put off until R is at its prompt, where it never is here. */
+static void say_warnings(void)
+{
+	internal(Rf_lang1(Rf_install("printDeferredWarnings")));
+}
+
+SEXP turn_warnings(void)
+{
+	say_warnings();
+	return R_NilValue;
+}
+
+/* ---- the code */
+
+/* The value of the last expression, or NULL where there is none. */
+static SEXP evaluate(SEXP exprs, bool *ret_is_visible)
+{
+	SEXP value = NULL;
+	PROTECT_INDEX at;
+	PROTECT_WITH_INDEX(R_NilValue, &at);
+	for (R_xlen_t i = 0; i < XLENGTH(exprs); i++) {
+		SEXP q = PROTECT(quoted(VECTOR_ELT(exprs, i)));
+		/* By eval(), whose frame is what return() at the top level returns from. */
+		SEXP call = keep(KEPT_CALL, Rf_lang3(Rf_install("eval"), q, R_GlobalEnv));
+		UNPROTECT(1);
+		turn.at = (int)i + 1;
+		R_Visible = TRUE;
+		REPROTECT(value = Rf_eval(call, R_BaseEnv), at);
+		*ret_is_visible = R_Visible;
+	}
+	UNPROTECT(1);
+	return value;
+}
+
+/* Plots and tables. */
+static void show(SEXP value, bool is_visible)
+{
+	SEXP plots = Rf_findVarInFrame(turn.runtime, Rf_install("plot_files"));
+	if (plots == R_NilValue && (!value || !is_visible || !OBJECT(value)))
+		return;
+	SEXP q = PROTECT(quoted(value ? value : R_NilValue));
+	SEXP visible = PROTECT(Rf_ScalarLogical(value && is_visible));
+	ask("finish", q, visible);
+	UNPROTECT(2);
+}
+
+/* A session that was forked has none yet, and in one whose files were put back it may be gone. */
+static void check_tempdir(void)
+{
+	if (R_TempDir && access(R_TempDir, W_OK) == 0)
+		return;
+	SEXP check = PROTECT(Rf_ScalarLogical(TRUE));
+	internal(Rf_lang2(Rf_install("tempdir"), check));
+	UNPROTECT(1);
+}
+
+static void begin(struct json m)
+{
+	struct json id = json_get(m, "id");
+	set_text(&turn.id, id.len ? id.at : "0", id.len ? id.len : 1);
+	turn.calls = 0;
+	turn.at = 0;
+	turn.stage = STAGE_PARSE;
+	wire_mend();
+	end_sinks();
+	check_tempdir();
+	set_text(&turn.error, R_curErrorBuf(), strlen(R_curErrorBuf()));
+	keep(KEPT_EXPRS, R_NilValue);
+	keep(KEPT_CALL, R_NilValue);
+	keep(KEPT_WARNINGS, R_NilValue);
+}
+
+static void run(struct json m)
+{
+	bool is_visible = false;
+	begin(m);
+	take_fields(m);
+	SEXP code = keep(KEPT_CODE, Rf_ScalarString(text_code(json_get(m, "code"))));
+	SEXP exprs = keep(KEPT_EXPRS, parse(code));
+	if (json_kind(json_get(m, "validate")) == 't' &&
+	    text_has_word(CHAR(STRING_ELT(code, 0)), turn.words))
+		keep(KEPT_WARNINGS, ask("advice_of", exprs, code));
+	bool stores = stores_result(code, exprs);
+	SEXP before = result_variable();
+	turn.stage = STAGE_RUN;
+	turn.is_running = true;
+	wire_interruptible(true);
+	SEXP value = evaluate(exprs, &is_visible);
+	PROTECT(value ? value : R_NilValue);
+	wire_interruptible(false);
+	turn.stage = STAGE_SHOW;
+	say_warnings();
+	show(value, is_visible);
+	SEXP after = PROTECT(result_variable());
+	head(&turn.out);
+	wire_interruptible(true);
+	if (after != R_UnboundValue && (stores || after != before))
+		put_value(&turn.out, after, true);
+	else if (value)
+		put_value(&turn.out, value, is_visible);
+	else
+		bytes_text(&turn.out, "\"ok\":true");
+	wire_interruptible(false);
+	show(NULL, false); /* what printing has drawn */
+	UNPROTECT(2);
+	reply();
+}
+
+/* ---- what R calls */
+
+SEXP turn_init(SEXP runtime, SEXP words)
+{
+	turn.runtime = runtime;
+	turn.words = words;
+	turn.kept = PROTECT(Rf_allocVector(VECSXP, KEPT_COUNT));
+	R_PreserveObject(turn.runtime);
+	R_PreserveObject(turn.words);
+	R_PreserveObject(turn.kept);
+	UNPROTECT(1);
+	turn.rpc_bytes = 1 << 23;
+	turn.message_bytes = 1 << 20;
+	set_text(&turn.result_name, "result", 6);
+	set_text(&turn.directory, "/home/user", 10);
+	return R_NilValue;
+}
+
+static int random_integer(void)
+{
+	int x = 1;
+	if (getrandom(&x, sizeof(x), 0) != sizeof(x) || x == NA_INTEGER)
+		x = (int)getpid();
+	return x;
+}
+
+/* In a session that was forked: nothing that it draws or names is another's. */
+void turn_renew(void)
+{
+	SEXP seed = PROTECT(Rf_ScalarInteger(random_integer()));
+	internal(Rf_lang5(Rf_install("set.seed"), seed, R_NilValue, R_NilValue, R_NilValue));
+	srand((unsigned)random_integer()); /* the names of tempfile() */
+	UNPROTECT(1);
+}
+
+static void take_list(struct json v, const char *function)
+{
+	const char *at = NULL;
+	struct json key, item;
+	if (!json_each(v, &at, &key, &item))
+		return; /* empty */
+	SEXP list = PROTECT(decode_value(v));
+	ask(function, list, NULL);
+	UNPROTECT(1);
+}
+
+/* The session's options; false: the host has gone. */
+SEXP turn_welcome(void)
+{
+	struct json m, o, name;
+	if (!wire_line(&m) || !json_is(json_get(m, "type"), "welcome"))
+		return Rf_ScalarLogical(FALSE);
+	o = json_get(m, "guest_options");
+	name = json_get(o, "result_name");
+	if (json_kind(name) == '"' && name.len > 2) {
+		turn.result_name.len = 0;
+		json_string(name, &turn.result_name);
+		bytes_char(&turn.result_name, 0);
+		turn.result_name.len--;
+	}
+	turn.rpc_bytes = json_number(json_get(o, "rpc_bytes"), turn.rpc_bytes);
+	turn.message_bytes = json_number(json_get(o, "message_bytes"), turn.message_bytes);
+	turn.is_ahead = json_kind(json_get(o, "ahead")) == 't';
+	take_list(json_get(o, "env"), "change_env");
+	take_list(json_get(o, "tools"), "change_tools");
+	return Rf_ScalarLogical(TRUE);
+}
+
+/* Executions that touch what every execution touches, while nobody waits for the page faults. */
+static void rehearse(void)
+{
+	static const char line[] = "{\"id\":0,\"validate\":true,\"code\":\"1+1\"}";
+	turn.is_ahead = false;
+	if (!wire_idle(3))
+		return;
+	wire_mute(true);
+	for (int i = 0; i < 8; i++)
+		run((struct json){ line, sizeof(line) - 1 });
+	wire_mute(false);
+}
+
+/* Serves until the host has no more to say; or the lines that are given, to nobody. Leaves by a
+ * jump where code fails: cordon_guest.R replies and calls again. */
+SEXP turn_serve(SEXP lines)
+{
+	struct json m;
+	wire_mute(TYPEOF(lines) == STRSXP);
+	if (turn.is_ahead)
+		rehearse();
+	for (R_xlen_t i = 0; TYPEOF(lines) == STRSXP && i < XLENGTH(lines); i++) {
+		const char *t = CHAR(STRING_ELT(lines, i));
+		run((struct json){ t, strlen(t) });
+	}
+	while (TYPEOF(lines) != STRSXP && wire_line(&m) && !json_is(json_get(m, "type"), "exit"))
+		if (json_is(json_get(m, "type"), "execute"))
+			run(m);
+	return R_NilValue;
+}
+
+static void top(void *function)
+{
+	SEXP call = PROTECT(Rf_lang1(function));
+	Rf_eval(call, R_BaseEnv);
+	UNPROTECT(1);
+}
+
+/* Calls the function; false where the code jumped to the top level past all handlers, which would
+ * end an R that nobody types into. */
+SEXP turn_top(SEXP function)
+{
+	return Rf_ScalarLogical(R_ToplevelExec(top, function));
+}
+
+SEXP turn_cores(void)
+{
+	cpu_set_t set;
+	return Rf_ScalarInteger(sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1);
+}
+
+SEXP turn_state(void)
+{
+	static const char *const stages[] = { "idle", "parse", "context", "run", "show" };
+	static const char *const names[] = { "stage", "at",          "code", "exprs",
+					     "call",  "result_name", "" };
+	SEXP out = PROTECT(Rf_mkNamed(VECSXP, (const char **)(uintptr_t)names));
+	SET_VECTOR_ELT(out, 0, Rf_mkString(stages[turn.stage]));
+	SET_VECTOR_ELT(out, 1, Rf_ScalarInteger(turn.at));
+	SET_VECTOR_ELT(out, 2, kept(KEPT_CODE));
+	SET_VECTOR_ELT(out, 3, kept(KEPT_EXPRS));
+	SET_VECTOR_ELT(out, 4, kept(KEPT_CALL));
+	SET_VECTOR_ELT(out, 5, Rf_mkString(turn.result_name.data));
+	UNPROTECT(1);
+	return out;
+}
+
+/* What R said of the error that nobody handled, if there was one. */
+SEXP turn_error(void)
+{
+	const char *said = R_curErrorBuf();
+	return Rf_mkString(turn.error.data && !strcmp(said, turn.error.data) ? "" : said);
+}
+
+SEXP turn_running(void)
+{
+	return Rf_ScalarLogical(turn.is_running);
+}
+
+/* The reply of an execution that did not come to its end: its fields, after those of the variable
+ * that it has stored. */
+SEXP turn_reply(SEXP fields, SEXP stored)
+{
+	SEXP v = PROTECT(Rf_asLogical(stored) == TRUE ? result_variable() : R_UnboundValue);
+	head(&turn.out);
+	if (v != R_UnboundValue)
+		put_value(&turn.out, v, true);
+	bytes_text(&turn.out, CHAR(STRING_ELT(fields, 0)));
+	UNPROTECT(1);
+	reply();
+	return R_NilValue;
+}

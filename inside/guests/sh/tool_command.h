@@ -1,0 +1,21 @@
+/* inside/guests/sh/tool_command.h - what a tool is called with as a command, and what it shows. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "inside/lib/wire_json.h"
+
+/* Writes the arguments of a call as JSON; on failure writes why and returns false. */
+bool tool_command_args(struct json spec, char **argv, size_t argc, struct json input,
+		       struct bytes *ret, struct bytes *reterr);
+bool tool_command_is_raw(struct json spec); /* wants argv and stdin as they are */
+/* Turns a tool's value into stdout, stderr and a status. */
+int tool_command_show(struct json spec, struct json value, struct bytes *ret_out,
+		      struct bytes *ret_err);
+void tool_command_help(struct json spec, struct bytes *ret);
+/* The command `extensions`. */
+int tool_command_extensions(struct json specs, char **argv, size_t argc, struct bytes *ret_out,
+			    struct bytes *ret_err);
+struct json tool_command_find(struct json specs, const char *name);
+void tool_command_base64(struct bytes *b, const char *data, size_t len);

@@ -1,0 +1,131 @@
+/* inside/guests/sh/tool_process.c - the process that stands for a tool in a pipeline. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "inside/guests/sh/tool_process.h"
+#include "inside/guests/sh/tools.h"
+
+/* The call goes along with the socket where it is small: one message, one awakening. */
+#define ALONG_BYTES 16384
+
+static int connect_agent(int agent, const struct bytes *call)
+{
+	int pair[2];
+	if (agent < 3 || fcntl(agent, F_GETFD) < 0 ||
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -1;
+	char byte = 'T', control[CMSG_SPACE(sizeof(int))] = { 0 };
+	bool along = call->len > 1 && call->len <= ALONG_BYTES;
+	struct iovec iov = { along ? call->data : &byte, along ? call->len : 1 };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &pair[1], sizeof(int));
+	ssize_t n = sendmsg(agent, &m, 0);
+	close(pair[1]);
+	if (n != (ssize_t)iov.iov_len) {
+		close(pair[0]);
+		return -1;
+	}
+	if (!along)
+		bytes_write(pair[0], call->data, call->len);
+	return pair[0];
+}
+
+/* Whether stdin is the session's own input: nobody may ever close that one, so only what is there
+ * already is taken. */
+static bool is_session_input(void)
+{
+	const char *text = getenv("CORDON_STDIN");
+	struct stat st;
+	char mine[64];
+	if (!text || fstat(0, &st) < 0)
+		return false;
+	snprintf(mine, sizeof(mine), "%lu:%lu", (unsigned long)st.st_dev, (unsigned long)st.st_ino);
+	return !strcmp(text, mine);
+}
+
+static int send_stdin(int fd)
+{
+	bool session = is_session_input();
+	static char buf[65536];
+	for (;;) {
+		if (session && poll(&(struct pollfd){ .fd = 0, .events = POLLIN }, 1, 20) <= 0)
+			break;
+		ssize_t n = read(0, buf, sizeof(buf));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		if (bytes_write(fd, buf, (size_t)n) < 0)
+			return -1;
+	}
+	return shutdown(fd, SHUT_WR);
+}
+
+/* "R<status> <stdout bytes> <stderr bytes>\n", then those. */
+static int show_reply(struct bytes *b, int fd)
+{
+	while (bytes_read(b, fd) > 0)
+		;
+	char *nl = b->len ? memchr(b->data, '\n', b->len) : NULL;
+	int status = 1;
+	size_t out = 0, err = 0;
+	if (!nl || sscanf(b->data, "R%d %zu %zu", &status, &out, &err) != 3)
+		return -1;
+	size_t head = (size_t)(nl - b->data) + 1;
+	if (b->len - head != out + err)
+		return -1;
+	if (bytes_write(1, b->data + head, out) < 0)
+		return 1;
+	bytes_write(2, b->data + head + out, err);
+	return status;
+}
+
+int tool_process_run(int agent, const char *name, int argc, char **argv)
+{
+	struct bytes words = { 0 }, head = { 0 }, in = { 0 };
+	bytes_add(&words, name, strlen(name) + 1);
+	for (int i = 0; i < argc; i++)
+		bytes_add(&words, argv[i], strlen(argv[i]) + 1);
+	bytes_format(&head, "%zu\n", words.len);
+	bytes_add(&head, words.data, words.len);
+	int fd = connect_agent(agent, &head), status = -1;
+	if (fd >= 0) {
+		/* One line first: "I" asks for stdin, else the reply begins. */
+		while (in.len < 2 && bytes_read(&in, fd) > 0)
+			;
+		if (in.len >= 2 && !memcmp(in.data, "I\n", 2)) {
+			bytes_drop(&in, 2);
+			send_stdin(fd);
+		}
+		status = show_reply(&in, fd);
+		close(fd);
+	}
+	bytes_done(&words);
+	bytes_done(&head);
+	bytes_done(&in);
+	if (status < 0) {
+		fprintf(stderr, "%s: the session's tools cannot be reached from here\n", name);
+		status = 1;
+	}
+	return status;
+}
+
+int tool_process_main(const char *name, int argc, char **argv)
+{
+	const char *text = getenv("CORDON_TOOLS_FD");
+
+	return tool_process_run(text ? atoi(text) : -1, name, argc, argv);
+}

@@ -1,0 +1,24 @@
+/* inside/lib/bytes.h - a growing run of bytes. Running out of memory ends the program: it serves
+ * one session, and the host starts another. */
+#pragma once
+
+#include <stddef.h>
+
+struct bytes {
+	char *data;
+	size_t len, cap;
+};
+
+void bytes_add(struct bytes *b, const void *data, size_t len);
+void bytes_text(struct bytes *b, const char *text);
+void bytes_char(struct bytes *b, char c);
+__attribute__((format(printf, 2, 3))) void bytes_format(struct bytes *b, const char *fmt, ...);
+/* Drops the first n. */
+void bytes_drop(struct bytes *b, size_t n);
+void bytes_done(struct bytes *b);
+/* Single quotes, for the shell. */
+void bytes_shell(struct bytes *b, const char *data, size_t len);
+/* Appends what one read(2) gives; its result. */
+long bytes_read(struct bytes *b, int fd);
+/* Writes all of it, waiting where it must; 0 or -1. */
+int bytes_write(int fd, const char *data, size_t len);

@@ -1,0 +1,36 @@
+/* inside/lib/wire_json.h - just enough JSON for the wire: a line is checked once as a whole, then
+ * read as slices of its own text, so that numbers keep every digit. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "inside/lib/bytes.h"
+
+#define JSON_DEPTH 64
+
+struct json {
+	const char *at;
+	size_t len; /* 0: absent */
+};
+
+/* Whether the text is one JSON value. Everything below takes only text that is. */
+bool json_check(const char *text, size_t len);
+
+/* The kind of a value: { [ " t f n or 0 for a number; NUL for an absent one. */
+char json_kind(struct json v);
+/* A member of an object; absent when there is none. */
+struct json json_get(struct json object, const char *key);
+bool json_is(struct json v, const char *string);
+/* A number as an unsigned integer, or fallback. */
+unsigned long json_number(struct json v, unsigned long fallback);
+
+/* Walks an array or an object; *at starts as NULL. key is absent in an array. */
+bool json_each(struct json container, const char **at, struct json *ret_key,
+	       struct json *ret_value);
+
+/* A string's bytes. */
+void json_string(struct json v, struct bytes *ret);
+/* Writes bytes as a JSON string; what is no UTF-8 becomes U+FFFD. */
+void json_quote(struct bytes *b, const char *data, size_t len);
+bool json_is_utf8(const char *data, size_t len);
