@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "session/session.h"
+#include "wall/linux/linux_box.h"
 
 enum { MAX_ROUNDS = 1000, MAX_LAYERS = 40, MAX_SUBJECTS = 4, POOL_SIZE = 2 };
 
@@ -105,7 +106,7 @@ static double faults(pid_t pid)
 
 static void used(struct subject *t, struct cordon_session *s)
 {
-	pid_t guest = box_guest_pid(s->engine->box);
+	pid_t guest = linux_box_guest_pid(linux_box(s->engine->box));
 
 	add(t, "(CPU time of the guest so far)", cpu_ns(guest));
 	add(t, "(its page faults so far, a number)", faults(guest) * 1e3);
@@ -141,7 +142,7 @@ static struct cordon_session *open_fresh(struct subject *t)
 	struct cordon_session_options o = { .guest = t->guest, .policy = t->policy };
 
 	check(cordon_session_open(&o, &s, &e), e, t->guest);
-	const uint64_t *at = s->timeline.at, *in = box_status(s->engine->box)->marks;
+	const uint64_t *at = s->timeline.at, *in = linux_box_status(s->engine->box)->marks;
 	between(t, "host: policy, desk, log, welcome", at[TIMELINE_OPEN], at[TIMELINE_PREPARED]);
 	between(t, "host: the template is found", at[TIMELINE_PREPARED], at[TIMELINE_TEMPLATE]);
 	between(t, "host: pipes, sockets, cgroups, status page", at[TIMELINE_TEMPLATE],
@@ -192,7 +193,7 @@ static void use_pool(struct subject *t)
 
 	check(cordon_pool_acquire(t->pool, 10000, &s, &e), e, "acquire");
 	uint64_t b = clock_now_ns();
-	pid_t guest = box_guest_pid(s->engine->box);
+	pid_t guest = linux_box_guest_pid(linux_box(s->engine->box));
 	double cpu = cpu_ns(guest), had = faults(guest);
 	between(t, "host: taken from the pool", a, b);
 	execute(t, s);

@@ -25,8 +25,8 @@
 #include "session/engine.h"
 #include "session/session.h"
 #include "wall/linux/blueprint.h"
-#include "wall/linux/box.h"
 #include "wall/linux/kernel.h"
+#include "wall/linux/linux_box.h"
 
 enum { MAX_ROUNDS = 1000, ROWS = 32 };
 
@@ -153,7 +153,7 @@ static void launch_shell(const struct policy *p)
 	check(box_wait_gone(engine->box, deadline_after_ms(10000)) ? 0 : -1, NULL, "wait for it");
 	uint64_t gone = clock_now_ns();
 	note(0, "host: view, pipes, keeper, control groups, plan: handed over", start, started);
-	note_marks(box_status(engine->box), start, 1);
+	note_marks(linux_box_status(engine->box), start, 1);
 	engine_free(engine);
 	note(MARK_COUNT + 1, "host: knows of the end", start, gone);
 	uint64_t end = clock_now_ns();
@@ -176,8 +176,8 @@ static void launch_python(void)
 	check(cordon_session_execute(s, &x, &result, &e), e, "execute");
 	uint64_t answered = clock_now_ns();
 	box_kill(s->engine->box);
-	note_marks(box_status(s->engine->box), start, 0);
-	uint64_t exec = box_status(s->engine->box)->marks[MARK_EXEC];
+	note_marks(linux_box_status(s->engine->box), start, 0);
+	uint64_t exec = linux_box_status(s->engine->box)->marks[MARK_EXEC];
 	cordon_result_free(result);
 	cordon_session_close(s);
 	note(MARK_EXITED, "host: hello has come: interpreter and runtime are up", start, opened);

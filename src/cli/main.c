@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "base/str.h"
 #include "cli/verb.h"
-#include "wall/linux/prestart.h"
+#include "wall/wall.h"
 
 enum { DESCRIPTORS_MAX = 65536 };
 
@@ -97,6 +97,6 @@ int main(int argc, char **argv)
 		status = cordon_code_exit_status(CORDON_OS);
 	}
 	cli_done(&c);
-	prestart_drop();
+	wall_drop_prestarted();
 	return status;
 }

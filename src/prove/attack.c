@@ -1,34 +1,17 @@
-/* prove/attack.c - the table of attacks; see trial.h. */
+/* prove/attack.c - cordon_attacks: the names of all attacks. */
 #include "base/json.h"
 #include "cordon/cordon.h"
-#include "prove/trial.h"
-#include "wall/linux/probe/list.h"
-
-static const struct attack attacks[] = {
-#define X(id, text, how, bits, layer)                                                              \
-	{ .name = #id, .words = text, .control = (how), .flags = (bits), .holds = (layer) },
-	PROBES(X)
-#undef X
-#define X(id, text, bits, layer)                                                                   \
-	{ .name = #id, .words = text, .is_python = true, .flags = (bits), .holds = (layer) },
-		PYTHON_PROBES(X)
-#undef X
-};
-
-const struct attack *attack_table(size_t *ret_count)
-{
-	*ret_count = sizeof(attacks) / sizeof(*attacks);
-	return attacks;
-}
+#include "wall/wall.h"
 
 int cordon_attacks(char **ret_json, struct cordon_error **reterr)
 {
+	const struct wall_attacks all = wall_choose(NULL)->attacks();
 	cleanup_json json_t *list = json_array();
 	bool is_good = list;
 
-	for (size_t i = 0; is_good && i < sizeof(attacks) / sizeof(*attacks); i++) {
-		json_t *one =
-			json_pack("{s:s,s:s}", "name", attacks[i].name, "attack", attacks[i].words);
+	for (size_t i = 0; is_good && i < all.count; i++) {
+		json_t *one = json_pack("{s:s,s:s}", "name", all.table[i].name, "attack",
+					all.table[i].words);
 		is_good = one && json_array_append_new(list, one) == 0;
 	}
 	char *text = is_good ? json_text(list, NULL) : NULL;

@@ -14,10 +14,7 @@
 #include "cordon/session.h"
 #include "policy/public.h"
 #include "session/leftovers.h"
-#include "wall/linux/probe/list.h"
-
-extern const unsigned char cordon_attacks_py[];
-extern const unsigned long cordon_attacks_py_len;
+#include "wall/wall.h"
 
 /* Parses "worked", "not here" or "refused WHY". */
 static void judge(const char *said, struct trial *t)
@@ -73,12 +70,13 @@ static json_t *words(const struct bait *l)
 int attack_python_code(const struct trial_options *o, const char *role, struct buf *code,
 		       char **ret_context, struct cordon_error **reterr)
 {
+	const struct wall_attacks wall = wall_choose(o->policy)->attacks();
 	cleanup_json json_t *context = json_object();
 
 	json_object_set_new(context, "bait_words", words(o->bait));
 	cleanup_free char *text = json_text(context, NULL);
 	buf_init(code, 1 << 20);
-	if (!text || buf_add(code, cordon_attacks_py, cordon_attacks_py_len) < 0 ||
+	if (!text || buf_add(code, wall.python, wall.python_len) < 0 ||
 	    buf_printf(code, "\ntry_attack(\"%s%s\", bait_words)\n", role, o->attack->name) < 0)
 		return err_errno(reterr, ENOMEM, "the code of an attack");
 	*ret_context = TAKE_PTR(text);
@@ -140,13 +138,13 @@ static int start(const struct trial_options *o, int code, int out)
 int attack_python_outside(const struct trial_options *o, struct trial *ret,
 			  struct cordon_error **reterr)
 {
+	const struct wall_attacks wall = wall_choose(o->policy)->attacks();
 	struct trial t = { .outcome = TRIAL_BROKEN };
 	cleanup_close int code = -1;
 	char text[80] = "";
 	int out[2], status = 0;
 
-	int r = file_from_bytes("attacks.py", cordon_attacks_py, cordon_attacks_py_len, &code,
-				reterr);
+	int r = file_from_bytes("attacks.py", wall.python, wall.python_len, &code, reterr);
 	if (r < 0)
 		return r;
 	if (pipe2(out, O_CLOEXEC | O_NONBLOCK) != 0)

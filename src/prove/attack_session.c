@@ -13,7 +13,7 @@
 #include "cordon/session.h"
 #include "policy/public.h"
 #include "prove/attack_python.h"
-#include "wall/linux/probe/list.h"
+#include "wall/wall.h"
 
 /* An attack that is held takes a second or two; this is only the upper limit. */
 enum { IDLE_MS = 120000, LOOK_MS = 20 };

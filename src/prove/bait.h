@@ -17,7 +17,7 @@ struct bait {
 	int fds[BAIT_FDS]; /* sockets, and a descriptor that must not be inherited */
 	int shm;
 	char program[80];    /* "" before bait_plant */
-	struct strlist args; /* KEY=VALUE for the attack (wall/linux/probe/probe.h) */
+	struct strlist args; /* KEY=VALUE for the attack (probe.h of the wall) */
 };
 
 /* Copies the attack program beside the file, to run it outside the sandbox. */

@@ -13,8 +13,7 @@
 #include "cordon/cordon.h"
 #include "guest/podimage.h"
 #include "prove/trial.h"
-#include "wall/linux/machine.h"
-#include "wall/linux/probe/list.h"
+#include "wall/wall.h"
 
 enum { GUESTS = 4, SEAL_BYTES = 1 << 17 };
 
@@ -242,10 +241,11 @@ static int prove_one(struct proof *x, const struct attack *a, json_t *rows,
 
 static int prove_all(struct proof *x, json_t *rows, struct cordon_error **reterr)
 {
-	size_t n, found = 0;
-	const struct attack *a = attack_table(&n);
+	const struct wall_attacks all = wall_choose(&x->policy)->attacks();
+	const struct attack *a = all.table;
+	size_t found = 0;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < all.count; i++) {
 		if (x->options->only && !str_eq(x->options->only, a[i].name))
 			continue;
 		found++;
@@ -307,12 +307,12 @@ static int prove_in_pod(struct proof *x, const struct attack *a, const char *sea
 
 static int prove_pod(struct proof *x, json_t *rows, struct cordon_error **reterr)
 {
-	size_t n;
-	const struct attack *a = attack_table(&n);
+	const struct wall_attacks all = wall_choose(&x->policy)->attacks();
+	const struct attack *a = all.table;
 	cleanup_free char *seal = read_seal(x->options->allow_host != NULL);
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < n; i++)
+	for (size_t i = 0; r == 0 && i < all.count; i++)
 		if (!a[i].is_python && (!x->options->only || str_eq(x->options->only, a[i].name)))
 			r = prove_in_pod(x, &a[i], seal, rows, reterr);
 	return r;
@@ -320,6 +320,7 @@ static int prove_pod(struct proof *x, json_t *rows, struct cordon_error **reterr
 
 static int prove(struct proof *x, json_t *rows, json_t *pod, struct cordon_error **reterr)
 {
+	const struct wall_attacks wall = wall_choose(&x->policy)->attacks();
 	int r = bait_lay(&x->bait, &x->policy, x->has_namespaces, x->has_groups, reterr);
 
 	if (r < 0)
@@ -329,7 +330,7 @@ static int prove(struct proof *x, json_t *rows, json_t *pod, struct cordon_error
 	if (r == 0 && x->has_namespaces)
 		r = bait_mount(&x->bait, &x->listed, reterr);
 	if (r == 0 && x->options->control)
-		r = bait_plant(&x->bait, cordon_probe_bytes, cordon_probe_bytes_len, reterr);
+		r = bait_plant(&x->bait, wall.program, wall.program_len, reterr);
 	find_guests(x);
 	bool with_pod = x->has_namespaces && has_pod(x);
 	if (r == 0 && x->kind_count == 0 && !with_pod)
@@ -358,12 +359,12 @@ int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
 		r = set_policy(&x.listed, host, true, reterr);
 	if (r == 0) {
 		/* Without namespaces, that sandbox is attacked. */
-		struct machine m;
+		struct wall_probe wall;
 
-		machine_probe(&m);
-		x.has_namespaces = m.has_userns;
-		x.has_groups = m.cgroup_dir[0][0];
-		if (!m.has_userns)
+		wall_probe(&x.policy, &wall, NULL);
+		x.has_namespaces = wall.has_namespaces;
+		x.has_groups = wall.has_groups;
+		if (!wall.has_namespaces)
 			x.policy.require = x.listed.require &= ~(uint32_t)LAYERS_NAMESPACES;
 		r = prove(&x, rows, pod, reterr);
 	}

@@ -18,8 +18,7 @@
 #include "prove/attack_session.h"
 #include "session/leftovers.h"
 #include "session/network.h"
-#include "wall/linux/box.h"
-#include "wall/linux/probe/list.h"
+#include "wall/wall.h"
 #include "wire/wire.h"
 
 enum { TRIAL_MS = 120000 }; /* enough for a busy machine */
@@ -89,6 +88,7 @@ static int fill_launch(const struct trial_options *o, struct launch *l,
 	struct guest_options guest = {
 		.kind = o->kind, .mode = GUEST_SCRIPT, .policy = o->policy, .code = "", .token = ""
 	};
+	const struct wall_attacks wall = wall_choose(o->policy)->attacks();
 	const char *argv[64] = { "probe", o->attack->name };
 	size_t argc = 2;
 	cleanup_free char *seal = o->seal ? str_printf("seal=%s", o->seal) : NULL;
@@ -107,7 +107,7 @@ static int fill_launch(const struct trial_options *o, struct launch *l,
 	l->executable = NULL;
 	for (size_t i = 0; i < o->bait->args.count && argc < 62; i++)
 		argv[argc++] = o->bait->args.items[i];
-	if (launch_file(l, PROBE_PATH, cordon_probe_bytes, cordon_probe_bytes_len, 0555) < 0 ||
+	if (launch_file(l, PROBE_PATH, wall.program, wall.program_len, 0555) < 0 ||
 	    strlist_add(&l->exec_paths, PROBE_PATH) < 0 ||
 	    language_command(l, PROBE_PATH, argv) < 0)
 		return err_errno(reterr, ENOMEM, "the launch of an attack");
@@ -207,19 +207,14 @@ static void read_said(int fd, char *ret, size_t size)
 }
 
 /* When kernel memory runs out, the kernel may kill pid 1. */
-static bool is_out_of_memory(const struct box *box)
-{
-	struct cgroup_counts counts;
-
-	cgroup_read(box_cgroup(box), &counts);
-	return counts.oom_kills > 0;
-}
-
 static void judge_box(const struct box *box, struct trial *t)
 {
-	t->is_deaf = box_status(box)->is_deaf;
-	t->peak_bytes = cgroup_read_peak(box_cgroup(box));
-	if (t->outcome != TRIAL_BROKEN || !is_out_of_memory(box))
+	struct box_counts counts;
+
+	box_count(box, &counts);
+	t->is_deaf = box_look(box).is_deaf;
+	t->peak_bytes = counts.memory_peak_bytes;
+	if (t->outcome != TRIAL_BROKEN || counts.oom_kills == 0)
 		return;
 	t->outcome = TRIAL_HELD;
 	strcpy(t->said, "killed");
@@ -260,13 +255,13 @@ static int try_once(const struct trial_options *o, struct trial *ret, struct cor
 		strcpy(t.said, "did not end");
 	else if (r == 0)
 		r = box_failure(box, reterr);
-	if (r == 0 && box_status(box)->memory_kills > 0) {
+	if (r == 0 && box_look(box).is_out_of_memory) {
 		t.outcome = TRIAL_HELD;
 		strcpy(t.said, "killed");
-	} else if (r == 0 && box_status(box)->state == STATE_EXITED) {
+	} else if (r == 0 && box_look(box).stage == BOX_EXITED) {
 		read_said(e.host_out, text, sizeof(text));
-		judge_status(box_status(box)->wait_status, text, &t);
-		t.is_noticed = box_status(box)->denial_count > 0;
+		judge_status(box_look(box).wait_status, text, &t);
+		t.is_noticed = box_look(box).has_denials;
 		judge_remains(o, &e, false, &t);
 	}
 	if (r == 0)

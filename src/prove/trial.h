@@ -9,18 +9,7 @@
 #include "guest/guest.h"
 #include "policy/policy.h"
 #include "prove/bait.h"
-
-/* An attack of the C program (wall/linux/probe/list.h) or of the Python file beside it. */
-struct attack {
-	const char *name, *words;
-	bool is_python;
-	int control;    /* enum probe_control */
-	uint32_t flags; /* PROBE_* */
-	const char *holds;
-};
-
-/* All attacks; *ret_count: how many. */
-const struct attack *attack_table(size_t *ret_count);
+#include "wall/attack_table.h"
 
 enum trial_outcome {
 	TRIAL_HELD,
@@ -37,10 +26,6 @@ struct trial {
 	bool is_deaf;        /* the filter has no listener */
 	uint64_t peak_bytes; /* of its control group; 0: it has none */
 };
-
-/* The program of the C attacks. */
-extern const unsigned char cordon_probe_bytes[];
-extern const unsigned long cordon_probe_bytes_len;
 
 struct trial_options {
 	const struct attack *attack;

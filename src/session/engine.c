@@ -197,7 +197,7 @@ int engine_explain_death(struct engine *e, struct cordon_error **reterr)
 	if (r < 0)
 		return r;
 	last_words(e, words, sizeof(words));
-	int status = box_status(e->box)->wait_status;
+	int status = box_look(e->box).wait_status;
 	if (WIFSIGNALED(status))
 		return err_set(reterr, CORDON_OS,
 			       "the %s guest was killed by %s while it started%s%s",
@@ -235,7 +235,7 @@ int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns 
 
 json_t *engine_assurance_json(const struct engine *e, const struct policy *p)
 {
-	if (box_status(e->box)->state < STATE_RUNNING)
+	if (box_look(e->box).stage < BOX_RUNNING)
 		return NULL;
 	json_t *j = box_assurance(e->box, p);
 	/* A pod's code always runs as WebAssembly: cordon-pod can run nothing else. */
@@ -246,7 +246,7 @@ json_t *engine_assurance_json(const struct engine *e, const struct policy *p)
 
 const char *engine_assurance(struct engine *e, const struct policy *p)
 {
-	if (box_is_stuck(e->box)) { /* the assurance must say so */
+	if (box_look(e->box).is_stuck) { /* the assurance must say so */
 		free(e->assurance);
 		e->assurance = NULL;
 	}

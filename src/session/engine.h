@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "guest/guest.h"
 #include "policy/policy.h"
-#include "wall/linux/box.h"
+#include "wall/wall.h"
 #include "wire/wire.h"
 
 struct network;
@@ -35,7 +35,7 @@ struct engine {
 	char *assurance; /* JSON text, written once the guest is sealed */
 	/* The kernel's counters when last read. They are read after a failure, not after every
 	 * execution. */
-	struct cgroup_counts counted;
+	struct box_counts counted;
 	bool is_spent; /* ended between executions because leftover processes used up the CPU time
 			*/
 	bool was_crowded;          /* an earlier execution reached the limit on processes */

@@ -12,7 +12,6 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "session/cputime.h"
 #include "session/execution_messages.h"
 #include "session/network.h"
 #include "session/result.h"
@@ -138,8 +137,8 @@ static deadline_ns deadline_of(const struct execution *x)
 /* Before any code has run, the guest is the only process. */
 static void look_at_cpu_first(struct engine *e)
 {
-	e->cpu_guest_us = cputime_of_guest(e->box);
-	e->cpu_us = cgroup_read_cpu(box_cgroup(e->box));
+	e->cpu_guest_us = box_cpu_us(e->box, BOX_CPU_GUEST);
+	e->cpu_us = box_cpu_us(e->box, BOX_CPU_COUNTED);
 	if (e->cpu_us == 0)
 		e->cpu_us = e->cpu_guest_us;
 }
@@ -152,12 +151,12 @@ static void look_at_cpu(const struct execution *x)
 	struct engine *e = x->engine;
 	bool is_agent = e->kind == GUEST_KIND_POD || e->kind == GUEST_KIND_SH;
 	bool is_brief = clock_now_ns() - x->started_ns < BRIEF_MS * 1000000ULL;
-	uint64_t guest = cputime_of_guest(e->box), was = e->cpu_us;
+	uint64_t guest = box_cpu_us(e->box, BOX_CPU_GUEST), was = e->cpu_us;
 
 	if (is_brief && !is_agent && !x->is_dead && guest >= e->cpu_guest_us)
 		e->cpu_us += guest - e->cpu_guest_us;
 	else
-		e->cpu_us = cputime_of_all(e->box);
+		e->cpu_us = box_cpu_us(e->box, BOX_CPU_ALL);
 	if (e->cpu_us < was) /* ended processes may no longer be counted */
 		e->cpu_us = was;
 	e->cpu_guest_us = guest;
@@ -208,7 +207,7 @@ static void check_clocks(struct execution *x)
 		x->evidence.timed_out = true;
 		stop(x);
 	} else if ((clock_now_ns() - x->started_ns) / 1000 > limit_us / 4 &&
-		   cputime_of_all(x->engine->box) > x->evidence.cpu_before_us + limit_us) {
+		   box_cpu_us(x->engine->box, BOX_CPU_ALL) > x->evidence.cpu_before_us + limit_us) {
 		x->evidence.over_cpu = true;
 		x->is_over = x->is_dead = true;
 	}
@@ -273,13 +272,13 @@ static void wait_and_serve(struct execution *x)
 			     .events = e->wire ? wire_events(e->wire) : 0 },
 		[P_OUT] = { .fd = x->out.fd, .events = POLLIN },
 		[P_ERR] = { .fd = x->err.fd, .events = POLLIN },
-		[P_BOX] = { .fd = box_control_fd(e->box), .events = POLLIN },
+		[P_BOX] = { .fd = e->box->control_fd, .events = POLLIN },
 		[P_CANCEL] = { .fd = x->session->cancel_fd, .events = POLLIN },
 		[P_STDIN] = { .fd = stdin_feed_to_fd(&x->in), .events = POLLOUT },
 		[P_SOURCE] = { .fd = stdin_feed_source_fd(&x->in), .events = POLLIN },
 		[P_CALLS] = { .fd = tool_calls_fd(x->session->calls), .events = POLLIN },
 		[P_NET] = { .fd = network_fd(x->session->network), .events = POLLIN },
-		[P_END] = { .fd = box_end_fd(e->box), .events = POLLIN },
+		[P_END] = { .fd = e->box->end_fd, .events = POLLIN },
 	};
 
 	note_standstill(x);

@@ -12,7 +12,6 @@
 
 #include "base/str.h"
 #include "net/host/gateway.h"
-#include "session/cputime.h"
 #include "session/guest_denial.h"
 
 enum { MAX_TOLD = 64 };
@@ -39,7 +38,7 @@ static bool is_full(struct engine *e)
 {
 	struct statvfs s;
 
-	return box_workspace_fd(e->box) >= 0 && fstatvfs(box_workspace_fd(e->box), &s) == 0 &&
+	return e->box->workspace_fd >= 0 && fstatvfs(e->box->workspace_fd, &s) == 0 &&
 	       (s.f_bavail * s.f_bsize < 65536 || s.f_ffree == 0);
 }
 
@@ -47,10 +46,8 @@ static bool is_full(struct engine *e)
  * RLIMIT_NPROC refuses first. Without a group there is only the guest's word. */
 static bool is_crowded(const struct evidence *v, struct engine *e, const struct policy *p)
 {
-	const struct cgroup *c = box_cgroup(e->box);
-
-	return c->count == 0 || e->counted.pids_refused > v->before.pids_refused ||
-	       cgroup_pids_peak(c) >= p->processes;
+	return !box_look(e->box).has_groups || e->counted.pids_refused > v->before.pids_refused ||
+	       box_processes(e->box, BOX_PROCESSES_PEAK, 0) >= p->processes;
 }
 
 /* Confirmed by the host's own figures: a process was killed for it, or nearly all of the limit was
@@ -58,7 +55,7 @@ static bool is_crowded(const struct evidence *v, struct engine *e, const struct 
 static bool is_out_of_memory(const struct evidence *v, const struct engine *e,
 			     const struct policy *p)
 {
-	uint64_t watched = box_status(e->box)->memory_peak_kib * 1024;
+	uint64_t watched = box_look(e->box).memory_peak_bytes;
 	uint64_t counted = e->counted.memory_peak_bytes;
 
 	return e->counted.oom_kills > v->before.oom_kills ||
@@ -73,7 +70,7 @@ static bool is_claim(const char *kind, const struct evidence *v, const struct en
 	if (str_eq(kind, "memory"))
 		return !is_out_of_memory(v, e, p);
 	if (str_eq(kind, "processes"))
-		return box_cgroup(e->box)->count == 0;
+		return !box_look(e->box).has_groups;
 	return str_eq(kind, "syntax") || str_eq(kind, "file_size");
 }
 
@@ -133,11 +130,11 @@ static void exception(const struct evidence *v, struct engine *e, const struct p
 	struct guest_denial_setting setting = { .policy = p,
 						.workspace = v->workspace,
 						.cwd = v->cwd,
-						.private_dir = box_private_dir(e->box) };
+						.private_dir = e->box->private_dir };
 	struct guest_denial claim;
 	const char *name = v->name ? v->name : "error";
 
-	cgroup_read(box_cgroup(e->box), &e->counted);
+	box_count(e->box, &e->counted);
 	guest_denial_parse(&claim, v->message);
 	const char *kind = exception_kind(v, &claim, e, p, r);
 	if (str_eq(kind, "exception") && guest_denial_file(&claim, &setting, r))
@@ -243,8 +240,8 @@ static const char *seconds(uint64_t ms, char *text, size_t size)
 
 /* RLIMIT_CPU ends a process with SIGKILL. The kernel counts ticks for it, which runs ahead of the
  * clock that we read on a busy machine; so half of the limit is enough evidence. */
-static bool is_out_of_cpu(const struct evidence *v, const struct status *s, const struct policy *p,
-			  int signo)
+static bool is_out_of_cpu(const struct evidence *v, const struct box_state *s,
+			  const struct policy *p, int signo)
 {
 	uint64_t limit_us = p->cpu_seconds * 1000000;
 
@@ -280,8 +277,8 @@ static bool says_crowded(const struct evidence *v)
 
 static bool has_peaked(struct engine *e, const struct policy *p)
 {
-	return cgroup_pids_peak(box_cgroup(e->box)) >= p->processes ||
-	       box_status(e->box)->processes_peak >= p->processes;
+	return box_processes(e->box, BOX_PROCESSES_PEAK, 0) >= p->processes ||
+	       box_look(e->box).processes_peak >= p->processes;
 }
 
 /* The peak is never reset in a session. So it counts once; after that only if the guest also
@@ -294,8 +291,8 @@ static bool has_been_crowded(const struct evidence *v, struct engine *e, const s
 	e->was_crowded = peaked || e->was_crowded;
 	return e->counted.pids_refused > v->before.pids_refused || is_new ||
 	       (peaked && says_crowded(v)) ||
-	       (box_cgroup(e->box)->count == 0 &&
-		cputime_processes(e->box, (unsigned)p->processes) + 1 >= p->processes);
+	       (!box_look(e->box).has_groups &&
+		box_processes(e->box, BOX_PROCESSES_NOW, p->processes) + 1 >= p->processes);
 }
 
 /* Other endings may have reached the peak too. Reading it every time would slow every success. */
@@ -319,7 +316,7 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
 		return;
 	}
 	/* RLIMIT_DATA refuses memory before the supervisor notices; a shell then ends with 2. */
-	if (box_status(e->box)->memory_peak_kib * 1024 >= p->memory_bytes - p->memory_bytes / 8)
+	if (box_look(e->box).memory_peak_bytes >= p->memory_bytes - p->memory_bytes / 8)
 		kind = "memory";
 	/* A shell passes on the signal that killed its last command. */
 	else if (r->exit_code == 128 + SIGXFSZ)
@@ -346,7 +343,7 @@ static void bad_status(const struct evidence *v, struct engine *e, const struct 
  * memory earlier, the kernel's counters say so. */
 static bool gave_up(const struct engine *e, const struct policy *p, int signo)
 {
-	uint64_t watched = box_status(e->box)->memory_peak_kib * 1024;
+	uint64_t watched = box_look(e->box).memory_peak_bytes;
 	uint64_t counted = e->counted.memory_peak_bytes;
 	uint64_t heap = guest_heap_bytes(e->kind, p);
 
@@ -358,12 +355,11 @@ static bool gave_up(const struct engine *e, const struct policy *p, int signo)
 static void death(const struct evidence *v, struct engine *e, const struct policy *p,
 		  struct cordon_result *r)
 {
-	const struct status *s = box_status(e->box);
-	int status = s->wait_status;
 	char text[64];
 
-	cgroup_read(box_cgroup(e->box), &e->counted);
-	if (s->state == STATE_FAILED) {
+	box_count(e->box, &e->counted);
+	const struct box_state s = box_look(e->box);
+	if (s.stage == BOX_FAILED) {
 		cleanup_error struct cordon_error *err = NULL;
 		(void)box_failure(e->box, &err);
 		(void)result_fail(r, "internal", "%s", cordon_error_message(err));
@@ -371,10 +367,11 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 	}
 	/* The supervisor kills the whole sandbox, so no process is left that could report the
 	 * guest's end. */
-	bool out_of_memory = box_is_out_of_memory(e->box);
-	int signo = out_of_memory ? SIGKILL : WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-	r->exit_code = signo ? 128 + signo : WEXITSTATUS(status);
-	if (e->counted.oom_kills > v->before.oom_kills || out_of_memory)
+	int signo = s.is_out_of_memory           ? SIGKILL
+		    : WIFSIGNALED(s.wait_status) ? WTERMSIG(s.wait_status)
+						 : 0;
+	r->exit_code = signo ? 128 + signo : WEXITSTATUS(s.wait_status);
+	if (e->counted.oom_kills > v->before.oom_kills || s.is_out_of_memory)
 		(void)result_fail(r, "memory", "killed: the memory limit of %llu bytes was reached",
 				  (unsigned long long)p->memory_bytes);
 	else if (gave_up(e, p, signo))
@@ -384,7 +381,7 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 				  strsignal(signo),
 				  (unsigned long long)guest_heap_bytes(e->kind, p),
 				  (unsigned long long)p->memory_bytes);
-	else if (is_out_of_cpu(v, s, p, signo))
+	else if (is_out_of_cpu(v, &s, p, signo))
 		(void)result_fail(r, "cpu", "killed: the CPU time limit of %s was reached",
 				  seconds(p->cpu_seconds * 1000, text, sizeof(text)));
 	else if (signo == SIGXFSZ)
@@ -393,7 +390,7 @@ static void death(const struct evidence *v, struct engine *e, const struct polic
 	else if (signo)
 		(void)result_fail(r, "crashed", "killed by signal %d (%s)", signo,
 				  strsignal(signo));
-	else if (s->state != STATE_EXITED)
+	else if (s.stage != BOX_EXITED)
 		(void)result_fail(r, "crashed", "the sandbox ended without a status");
 	else if (r->exit_code != 0)
 		bad_status(v, e, p, r);
@@ -411,7 +408,7 @@ static void said_status(const struct evidence *v, struct engine *e, const struct
 	r->success = v->exit_code == 0;
 	if (r->success)
 		return;
-	cgroup_read(box_cgroup(e->box), &e->counted);
+	box_count(e->box, &e->counted);
 	r->is_claimed = str_eq(v->kind, "syntax");
 	if (r->is_claimed)
 		(void)result_fail(r, "syntax", "%s: %s", v->name ? v->name : "SyntaxError",

@@ -23,7 +23,7 @@ struct evidence {
 	const char *cwd; /* current directory as the guest reports it; NULL: where it started */
 	const char *err_text; /* the part of stderr that was kept; borrowed */
 	/* Counters as they were before the execution. */
-	struct cgroup_counts before;
+	struct box_counts before;
 	uint64_t cpu_before_us;
 	uint32_t denials_before[BOX_DENIAL_COUNTS];
 };

@@ -5,8 +5,6 @@
 #include <signal.h>
 #include <time.h>
 
-#include "session/cputime.h"
-
 /* Guards the list. It is not held while a session is checked, so opening or closing another one
  * does not wait. The session that is checked leaves the list only afterwards. */
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -23,7 +21,7 @@ static void look(struct cordon_session *s)
 	struct engine *e = s->is_busy || s->is_closed ? NULL : s->engine;
 	/* Before the first execution, nothing of the guest is untrusted code. */
 	if (e && e->cpu_us > 0 && !e->is_spent && !box_has_ended(e->box) &&
-	    cputime_of_all(e->box) > e->cpu_us + limit_us) {
+	    box_cpu_us(e->box, BOX_CPU_ALL) > e->cpu_us + limit_us) {
 		e->is_spent = true;
 		box_end(e->box);
 	}

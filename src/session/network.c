@@ -171,11 +171,11 @@ static void on_ask(uint64_t id, const json_t *request, void *arg)
 int network_start(const struct policy *p, const struct network_listener *to, struct gateway **ret,
 		  struct cordon_error **reterr)
 {
-	bool is_box = machine_box_uid() == geteuid();
+	bool is_box = wall_worker_uid() == geteuid();
 	struct gateway_options o = {
 		.policy = p,
-		.uid = is_box ? 0 : machine_box_uid(), /* 0: keep the current uid */
-		.gid = is_box ? 0 : machine_box_uid(),
+		.uid = is_box ? 0 : wall_worker_uid(), /* 0: keep the current uid */
+		.gid = is_box ? 0 : wall_worker_uid(),
 		.event = to->event,
 		.ask = to->ask,
 		.over = to->over,

@@ -2,40 +2,13 @@
 #include "session/pulse.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "base/cleanup.h"
 
 /* LOOK_MS: how long nothing may arrive before the processes are checked. STOPS: how many checks in
  * a row must find them stopped, because the processes of a program that is continued at a terminal
  * continue one after the other. */
 enum { LOOK_MS = 500, STOPS = 2 };
-
-static bool is_stopped(pid_t pid)
-{
-	char path[64], text[512];
-
-	if (pid <= 0)
-		return false;
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	text[n > 0 ? n : 0] = '\0';
-	const char *state = strrchr(text, ')');
-	return state && state[1] == ' ' && (state[2] == 'T' || state[2] == 't');
-}
-
-bool pulse_is_stopped(const struct box *b)
-{
-	pid_t pids[3];
-
-	box_pids(b, pids);
-	return is_stopped(pids[0]) || is_stopped(pids[1]) || is_stopped(pids[2]);
-}
 
 struct pulse pulse_begin(const struct box *carrier, deadline_ns deadline)
 {
@@ -53,7 +26,7 @@ static deadline_ns next_look(const struct pulse *p)
 /* Called when nothing arrived in time. */
 static int look(struct pulse *p, struct cordon_error **reterr)
 {
-	p->stops = p->carrier && pulse_is_stopped(p->carrier) ? p->stops + 1 : 0;
+	p->stops = p->carrier && box_is_stopped(p->carrier) ? p->stops + 1 : 0;
 	if (p->stops >= STOPS)
 		return err_set(reterr, CORDON_STATE, "the sandbox was stopped while it started");
 	if (deadline_is_over(p->deadline))

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "wall/linux/box.h"
+#include "wall/wall.h"
 
 struct pulse {
 	const struct box *carrier; /* whose processes do the work; NULL: do not check */
@@ -20,5 +20,3 @@ struct pulse pulse_begin(const struct box *carrier, deadline_ns deadline);
 int pulse_wait(struct pulse *p, int fd, short events, struct cordon_error **reterr);
 /* The same for box_wait_ready(). */
 int pulse_wait_ready(struct pulse *p, struct box *b, struct cordon_error **reterr);
-/* True if one of the box's processes is stopped now. */
-bool pulse_is_stopped(const struct box *b);

@@ -154,7 +154,7 @@ int cordon_session_open(const struct cordon_session_options *opts, struct cordon
 static void prepare_ahead(struct cordon_session *s)
 {
 	(void)engine_assurance(s->engine, &s->policy);
-	(void)box_guest_pid(s->engine->box);
+	box_find_guest(s->engine->box);
 }
 
 int session_open(const struct cordon_session_options *opts, bool ahead, struct cordon_session **ret,

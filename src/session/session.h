@@ -3,7 +3,7 @@
  * A thread holds a session with session_hold(). Only the holder changes the session's parts, and it
  * reads them without a lock. Other threads read `engine`, `network`, `is_closed`, `executions`,
  * `env` and `snapshots` under `lock`, and `workspace` under `files_lock`. So the holder replaces
- * these under the same locks, and frees the old ones only afterwards. wall/linux/box.h says what
+ * these under the same locks, and frees the old ones only afterwards. wall/wall.h says what
  * other threads may do with an engine's box. A network is used with a reference, because answering
  * it may take a while. */
 #pragma once

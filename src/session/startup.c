@@ -16,9 +16,9 @@ static int open_workspace(const struct cordon_session *s, struct startup *u,
 			  struct cordon_error **reterr)
 {
 	struct box *b = u->engine->box;
-	struct workspace_options o = { .root_fd = box_workspace_fd(b),
-				       .owner_uid = box_uid(b),
-				       .owner_gid = box_gid(b),
+	struct workspace_options o = { .root_fd = b->workspace_fd,
+				       .owner_uid = b->uid,
+				       .owner_gid = b->gid,
 				       .max_bytes = s->policy.fs_bytes,
 				       .max_files = s->policy.file_count };
 
@@ -151,7 +151,7 @@ static int make_guest(struct cordon_session *s, struct startup *u, struct cordon
 	int r = network_open(s, &u->network, reterr);
 	if (r < 0)
 		return r;
-	if (u->network || s->is_cold || !guest_can_fork(s->kind) || !box_has_namespaces(&s->policy))
+	if (u->network || s->is_cold || !guest_can_fork(s->kind) || !wall_can_fork(&s->policy))
 		return start_guest(s, NULL, &names, u, reterr);
 	r = fork_guest(s, &names, u, &lost);
 	if (r == 1) {

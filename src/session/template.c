@@ -31,7 +31,8 @@ enum {
 	AHEAD = 75,
 	MAX_IDLE = 16,
 	TOKEN_DIGITS = 64,
-	SPAWN_FDS = 9
+	ENDS = 4, /* the wire and three streams; the rest is the wall's */
+	SPAWN_FDS = ENDS + BOX_FORK_FDS,
 };
 
 enum state { STARTING, READY, FAILED };
@@ -148,8 +149,7 @@ static int start_once(struct template *t, struct cordon_error **reterr)
 	if (r == 0)
 		r = greet(t, reterr);
 	if (r == 0)
-		(void)box_guest_pid(
-			t->box); /* looked up now, while only this thread uses the box */
+		box_find_guest(t->box); /* looked up now, while only this thread uses the box */
 	return r;
 }
 
@@ -159,11 +159,12 @@ static bool was_lost(struct template *t)
 {
 	if (!t->box)
 		return false;
-	const struct status *s = box_status(t->box);
-
-	return pulse_is_stopped(t->box) ||
-	       (box_is_gone(t->box) && s->state != STATE_FAILED &&
-		(s->state != STATE_EXITED || WIFSIGNALED(s->wait_status)));
+	if (box_is_stopped(t->box))
+		return true;
+	if (!box_is_gone(t->box))
+		return false;
+	const struct box_state s = box_look(t->box); /* only now is it the last */
+	return s.stage != BOX_FAILED && (s.stage != BOX_EXITED || WIFSIGNALED(s.wait_status));
 }
 
 /* Called without the lock. The template is already in the list, but no other thread touches it
@@ -403,10 +404,10 @@ enum { LOST_MS = 500 };
 
 bool template_check(struct template *t, bool is_silent)
 {
-	struct pollfd p[] = { { .fd = box_control_fd(t->box), .events = POLLRDHUP },
+	struct pollfd p[] = { { .fd = t->box->control_fd, .events = POLLRDHUP },
 			      { .fd = wire_fd(t->wire), .events = POLLRDHUP } };
-	bool is_lost = poll(p, 2, is_silent || pulse_is_stopped(t->box) ? 0 : LOST_MS) > 0 ||
-		       pulse_is_stopped(t->box);
+	bool is_lost = poll(p, 2, is_silent || box_is_stopped(t->box) ? 0 : LOST_MS) > 0 ||
+		       box_is_stopped(t->box);
 
 	if (is_lost || is_silent) {
 		pthread_mutex_lock(&registry_lock);
@@ -488,7 +489,7 @@ int template_fork(struct template *t, struct engine *e, struct cordon_error **re
 {
 	char token[TOKEN_DIGITS + 1];
 	struct engine_ends ends = ENGINE_ENDS_NONE;
-	struct box_fork_fds forked = { .control_fd = -1, .status_fd = -1 };
+	struct box_fork_fds forked = { 0 };
 
 	random_hex(token, TOKEN_DIGITS);
 	int r = engine_ends_open(&ends, true, reterr);
@@ -500,12 +501,9 @@ int template_fork(struct template *t, struct engine *e, struct cordon_error **re
 		return r;
 	}
 	timeline_mark(e->timeline, TIMELINE_SEATED);
-	int fds[SPAWN_FDS] = { ends.wire,  ends.in,           ends.out,
-			       ends.err,   forked.control_fd, forked.status_fd,
-			       t->null_fd, t->null_fd,        t->null_fd };
-	for (int i = 0; i < MACHINE_CONTROLLERS; i++)
-		if (forked.cgroup_fds[i] >= 0)
-			fds[6 + i] = forked.cgroup_fds[i];
+	int fds[SPAWN_FDS] = { ends.wire, ends.in, ends.out, ends.err };
+	for (int i = 0; i < BOX_FORK_FDS; i++)
+		fds[ENDS + i] = forked.fds[i] >= 0 ? forked.fds[i] : t->null_fd;
 	pthread_mutex_lock(&t->lock);
 	r = send_request(t, token, fds, reterr);
 	t->forks++;

@@ -20,7 +20,7 @@ struct template *template_ref(struct template *t); /* accepts NULL */
  * caller gets a new one, while its sessions go on. is_silent: it did not answer in time and is
  * retired in any case. */
 bool template_check(struct template *t, bool is_silent);
-/* wall/linux/box.h says what other threads may do with it. */
+/* wall/wall.h says what other threads may do with it. */
 const struct box *template_box(const struct template *t);
 /* Forks a new session into e. Any thread may call it. */
 int template_fork(struct template *t, struct engine *e, struct cordon_error **reterr);

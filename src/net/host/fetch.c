@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "policy/public.h"
-#include "wall/linux/machine.h"
+#include "wall/wall.h"
 
 enum { RESPONSE_BYTES = 10 << 20, TIMEOUT_MS = 30000, PIECE = 65536 };
 
@@ -151,8 +151,8 @@ int fetch_run(const struct fetch_options *o, struct fetch_result *ret, struct co
 	if (r < 0)
 		return r;
 	options.fetch = spec;
-	if (!options.uid && machine_box_uid() != geteuid()) /* a gateway never runs as root */
-		options.uid = options.gid = machine_box_uid();
+	if (!options.uid && wall_worker_uid() != geteuid()) /* a gateway never runs as root */
+		options.uid = options.gid = wall_worker_uid();
 	buf_init(&result.body, net->response_bytes ? net->response_bytes : RESPONSE_BYTES);
 	r = gateway_start(&options, &g, reterr);
 	if (r == 0)

@@ -365,9 +365,9 @@ bool cgroup_had_no_others(const struct cgroup *c)
 	return number_in(pids, "pids.peak", NULL) == BOTH;
 }
 
-void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret)
+void cgroup_read(const struct cgroup *c, struct box_counts *ret)
 {
-	*ret = (struct cgroup_counts){ 0 };
+	*ret = (struct box_counts){ 0 };
 	if (c->count == 0)
 		return;
 	int memory = c->dir_fds[0], pids = c->is_v2 ? c->dir_fds[0] : c->dir_fds[CONTROLLER_PIDS];
@@ -395,7 +395,7 @@ enum { RENEW_BYTES = 4 << 20, RENEW_SHARE = 64 };
 
 int cgroup_renew(struct cgroup *c)
 {
-	struct cgroup_counts counts;
+	struct box_counts counts;
 
 	/* The peaks of v2 cannot be set back on most kernels. */
 	if (c->count == 0 || c->is_v2)

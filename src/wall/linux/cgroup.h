@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "policy/policy.h"
 #include "wall/linux/machine.h"
+#include "wall/wall.h"
 
 struct cgroup {
 	uint32_t count; /* v1: directories, one a controller; v2: 1; 0: there are none */
@@ -24,12 +25,6 @@ struct cgroup {
 	int join_fds[MACHINE_CONTROLLERS]; /* v1: `tasks`, for writing; v2: the directory itself */
 	int supervisor_fd; /* v2: the supervisor's own group, because it cannot remove a group that
 			      it is in; -1: none */
-};
-
-/* What the kernel counted. */
-struct cgroup_counts {
-	uint64_t oom_kills, pids_refused;
-	uint64_t memory_peak_bytes; /* 0: unknown */
 };
 
 struct cgroup_options {
@@ -52,7 +47,7 @@ int cgroup_limit(struct cgroup *c, const struct policy *p, struct cordon_error *
 uint64_t cgroup_pids_peak(const struct cgroup *c);
 /* Whether there never were more processes and threads than pid 1 and the guest; false: unknown. */
 bool cgroup_had_no_others(const struct cgroup *c);
-void cgroup_read(const struct cgroup *c, struct cgroup_counts *ret);
+void cgroup_read(const struct cgroup *c, struct box_counts *ret);
 /* CPU time in microseconds of everything that ran in it, also in earlier uses; 0: not counted. */
 uint64_t cgroup_read_cpu(const struct cgroup *c);
 uint64_t cgroup_read_peak(const struct cgroup *c); /* bytes; 0: unknown */

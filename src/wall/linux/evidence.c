@@ -1,17 +1,14 @@
-/* wall/linux/evidence.c - what the status page and the control groups prove, as JSON for the
- * result. */
-#include <errno.h>
+/* wall/linux/evidence.c - see evidence.h. */
+#include "wall/linux/evidence.h"
+
 #include <linux/seccomp.h>
 #include <sodium.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include "base/random.h"
 #include "wall/linux/blueprint.h"
-#include "wall/linux/box.h"
+#include "wall/linux/linux_box.h"
 
 static const struct {
 	unsigned resource;
@@ -28,10 +25,10 @@ static json_t *number(uint64_t n)
 	return n > INT64_MAX ? json_null() : json_integer((json_int_t)n);
 }
 
-static json_t *limits_json(const struct box *b)
+static json_t *limits_json(const struct linux_box *b)
 {
-	const struct status *s = box_status(b);
-	const struct cgroup *c = box_cgroup(b);
+	const struct status *s = b->status;
+	const struct cgroup *c = &b->cgroup;
 	json_t *o = json_object();
 
 	for (uint32_t i = 0; i < s->rlimit_count && i < PLAN_RLIMITS; i++)
@@ -47,11 +44,11 @@ static json_t *limits_json(const struct box *b)
 	return o;
 }
 
-static json_t *namespaces_json(const struct box *b)
+static json_t *namespaces_json(const struct linux_box *b)
 {
 	static const char *const names[PLAN_NAMESPACES] = { "user", "pid", "mount", "net",
 							    "ipc",  "uts", "cgroup" };
-	const uint64_t *ours = box_machine(b)->namespaces, *theirs = box_status(b)->namespaces;
+	const uint64_t *ours = b->machine.namespaces, *theirs = b->status->namespaces;
 	json_t *a = json_array();
 
 	/* A namespace counts when it is another one than the host's. */
@@ -61,14 +58,25 @@ static json_t *namespaces_json(const struct box *b)
 	return a;
 }
 
-static json_t *filter_json(const struct box *b)
+/* SHA-256 of the system call filters that its guest was sealed with. */
+static void filter_hash(const struct linux_box *b, uint8_t ret[static 32])
 {
-	if (box_status(b)->seccomp_mode != SECCOMP_MODE_FILTER)
+	const struct blueprint_seal seal = { .filter = b->filter,
+					     .has_network = b->has_network,
+					     .is_forked = b->is_forked,
+					     .is_deaf = b->status->is_deaf };
+
+	blueprint_filter_hash(&seal, ret);
+}
+
+static json_t *filter_json(const struct linux_box *b)
+{
+	if (b->status->seccomp_mode != SECCOMP_MODE_FILTER)
 		return json_null();
 	unsigned char hash[crypto_hash_sha256_BYTES];
 	char text[8 + 2 * sizeof(hash)] = "sha256:";
 
-	box_filter_hash(b, hash);
+	filter_hash(b, hash);
 	hex_encode(text + 7, hash, sizeof(hash));
 	return json_string(text);
 }
@@ -114,7 +122,7 @@ static void lacks_namespaces(const struct machine *m, json_t *a)
 	"no control group: memory is limited process by process, and what the kernel holds for "   \
 	"the code (pipes, sockets) is not counted"
 
-json_t *box_lacks(const struct machine *m)
+json_t *evidence_lacks(const struct machine *m)
 {
 	/* What an older Landlock does not support, and which layers still enforce it. */
 	static const struct {
@@ -142,23 +150,24 @@ json_t *box_lacks(const struct machine *m)
 	return a;
 }
 
-json_t *box_assurance(const struct box *b, const struct policy *p)
+json_t *evidence_assurance(const struct box *box, const struct policy *p)
 {
-	const struct status *s = box_status(b);
+	const struct linux_box *b = linux_box(box);
+	const struct status *s = b->status;
 	json_t *o = json_object();
 
 	(void)p;
-	json_object_set_new(o, "wall", json_string("linux"));
+	json_object_set_new(o, "wall", json_string(box->wall->name));
 	json_object_set_new(o, "namespaces", namespaces_json(b));
-	json_t *lacks = box_lacks(box_machine(b));
+	json_t *lacks = evidence_lacks(&b->machine);
 	if (s->is_deaf)
 		json_array_append_new(lacks,
 				      json_string("no listener of the filter: what it refuses "
 						  "is not explained, and file locks are not "
 						  "counted"));
-	if (box_cgroup(b)->count == 0 && box_machine(b)->cgroup_dir[0][0])
+	if (b->cgroup.count == 0 && b->machine.cgroup_dir[0][0])
 		json_array_append_new(lacks, json_string(NO_GROUP));
-	if (box_is_stuck(b))
+	if (b->is_stuck)
 		json_array_append_new(lacks, json_string("killed, and not all of it has ended: a "
 							 "process waits in the kernel, as for a "
 							 "mount that does not answer"));
@@ -166,179 +175,29 @@ json_t *box_assurance(const struct box *b, const struct policy *p)
 		json_object_set(o, "lacks", lacks);
 	json_decref(lacks);
 	json_object_set_new(o, "landlock",
-			    s->landlock_proven ? json_integer(box_machine(b)->landlock_abi)
+			    s->landlock_proven ? json_integer(b->machine.landlock_abi)
 					       : json_null());
 	json_object_set_new(o, "seccomp", filter_json(b));
 	json_object_set_new(o, "no_new_privs", json_boolean(s->no_new_privs == 1));
 	json_object_set_new(o, "capabilities",
 			    json_boolean((s->cap_eff | s->cap_prm |
-					  (box_machine(b)->has_userns ? s->cap_bnd : 0)) != 0));
+					  (b->machine.has_userns ? s->cap_bnd : 0)) != 0));
 	json_object_set_new(o, "cgroups",
-			    box_cgroup(b)->count == 0 ? json_null()
-			    : box_cgroup(b)->is_v2    ? json_string("v2")
-						      : json_string("v1"));
+			    b->cgroup.count == 0 ? json_null()
+			    : b->cgroup.is_v2    ? json_string("v2")
+						 : json_string("v1"));
 	json_object_set_new(o, "limits", limits_json(b));
 	return o;
 }
 
-/* Families worth a sentence: what was tried, and the smallest policy change that allows it. */
-static const struct explanation {
-	long nr;
-	const char *operation, *remedy;
-} explanations[] = {
-	{ SYS_socket, "socket", "network.allow: name the hosts; the gateway then carries HTTP(S)" },
-	{ SYS_connect, "connect",
-	  "network.allow: name the hosts; the gateway then carries HTTP(S)" },
-	{ SYS_bind, "bind", "none: a sandbox never listens" },
-	{ SYS_listen, "listen", "none: a sandbox never listens" },
-	{ SYS_accept, "accept", "none: a sandbox never listens" },
-	{ SYS_accept4, "accept", "none: a sandbox never listens" },
-	{ SYS_ptrace, "ptrace", "none" },
-	{ SYS_process_vm_readv, "read another process", "none" },
-	{ SYS_process_vm_writev, "write another process", "none" },
-	{ SYS_mount, "mount", "mounts: name the directory in the policy" },
-	{ SYS_umount2, "umount", "none" },
-	{ SYS_unshare, "make a namespace", "none" },
-	{ SYS_setns, "enter a namespace", "none" },
-	{ SYS_clone, "make a namespace", "none" },
-	{ SYS_keyctl, "use the kernel keyring", "none" },
-	{ SYS_add_key, "use the kernel keyring", "none" },
-	{ SYS_request_key, "use the kernel keyring", "none" },
-	{ SYS_memfd_create, "make an executable memory file", "none: pass MFD_NOEXEC_SEAL" },
-	{ SYS_mknod, "make a device", "none" },
-	{ SYS_mknodat, "make a device", "none" },
-	{ SYS_execveat, "execute a descriptor", "none: use execve" },
-	{ SYS_io_uring_setup, "io_uring", "none" },
-	{ SYS_bpf, "bpf", "none" },
-	{ SYS_perf_event_open, "perf events", "none" },
-	{ SYS_userfaultfd, "userfaultfd", "none" },
-};
-
-static const char *family_name(uint64_t family)
+void evidence_usage(struct box *box, uint64_t *ret_cpu_us, uint64_t *ret_peak_bytes)
 {
-	switch (family) {
-	case AF_UNIX:
-		return "AF_UNIX";
-	case AF_INET:
-		return "AF_INET";
-	case AF_INET6:
-		return "AF_INET6";
-	case AF_NETLINK:
-		return "AF_NETLINK";
-	case AF_PACKET:
-		return "AF_PACKET";
-	case AF_VSOCK:
-		return "AF_VSOCK";
-	case AF_ALG:
-		return "AF_ALG";
-	default:
-		return NULL;
-	}
-}
+	const struct linux_box *b = linux_box(box);
 
-/* What neither the view nor Landlock lets start. */
-static json_t *exec_denial_json(const struct status_denial *d, uint32_t times)
-{
-	bool is_absent = d->arg == EXEC_ABSENT;
-
-	return json_pack(
-		"{s:s, s:o, s:s, s:s, s:s, s:I}", "operation", "execute", "target",
-		d->is_rest ? json_null()
-			   : json_string_lossy(d->target, strnlen(d->target, STATUS_TARGET)),
-		"layer", is_absent ? "mount" : "landlock", "rule",
-		is_absent ? "only the commands of the policy are there"
-			  : "no right to execute this file was given",
-		"remedy", "commands: name the program in the policy", "count", (json_int_t)times);
-}
-
-static json_t *denial_json(const struct status_denial *d, uint32_t times)
-{
-	if (d->syscall_nr == SYS_execve)
-		return exec_denial_json(d, times);
-	const struct explanation *e = NULL;
-	char text[160];
-
-	for (size_t i = 0; !e && i < sizeof(explanations) / sizeof(*explanations); i++)
-		if (explanations[i].nr == (long)d->syscall_nr)
-			e = &explanations[i];
-	snprintf(text, sizeof(text), "system call %u", d->syscall_nr);
-	json_t *o = json_object();
-	json_object_set_new(o, "operation", json_string(e ? e->operation : text));
-	const char *family =
-		d->syscall_nr == SYS_socket && !d->is_rest ? family_name(d->arg) : NULL;
-	if (family)
-		json_object_set_new(o, "target", json_string(family));
-	else if (d->target[0])
-		json_object_set_new(
-			o, "target",
-			json_string_lossy(d->target, strnlen(d->target, STATUS_TARGET)));
-	else
-		json_object_set_new(o, "target", json_null());
-	json_object_set_new(o, "layer", json_string("seccomp"));
-	snprintf(text, sizeof(text), "system call %u is not allowed", d->syscall_nr);
-	json_object_set_new(o, "rule", json_string(text));
-	json_object_set_new(o, "remedy", json_string(e ? e->remedy : "none"));
-	json_object_set_new(o, "count", json_integer(times));
-	return o;
-}
-
-static bool is_unseen_exec(const struct status_denial *d)
-{
-	return d->syscall_nr == SYS_execve && d->arg == EXEC_UNSEEN;
-}
-
-void box_count_denials(const struct box *b, uint32_t ret[static BOX_DENIAL_COUNTS])
-{
-	const struct status *s = box_status(b);
-
-	for (uint32_t i = 0; i < STATUS_DENIALS; i++)
-		ret[i] = s->denials[i].count;
-	ret[STATUS_DENIALS] = s->denials_lost;
-}
-
-/* What was refused when there was no room left to tell it apart. */
-static void add_lost(json_t *a, uint32_t times)
-{
-	if (times > 0)
-		json_array_append_new(
-			a, json_pack("{s:s, s:n, s:s, s:s, s:s, s:I}", "operation",
-				     "other system calls", "target", "layer", "seccomp", "rule",
-				     "system calls that are not allowed, more than are told apart",
-				     "remedy", "none", "count", (json_int_t)times));
-}
-
-bool box_saw_exec(const struct box *b, const uint32_t *before)
-{
-	const struct status *s = box_status(b);
-
-	for (uint32_t i = 0; i < s->denial_count && i < STATUS_DENIALS; i++)
-		if (is_unseen_exec(&s->denials[i]) && s->denials[i].count > before[i])
-			return true;
-	return false;
-}
-
-json_t *box_denials(const struct box *b, const uint32_t *before)
-{
-	const struct status *s = box_status(b);
-	json_t *a = json_array();
-	uint32_t count = s->denial_count < STATUS_DENIALS ? s->denial_count : STATUS_DENIALS;
-
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t times = s->denials[i].count - (before ? before[i] : 0);
-
-		if (times > 0 && !is_unseen_exec(&s->denials[i]))
-			json_array_append_new(a, denial_json(&s->denials[i], times));
-	}
-	add_lost(a, s->denials_lost - (before ? before[STATUS_DENIALS] : 0));
-	return a;
-}
-
-void box_usage(struct box *b, uint64_t *ret_cpu_us, uint64_t *ret_peak_bytes)
-{
-	*ret_cpu_us = box_status(b)->cpu_us;
-	*ret_peak_bytes = cgroup_read_peak(box_cgroup(b));
+	*ret_cpu_us = b->status->cpu_us;
+	*ret_peak_bytes = cgroup_read_peak(&b->cgroup);
 	if (*ret_peak_bytes == 0) {
-		uint64_t seen = box_status(b)->memory_peak_kib, reaped = box_status(b)->max_rss_kib;
+		uint64_t seen = b->status->memory_peak_kib, reaped = b->status->max_rss_kib;
 
 		*ret_peak_bytes = (seen > reaped ? seen : reaped) * 1024;
 	}

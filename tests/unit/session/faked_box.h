@@ -11,11 +11,12 @@
 #include "base/file.h"
 #include "harness/test.h"
 #include "session/engine.h"
-#include "wall/linux/box_state.h"
+#include "wall/linux/linux_box.h"
+#include "wall/linux/linux_wall.h"
 
 struct faked_box {
 	struct status status;
-	struct box box;
+	struct linux_box box;
 	struct engine engine;
 	char dir[32]; /* of the control group's files; "": there is no group */
 };
@@ -23,10 +24,13 @@ struct faked_box {
 static void faked_box_init(struct faked_box *f, enum guest_kind kind)
 {
 	*f = (struct faked_box){ .status = { .state = STATE_EXITED } };
-	f->box.control = f->box.workspace = f->box.pidfd = -1;
+	f->box.base = (struct box){
+		.wall = &linux_wall, .control_fd = -1, .end_fd = -1, .workspace_fd = -1
+	};
+	f->box.pidfd = -1;
 	f->box.status = &f->status;
 	f->engine = (struct engine){
-		.kind = kind, .box = &f->box, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1
+		.kind = kind, .box = &f->box.base, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1
 	};
 }
 

@@ -2,25 +2,7 @@
  * one list for the program that tries them and for the host that judges. Plain data. */
 #pragma once
 
-/* How the positive control is run outside the wall. */
-enum probe_control {
-	CONTROL_PLAIN, /* as it is, by anyone */
-	CONTROL_ROOT,  /* as it is, by root of the machine; harmless as written */
-	CONTROL_SPACE, /* in a throwaway user, mount, pid, net, ipc, uts and cgroup namespace */
-};
-
-enum {
-	PROBE_TTY = 1 << 0,      /* standard input is a terminal */
-	PROBE_LISTED = 1 << 1,   /* the policy names its commands: nothing else may run */
-	PROBE_SURVIVOR = 1 << 2, /* worked when a process with the marker outlives the sandbox */
-	PROBE_ONCE = 1 << 3,     /* costs memory or time: no second runs with layers off */
-	PROBE_SPACED = 1 << 5,   /* not promised without namespaces */
-	PROBE_TOLD = 1 << 6,     /* stopped by pid 1: needs a filter with a listener */
-	PROBE_PASSED = 1 << 4,   /* worked when descriptors sent over the wire arrive in the host */
-	PROBE_CHARGED = 1 << 9,  /* worked when the sandbox's memory does not grow by it */
-	PROBE_IDLE = 1 << 7,     /* in a session: goes on when its execution is over */
-	PROBE_SIBLING = 1 << 8,  /* in a session: against another one of the same template */
-};
+#include "wall/attack_table.h"
 
 /* X(id, what it tries, control, flags, what holds when the layers that can be switched off are) */
 #define PROBES_SPACE(X)                                                                            \
@@ -280,9 +262,3 @@ enum {
 	  PROBE_SIBLING | PROBE_SPACED, "namespaces")                                              \
 	X(py_sibling_signals, "leave no queued signal to another session",                         \
 	  PROBE_SIBLING | PROBE_SPACED, "namespaces")
-
-/* What PROBE_CHARGED must be seen to take, and holds a good deal more than. */
-enum { PROBE_CHARGE_BYTES = 6 << 20 };
-
-/* How the program ends. */
-enum { PROBE_WORKED = 0, PROBE_REFUSED = 1, PROBE_NOT_HERE = 77 };

@@ -1,5 +1,5 @@
-/* wall/linux/box.c - see box.h. */
-#include "wall/linux/box.h"
+/* wall/linux/linux_box.c - see linux_box.h. */
+#include "wall/linux/linux_box.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,6 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "wall/linux/blueprint.h"
-#include "wall/linux/box_state.h"
 #include "wall/linux/kernel.h"
 #include "wall/linux/plan_send.h"
 #include "wall/linux/supervisor.h"
@@ -39,7 +38,7 @@ static pid_t pid_of(int pidfd)
 }
 
 /* One message of the control socket. 1: something came, 0: nothing now, -1: it is over. */
-static int receive(struct box *b)
+static int receive(struct linux_box *b)
 {
 	union {
 		struct cmsghdr head;
@@ -53,7 +52,7 @@ static int receive(struct box *b)
 			      .msg_controllen = sizeof(u.room) };
 	int fds[4] = { -1, -1, -1, -1 };
 
-	ssize_t n = recvmsg(b->control, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n = recvmsg(b->base.control_fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -1;
 	if (n == 0)
@@ -65,9 +64,10 @@ static int receive(struct box *b)
 	}
 	if (byte == CONTROL_WORKSPACE && !b->is_ready) {
 		b->is_ready = true;
-		b->workspace = TAKE_FD(fds[0]);
+		b->base.workspace_fd = TAKE_FD(fds[0]);
 		if (b->pidfd < 0) {
 			b->pidfd = TAKE_FD(fds[1]);
+			b->base.end_fd = b->is_forked ? b->pidfd : -1;
 			b->status->init_pid = pid_of(b->pidfd);
 		}
 	}
@@ -77,21 +77,17 @@ static int receive(struct box *b)
 	return 1;
 }
 
-int box_end_fd(const struct box *b)
-{
-	return b->is_forked ? b->pidfd : -1;
-}
-
 /* A template that was stopped while it forked has a copy of the session's end of the socket. */
-static bool is_dead(const struct box *b)
+static bool is_dead(const struct linux_box *b)
 {
-	struct pollfd p = { .fd = box_end_fd(b), .events = POLLIN };
+	struct pollfd p = { .fd = b->base.end_fd, .events = POLLIN };
 
 	return p.fd >= 0 && poll(&p, 1, 0) > 0;
 }
 
-bool box_is_gone(struct box *b)
+bool linux_box_is_gone(struct box *box)
 {
+	struct linux_box *b = linux_box(box);
 	bool was_dead = !b->is_gone && is_dead(b); /* before what it has said is read */
 	int r = 1;
 
@@ -102,44 +98,50 @@ bool box_is_gone(struct box *b)
 	return b->is_gone;
 }
 
-bool box_has_ended(const struct box *b)
+bool linux_box_has_ended(const struct box *box)
 {
-	struct pollfd p = { .fd = b->control, .events = POLLRDHUP };
+	const struct linux_box *b = linux_box(box);
+	struct pollfd p = { .fd = b->base.control_fd, .events = POLLRDHUP };
 
 	return b->is_gone || poll(&p, 1, 0) > 0 || is_dead(b);
 }
 
 /* 0: time is up, or nobody could wait. */
-static int wait_word(const struct box *b, deadline_ns deadline)
+static int wait_word(const struct linux_box *b, deadline_ns deadline)
 {
-	struct pollfd p[] = { { .fd = b->control, .events = POLLIN },
-			      { .fd = box_end_fd(b), .events = POLLIN } };
+	struct pollfd p[] = { { .fd = b->base.control_fd, .events = POLLIN },
+			      { .fd = b->base.end_fd, .events = POLLIN } };
 	int n = poll(p, 2, deadline_poll_ms(deadline));
 
 	return n < 0 ? errno == EINTR : n;
 }
 
-bool box_wait_gone(struct box *b, deadline_ns deadline)
+bool linux_box_wait_gone(struct box *box, deadline_ns deadline)
 {
-	while (!box_is_gone(b))
+	struct linux_box *b = linux_box(box);
+
+	while (!linux_box_is_gone(box))
 		if (wait_word(b, deadline) == 0)
 			return false;
 	return true;
 }
 
-int box_wait_ready(struct box *b, deadline_ns deadline, struct cordon_error **reterr)
+int linux_box_wait_ready(struct box *box, deadline_ns deadline, struct cordon_error **reterr)
 {
-	while (!b->is_ready && !box_is_gone(b))
+	struct linux_box *b = linux_box(box);
+
+	while (!b->is_ready && !linux_box_is_gone(box))
 		if (!b->is_ready && wait_word(b, deadline) == 0)
 			return err_set(reterr, CORDON_TIMEOUT, "the sandbox did not start in time");
 	if (b->is_ready)
 		return 0;
-	int r = box_failure(b, reterr);
+	int r = linux_box_failure(box, reterr);
 	return r < 0 ? r : err_set(reterr, CORDON_OS, "the sandbox ended while it was being built");
 }
 
-int box_failure(const struct box *b, struct cordon_error **reterr)
+int linux_box_failure(const struct box *box, struct cordon_error **reterr)
 {
+	const struct linux_box *b = linux_box(box);
 	static const char *const words[] = {
 #define X(id, text) text,
 		STAGES(X)
@@ -167,8 +169,9 @@ int box_failure(const struct box *b, struct cordon_error **reterr)
 		       strerror(s->os_errno));
 }
 
-void box_end(struct box *b)
+void linux_box_end(struct box *box)
 {
+	struct linux_box *b = linux_box(box);
 	/* A supervisor takes SIGTERM as the order to end pid 1, which takes the rest along. */
 	int signo = b->supervisor > 0 ? SIGTERM : SIGKILL;
 
@@ -181,7 +184,7 @@ void box_end(struct box *b)
 
 /* Pid 1 closes the control socket before the kernel ends the other processes of its namespace. Its
  * pidfd reports its death only when all of them are dead. A supervisor waits for that itself. */
-static void wait_empty(struct box *b, deadline_ns deadline)
+static void wait_empty(struct linux_box *b, deadline_ns deadline)
 {
 	struct pollfd p = { .fd = b->supervisor > 0 ? -1 : b->pidfd, .events = POLLIN };
 	int n = 1;
@@ -191,36 +194,29 @@ static void wait_empty(struct box *b, deadline_ns deadline)
 	b->is_stuck = b->is_stuck || n == 0;
 }
 
-void box_kill(struct box *b)
+void linux_box_kill(struct box *box)
 {
+	struct linux_box *b = linux_box(box);
 	deadline_ns deadline = deadline_after_ms(KILL_MS);
 
 	if (b->pidfd >= 0 && !b->is_gone) {
-		box_end(b);
-		b->is_stuck = !box_wait_gone(b, deadline);
+		linux_box_end(box);
+		b->is_stuck = !linux_box_wait_gone(box, deadline);
 	}
 	b->is_gone = true;
 	wait_empty(b, deadline);
 }
 
-void box_release(struct box *b)
+void linux_box_release(struct box *box)
 {
+	struct linux_box *b = linux_box(box);
+
 	if (b->is_gone)
-		close_fdp(&b->control);
-}
-
-const char *box_private_dir(const struct box *b)
-{
-	return b->private_dir[0] ? b->private_dir : NULL;
-}
-
-bool box_is_stuck(const struct box *b)
-{
-	return b->is_stuck;
+		close_fdp(&b->base.control_fd);
 }
 
 /* The supervisor of a stuck sandbox is left running: it cleans up when that has ended. */
-static void reap_supervisor(struct box *b)
+static void reap_supervisor(struct linux_box *b)
 {
 	struct pollfd p = { .fd = b->pidfd, .events = POLLIN };
 	deadline_ns deadline = deadline_after_ms(b->is_stuck ? 0 : KILL_MS);
@@ -237,15 +233,15 @@ static void reap_supervisor(struct box *b)
 	b->supervisor = 0;
 }
 
-struct box *box_free(struct box *b)
+void linux_box_free(struct box *box)
 {
-	if (!b)
-		return NULL;
-	box_kill(b);
+	struct linux_box *b = linux_box(box);
+
+	linux_box_kill(box);
 	/* The supervisor leaves, and removes what is left, when our end of the control socket is
 	 * closed. */
-	close_fdp(&b->control);
-	close_fdp(&b->workspace);
+	close_fdp(&b->base.control_fd);
+	close_fdp(&b->base.workspace_fd);
 	if (b->status)
 		munmap(b->status, sizeof(struct status));
 	bool had_supervisor = b->supervisor > 0;
@@ -259,53 +255,35 @@ struct box *box_free(struct box *b)
 	else
 		cgroup_done(&b->cgroup);
 	free(b);
-	return NULL;
 }
 
-int box_interrupt(struct box *b, deadline_ns deadline)
+int linux_box_interrupt(struct box *box, deadline_ns deadline)
 {
+	struct linux_box *b = linux_box(box);
 	static const char orders[] = { CONTROL_INTERRUPT, CONTROL_SAMPLE };
 
 	b->is_answered = false;
 	for (int i = 0; i < 2; i++)
-		if (send(b->control, &orders[i], 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+		if (send(b->base.control_fd, &orders[i], 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
 			return -CORDON_STATE;
-	while (!b->is_answered && !box_is_gone(b))
+	while (!b->is_answered && !linux_box_is_gone(box))
 		if (!b->is_answered && wait_word(b, deadline) == 0)
 			return -CORDON_STATE;
 	return 0;
 }
 
-int box_control_fd(const struct box *b)
+pid_t linux_box_pid(const struct box *box)
 {
-	return b->control;
-}
+	const struct linux_box *b = linux_box(box);
 
-int box_workspace_fd(const struct box *b)
-{
-	return b->workspace;
-}
-
-uid_t box_uid(const struct box *b)
-{
-	return b->uid;
-}
-
-gid_t box_gid(const struct box *b)
-{
-	return b->gid;
-}
-
-pid_t box_pid(const struct box *b)
-{
 	return b->is_gone ? 0 : b->status->init_pid;
 }
 
 /* pid 1 has no other child when the guest is first asked for. */
-pid_t box_guest_pid(struct box *b)
+pid_t linux_box_guest_pid(struct linux_box *b)
 {
 	char path[64], text[32] = "";
-	pid_t init = box_pid(b);
+	pid_t init = linux_box_pid(&b->base);
 
 	if (b->guest_pid > 0 || init <= 0)
 		return b->is_gone ? 0 : b->guest_pid;
@@ -316,18 +294,18 @@ pid_t box_guest_pid(struct box *b)
 	return b->guest_pid;
 }
 
-void box_pids(const struct box *b, pid_t ret[static 3])
+void linux_box_find_guest(struct box *box)
 {
-	memcpy(ret, (pid_t[]){ b->supervisor, box_pid(b), b->guest_pid }, 3 * sizeof(*ret));
+	(void)linux_box_guest_pid(linux_box(box));
 }
 
-const struct status *box_status(const struct box *b)
+const struct status *linux_box_status(const struct box *box)
 {
-	return b->status;
+	return linux_box(box)->status;
 }
 
 /* The supervisor of a forked session is its template's, and tells of it on that page. */
-bool box_is_out_of_memory(const struct box *b)
+static bool is_out_of_memory(const struct linux_box *b)
 {
 	const struct status *s = b->template ? b->template->status : b->status;
 
@@ -339,22 +317,31 @@ bool box_is_out_of_memory(const struct box *b)
 	return false;
 }
 
-void box_filter_hash(const struct box *b, uint8_t ret[static 32])
+struct box_state linux_box_look(const struct box *box)
 {
-	const struct blueprint_seal seal = { .filter = b->filter,
-					     .has_network = b->has_network,
-					     .is_forked = b->is_forked,
-					     .is_deaf = box_status(b)->is_deaf };
+	static const enum box_stage stages[] = { [STATE_BUILDING] = BOX_BUILDING,
+						 [STATE_RUNNING] = BOX_RUNNING,
+						 [STATE_EXITED] = BOX_EXITED,
+						 [STATE_FAILED] = BOX_FAILED };
+	const struct linux_box *b = linux_box(box);
+	const struct status *s = b->status;
+	uint32_t state = s->state;
 
-	blueprint_filter_hash(&seal, ret);
+	return (struct box_state){
+		.stage = state < sizeof(stages) / sizeof(*stages) ? stages[state] : BOX_BUILDING,
+		.wait_status = s->wait_status,
+		.cpu_us = s->cpu_us,
+		.memory_peak_bytes = s->memory_peak_kib * 1024,
+		.processes_peak = s->processes_peak,
+		.is_out_of_memory = is_out_of_memory(b),
+		.is_stuck = b->is_stuck,
+		.is_deaf = s->is_deaf,
+		.has_denials = s->denial_count > 0,
+		.has_groups = b->cgroup.count > 0,
+	};
 }
 
-const struct cgroup *box_cgroup(const struct box *b)
+void linux_box_count(const struct box *box, struct box_counts *ret)
 {
-	return &b->cgroup;
-}
-
-const struct machine *box_machine(const struct box *b)
-{
-	return &b->machine;
+	cgroup_read(&linux_box(box)->cgroup, ret);
 }

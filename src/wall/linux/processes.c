@@ -1,8 +1,8 @@
-/* session/cputime.c - see cputime.h. The guest is the first child of the sandbox's pid 1; its
- * process clock covers all its threads. A control group that accounts CPU time counts everything.
- * Otherwise all processes below pid 1 are looked up in /proc, each with the time of children that
- * it has waited for. (That misses children of a process that ignores SIGCHLD.) */
-#include "session/cputime.h"
+/* wall/linux/processes.c - see processes.h. The guest is the first child of the sandbox's pid 1;
+ * its process clock covers all its threads. A control group that accounts CPU time counts
+ * everything. Otherwise all processes below pid 1 are looked up in /proc, each with the time of
+ * children that it has waited for. (That misses children of a process that ignores SIGCHLD.) */
+#include "wall/linux/processes.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "wall/linux/linux_box.h"
 
 /* Further processes are not counted; each still has its own RLIMIT_CPU. */
 enum { COUNTED = 4096 };
@@ -95,35 +96,66 @@ static unsigned tree_list(pid_t pid, pid_t *list, unsigned size)
 	return count;
 }
 
-unsigned cputime_processes(struct box *b, unsigned enough)
+uint64_t processes_count(struct box *box, enum box_processes which, uint64_t enough)
 {
-	pid_t list[COUNTED], init = box_pid(b);
+	pid_t list[COUNTED], init = linux_box_pid(box);
 
-	return init <= 0 ? 0 : tree_list(init, list, enough < COUNTED ? enough : COUNTED);
+	if (which == BOX_PROCESSES_PEAK)
+		return cgroup_pids_peak(&linux_box(box)->cgroup);
+	return init <= 0 ? 0 : tree_list(init, list, enough < COUNTED ? (unsigned)enough : COUNTED);
 }
 
-uint64_t cputime_of_guest(struct box *b)
+static uint64_t cpu_of_all(struct linux_box *b)
 {
-	return own_time(box_guest_pid(b));
-}
-
-uint64_t cputime_of_all(struct box *b)
-{
-	uint64_t us = cgroup_read_cpu(box_cgroup(b)), counted = box_status(b)->cpu_us, reaped;
-	pid_t list[COUNTED], init = box_pid(b);
+	uint64_t us = cgroup_read_cpu(&b->cgroup), counted = b->status->cpu_us, reaped;
+	pid_t list[COUNTED], init = linux_box_pid(&b->base);
 
 	if (us > 0)
 		return us;
-	if (box_guest_pid(b) <= 0)
+	if (linux_box_guest_pid(b) <= 0)
 		return counted;
 	/* Most executions start no process. Then one clock and one counter replace two dozen reads
 	 * of /proc. */
-	if (cgroup_had_no_others(box_cgroup(b)))
-		return counted + own_time(box_guest_pid(b));
+	if (cgroup_had_no_others(&b->cgroup))
+		return counted + own_time(linux_box_guest_pid(b));
 	unsigned count = tree_list(init, list, COUNTED);
 	reaped = reaped_time(init);
 	us = reaped > counted ? reaped : counted;
 	for (unsigned i = 1; i < count; i++)
 		us += own_time(list[i]) + reaped_time(list[i]);
 	return us;
+}
+
+uint64_t processes_cpu_us(struct box *box, enum box_cpu of)
+{
+	struct linux_box *b = linux_box(box);
+
+	switch (of) {
+	case BOX_CPU_GUEST:
+		return own_time(linux_box_guest_pid(b));
+	case BOX_CPU_COUNTED:
+		return cgroup_read_cpu(&b->cgroup);
+	default:
+		return cpu_of_all(b);
+	}
+}
+
+static bool is_stopped(pid_t pid)
+{
+	char text[512];
+
+	if (pid <= 0)
+		return false;
+	read_proc(pid, "stat", text, sizeof(text));
+	const char *state = strrchr(text, ')');
+	return state && state[1] == ' ' && (state[2] == 'T' || state[2] == 't');
+}
+
+/* The supervisor, pid 1 and the guest, as far as they are known. */
+bool processes_are_stopped(const struct box *box)
+{
+	const struct linux_box *b = linux_box(box);
+
+	return is_stopped(b->supervisor) || is_stopped(linux_box_pid(box)) ||
+	       is_stopped(b->guest_pid);
 }

@@ -1,4 +1,4 @@
-/* wall/linux/box_start.c - starts a sandbox, or prepares one that a template will fork. */
+/* wall/linux/linux_box_start.c - starts a sandbox, or prepares one that a template will fork. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,18 +14,20 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "wall/linux/blueprint.h"
-#include "wall/linux/box_state.h"
 #include "wall/linux/kernel.h"
+#include "wall/linux/linux_box.h"
+#include "wall/linux/linux_wall.h"
 #include "wall/linux/plan_send.h"
 #include "wall/linux/supervisor.h"
 
-static struct box *new_box(void)
+static struct linux_box *new_box(void)
 {
-	struct box *b = mem_alloc(sizeof(*b));
+	struct linux_box *b = mem_alloc(sizeof(*b));
 
 	if (!b)
 		return NULL;
-	b->pidfd = b->control = b->workspace = -1;
+	b->base.wall = &linux_wall;
+	b->pidfd = b->base.control_fd = b->base.end_fd = b->base.workspace_fd = -1;
 	slots_init(&b->slots);
 	return b;
 }
@@ -45,7 +47,9 @@ static int check_required(const struct machine *m, const struct policy *p,
 	return 0;
 }
 
-bool box_has_namespaces(const struct policy *p)
+/* Templates need namespaces. There are some, unless the policy requires none and the machine has
+ * none. */
+bool linux_box_can_fork(const struct policy *p)
 {
 	struct machine m;
 
@@ -55,14 +59,14 @@ bool box_has_namespaces(const struct policy *p)
 	return m.has_userns;
 }
 
-static gid_t owner_of_groups(const struct box *b)
+static gid_t owner_of_groups(const struct linux_box *b)
 {
-	return b->machine.is_root ? b->gid : (gid_t)-1;
+	return b->machine.is_root ? b->base.gid : (gid_t)-1;
 }
 
 /* The sandbox without namespaces is only for policies that require no namespace, and needs Landlock
  * and the filter. */
-static int enter_private_dir(struct box *b, const struct launch *from, struct launch *ret,
+static int enter_private_dir(struct linux_box *b, const struct launch *from, struct launch *ret,
 			     struct cordon_error **reterr)
 {
 	int r = no_userns_check(&b->machine, reterr);
@@ -75,13 +79,16 @@ static int enter_private_dir(struct box *b, const struct launch *from, struct la
 		uint32_t any;
 
 		random_bytes(&any, sizeof(any));
-		b->uid += MACHINE_BOX_LATER + any % MACHINE_BOX_LATER;
+		b->base.uid += MACHINE_BOX_LATER + any % MACHINE_BOX_LATER;
 	}
-	r = no_userns_make(b->uid, b->private_dir, reterr);
-	return r < 0 ? r : no_userns_rewrite(from, b->private_dir, ret, reterr);
+	r = no_userns_make(b->base.uid, b->private_dir, reterr);
+	if (r < 0)
+		return r;
+	b->base.private_dir = b->private_dir;
+	return no_userns_rewrite(from, b->private_dir, ret, reterr);
 }
 
-static int make_plan(struct box *b, const struct box_options *o,
+static int make_plan(struct linux_box *b, const struct box_options *o,
 		     struct blueprint_options *blueprint, int socket, struct cordon_error **reterr)
 {
 	cleanup_plan_send struct plan_send h = { 0 };
@@ -97,7 +104,7 @@ static int make_plan(struct box *b, const struct box_options *o,
 	}
 	if (blueprint->launch->has_network)
 		h.fds[INIT_FD_RELAY] = blueprint->launch->relay_fd;
-	int r = plan_send_map_mounts(&h, b->uid, b->gid, blueprint, reterr);
+	int r = plan_send_map_mounts(&h, b->base.uid, b->base.gid, blueprint, reterr);
 	if (r == 0)
 		r = blueprint_make(blueprint, &bytes, reterr);
 	if (r == 0)
@@ -105,14 +112,14 @@ static int make_plan(struct box *b, const struct box_options *o,
 	return r < 0 ? r : plan_send_send(&h, socket, plan, reterr);
 }
 
-static int start_supervisor(struct box *b, const struct box_options *o, uint32_t flags,
+static int start_supervisor(struct linux_box *b, const struct box_options *o, uint32_t flags,
 			    int *ret_socket, struct cordon_error **reterr)
 {
 	const struct supervisor_options options = {
 		.flags = flags,
-		.uid = b->uid,
+		.uid = b->base.uid,
 		.adds_pid = b->machine.has_box_uids && !b->private_dir[0],
-		.gid = b->gid,
+		.gid = b->base.gid,
 		.empties_bounding = b->private_dir[0],
 		.fds = { o->stdin_fd, o->stdout_fd, o->stderr_fd, o->wire_fd },
 		.group_fd = b->cgroup.join_fds[0],
@@ -124,9 +131,9 @@ static int start_supervisor(struct box *b, const struct box_options *o, uint32_t
 	if (r < 0)
 		return r;
 	b->supervisor = k.pid;
-	b->uid = k.uid;
+	b->base.uid = k.uid;
 	b->pidfd = k.pidfd;
-	b->control = k.control;
+	b->base.control_fd = k.control;
 	b->status = k.status;
 	b->is_prestarted = k.is_prestarted;
 	*ret_socket = k.plan;
@@ -134,11 +141,12 @@ static int start_supervisor(struct box *b, const struct box_options *o, uint32_t
 }
 
 /* Before that nothing of the guest's runs. When the supervisor is gone already, it has told why. */
-static int give_leave(struct box *b, struct cordon_error **reterr)
+static int give_leave(struct linux_box *b, struct cordon_error **reterr)
 {
 	char order = CONTROL_GO;
 
-	if (send(b->control, &order, 1, MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
+	if (send(b->base.control_fd, &order, 1, MSG_NOSIGNAL) < 0 && errno != EPIPE &&
+	    errno != ECONNRESET)
 		return err_errno(reterr, errno, "tell the supervisor to go on");
 	return 0;
 }
@@ -146,7 +154,7 @@ static int give_leave(struct box *b, struct cordon_error **reterr)
 /* The supervisor makes the namespaces while the rest is done here; but in v2 pid 1 is born in its
  * group, which must exist before. No untrusted code runs before the plan has come, or if it never
  * comes. */
-static int start(struct box *b, const struct box_options *o, struct cordon_error **reterr)
+static int start(struct linux_box *b, const struct box_options *o, struct cordon_error **reterr)
 {
 	struct blueprint_options blueprint = { .policy = o->policy,
 					       .launch = o->launch,
@@ -167,7 +175,7 @@ static int start(struct box *b, const struct box_options *o, struct cordon_error
 		r = enter_private_dir(b, o->launch, &sheltered, reterr);
 		blueprint.launch = &sheltered;
 		blueprint.private_dir = b->private_dir;
-		blueprint.tasks = no_userns_count_tasks(b->uid);
+		blueprint.tasks = no_userns_count_tasks(b->base.uid);
 	}
 	if (r == 0 && is_v2)
 		r = cgroup_make(&b->machine, o->policy, &group, &b->cgroup, reterr);
@@ -186,9 +194,19 @@ static int start(struct box *b, const struct box_options *o, struct cordon_error
 	return r < 0 ? r : give_leave(b, reterr);
 }
 
-int box_start(const struct box_options *o, struct box **ret, struct cordon_error **reterr)
+static struct linux_box *drop(struct linux_box *b)
 {
-	cleanup_box struct box *b = new_box();
+	if (b)
+		linux_box_free(&b->base);
+	return NULL;
+}
+
+DEFINE_FREEP(struct linux_box *, drop)
+#define cleanup_linux_box CLEANUP(dropp)
+
+int linux_box_start(const struct box_options *o, struct box **ret, struct cordon_error **reterr)
+{
+	cleanup_linux_box struct linux_box *b = new_box();
 
 	if (!b)
 		return err_errno(reterr, ENOMEM, "make a sandbox");
@@ -197,18 +215,18 @@ int box_start(const struct box_options *o, struct box **ret, struct cordon_error
 		machine_look_first(&b->machine);
 	else
 		machine_probe(&b->machine);
-	b->uid = b->machine.box_uid;
-	b->gid = b->machine.is_root ? b->uid : getegid();
+	b->base.uid = b->machine.box_uid;
+	b->base.gid = b->machine.is_root ? b->base.uid : getegid();
 	b->filter = o->launch->filter;
 	b->has_network = o->launch->has_network;
 	int r = start(b, o, reterr);
 	if (r < 0)
 		return r;
-	*ret = TAKE_PTR(b);
+	*ret = &TAKE_PTR(b)->base;
 	return 0;
 }
 
-static int take_cgroup(struct box *b, const struct policy *p, struct cordon_error **reterr)
+static int take_cgroup(struct linux_box *b, const struct policy *p, struct cordon_error **reterr)
 {
 	struct cgroup_options group = { .owner_gid = owner_of_groups(b),
 					.below = &b->template->cgroup };
@@ -218,43 +236,40 @@ static int take_cgroup(struct box *b, const struct policy *p, struct cordon_erro
 	return cgroup_make(&b->machine, p, &group, &b->cgroup, reterr);
 }
 
-int box_prepare(const struct policy *p, struct box *template, struct box **ret,
-		struct box_fork_fds *ret_fds, struct cordon_error **reterr)
+int linux_box_prepare(const struct policy *p, struct box *from, struct box **ret,
+		      struct box_fork_fds *ret_fds, struct cordon_error **reterr)
 {
-	cleanup_box struct box *b = new_box();
-	struct box_fork_fds fds = { .control_fd = -1, .status_fd = -1 };
-	int pair[2];
+	enum { CONTROL, STATUS, GROUPS };
+	_Static_assert(GROUPS + MACHINE_CONTROLLERS == BOX_FORK_FDS, "the template counts them");
+	struct linux_box *template = linux_box(from);
+	cleanup_linux_box struct linux_box *b = new_box();
+	struct box_fork_fds forked = { .owned = GROUPS };
+	int *fds = forked.fds, pair[2];
 
 	if (!b)
 		return err_errno(reterr, ENOMEM, "make a sandbox");
 	b->machine = template->machine;
 	b->is_forked = true;
 	b->require = p->require;
-	b->uid = template->uid;
-	b->gid = template->gid;
+	b->base.uid = from->uid;
+	b->base.gid = from->gid;
 	b->filter = template->filter;
 	b->has_network = template->has_network;
 	b->template = template;
 	int r = take_cgroup(b, p, reterr);
 	if (r == 0)
-		r = supervisor_make_status(&b->status, &fds.status_fd, reterr);
+		r = supervisor_make_status(&b->status, &fds[STATUS], reterr);
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-		close(fds.status_fd);
+		close(fds[STATUS]);
 		return err_errno(reterr, errno, "make the control socket");
 	}
-	b->control = pair[0];
-	fds.control_fd = pair[1];
+	b->base.control_fd = pair[0];
+	fds[CONTROL] = pair[1];
 	for (uint32_t i = 0; i < MACHINE_CONTROLLERS; i++)
-		fds.cgroup_fds[i] = i < b->cgroup.count ? b->cgroup.join_fds[i] : -1;
-	*ret = TAKE_PTR(b);
-	*ret_fds = fds;
+		fds[GROUPS + i] = i < b->cgroup.count ? b->cgroup.join_fds[i] : -1;
+	*ret = &TAKE_PTR(b)->base;
+	*ret_fds = forked;
 	return 0;
-}
-
-void box_fork_fds_done(struct box_fork_fds *s)
-{
-	close_fdp(&s->control_fd);
-	close_fdp(&s->status_fd);
 }

@@ -1,6 +1,6 @@
-/* unit/session/test_cputime.c - CPU time and processes of a box; ordinary processes of ours stand
+/* unit/wall/test_processes.c - CPU time and processes of a box; ordinary processes of ours stand
  * for its own. */
-#include "session/cputime.h"
+#include "wall/linux/processes.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -56,9 +56,9 @@ TEST(a_box_without_processes)
 
 	faked_box_init(&f, GUEST_KIND_PYTHON);
 	f.status.cpu_us = 77;
-	ASSERT_EQ(cputime_processes(&f.box, 10), 0);
-	ASSERT_EQ(cputime_of_guest(&f.box), 0);
-	ASSERT_EQ(cputime_of_all(&f.box), 77); /* what was reaped */
+	ASSERT_EQ(processes_count(&f.box.base, BOX_PROCESSES_NOW, 10), 0);
+	ASSERT_EQ(processes_cpu_us(&f.box.base, BOX_CPU_GUEST), 0);
+	ASSERT_EQ(processes_cpu_us(&f.box.base, BOX_CPU_ALL), 77); /* what was reaped */
 }
 
 TEST(a_control_group_counts_everything)
@@ -69,7 +69,7 @@ TEST(a_control_group_counts_everything)
 	faked_box_add_group(&f);
 	faked_box_count(&f, "cpu.stat", "usage_usec 1234\n");
 	f.status.cpu_us = 77;
-	ASSERT_EQ(cputime_of_all(&f.box), 1234);
+	ASSERT_EQ(processes_cpu_us(&f.box.base, BOX_CPU_ALL), 1234);
 	faked_box_done(&f);
 }
 
@@ -79,13 +79,13 @@ TEST(processes_are_counted_until_there_are_enough)
 
 	faked_box_init(&f, GUEST_KIND_PYTHON);
 	f.status.init_pid = family(3, 0);
-	ASSERT_EQ(cputime_processes(&f.box, 100), 4);
-	ASSERT_EQ(cputime_processes(&f.box, 4), 4);
-	ASSERT_EQ(cputime_processes(&f.box, 2), 2);
-	ASSERT_EQ(cputime_processes(&f.box, 1), 1);
+	ASSERT_EQ(processes_count(&f.box.base, BOX_PROCESSES_NOW, 100), 4);
+	ASSERT_EQ(processes_count(&f.box.base, BOX_PROCESSES_NOW, 4), 4);
+	ASSERT_EQ(processes_count(&f.box.base, BOX_PROCESSES_NOW, 2), 2);
+	ASSERT_EQ(processes_count(&f.box.base, BOX_PROCESSES_NOW, 1), 1);
 	end(f.status.init_pid);
 	f.box.is_gone = true;
-	ASSERT_EQ(cputime_processes(&f.box, 100), 0);
+	ASSERT_EQ(processes_count(&f.box.base, BOX_PROCESSES_NOW, 100), 0);
 }
 
 TEST(the_guest_is_the_first_child_and_all_are_all)
@@ -94,7 +94,8 @@ TEST(the_guest_is_the_first_child_and_all_are_all)
 
 	faked_box_init(&f, GUEST_KIND_PYTHON);
 	f.status.init_pid = family(2, 30);
-	uint64_t guest = cputime_of_guest(&f.box), all = cputime_of_all(&f.box);
+	uint64_t guest = processes_cpu_us(&f.box.base, BOX_CPU_GUEST),
+		 all = processes_cpu_us(&f.box.base, BOX_CPU_ALL);
 	ASSERT(guest >= 30000);
 	ASSERT(all >= guest + 30000);
 	end(f.status.init_pid);
@@ -110,7 +111,8 @@ TEST(without_others_the_guest_is_all)
 	faked_box_count(&f, "pids.peak", "2\n");
 	f.status.init_pid = family(2, 30);
 	f.status.cpu_us = 5;
-	uint64_t guest = cputime_of_guest(&f.box), all = cputime_of_all(&f.box);
+	uint64_t guest = processes_cpu_us(&f.box.base, BOX_CPU_GUEST),
+		 all = processes_cpu_us(&f.box.base, BOX_CPU_ALL);
 	ASSERT(guest >= 30000);
 	ASSERT(all >= guest + 5 && all < guest + 30000);
 	end(f.status.init_pid);
@@ -130,5 +132,6 @@ TEST(reaped_children_count)
 	faked_box_init(&f, GUEST_KIND_PYTHON);
 	f.status.init_pid = getpid();
 	f.box.guest_pid = getpid();
-	ASSERT(cputime_of_all(&f.box) >= 30000); /* the kernel tells it in ticks */
+	ASSERT(processes_cpu_us(&f.box.base, BOX_CPU_ALL) >=
+	       30000); /* the kernel tells it in ticks */
 }

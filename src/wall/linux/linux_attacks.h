@@ -1,0 +1,7 @@
+/* wall/linux/linux_attacks.h - the attacks on this wall (probe/list.h), and what carries them out.
+ */
+#pragma once
+
+#include "wall/attack_table.h"
+
+struct wall_attacks linux_attacks(void);

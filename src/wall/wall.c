@@ -1,0 +1,55 @@
+/* wall/wall.c - see wall.h. The one place that knows which walls there are. */
+#include "wall/wall.h"
+
+#include "wall/linux/linux_wall.h"
+
+const struct wall *wall_choose(const struct policy *p)
+{
+	(void)p;
+	return &linux_wall;
+}
+
+void wall_probe(const struct policy *p, struct wall_probe *ret, json_t *report)
+{
+	wall_choose(p)->probe(ret, report);
+}
+
+bool wall_can_fork(const struct policy *p)
+{
+	return wall_choose(p)->can_fork(p);
+}
+
+uid_t wall_worker_uid(void)
+{
+	return wall_choose(NULL)->worker_uid();
+}
+
+void wall_drop_prestarted(void)
+{
+	wall_choose(NULL)->drop_prestarted();
+}
+
+int box_start(const struct box_options *o, struct box **ret, struct cordon_error **reterr)
+{
+	return wall_choose(o->policy)->start(o, ret, reterr);
+}
+
+int box_prepare(const struct policy *p, struct box *template, struct box **ret,
+		struct box_fork_fds *ret_fds, struct cordon_error **reterr)
+{
+	return template->wall->prepare(p, template, ret, ret_fds, reterr);
+}
+
+void box_fork_fds_done(struct box_fork_fds *s)
+{
+	for (unsigned i = 0; i < s->owned; i++)
+		close_fdp(&s->fds[i]);
+	s->owned = 0;
+}
+
+struct box *box_free(struct box *b)
+{
+	if (b)
+		b->wall->free(b);
+	return NULL;
+}
