@@ -1,6 +1,6 @@
 /* fuzz/module.c - the loader of the pod's added commands: what it takes lies inside what it mapped.
  */
-#include "pod/module.h"
+#include "inside/pod/runtime/module.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* fuzz/wasi.c - random calls with random arguments at the pod's WASI layer. */
-#include "../pod/door_fixture.h" /* "pod/door.h" */
+#include "../pod/door_fixture.h" /* inside/pod */
 
-#include "wasi.h"
+#include "inside/pod/runtime/wasi.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 Every line of a list is a script of its own (⏎ stands for a newline). It runs in an empty directory
 of the same name on both sides; standard output, exit status and the files it leaves are compared.
 Where a native program is missing or of another version than the image's (natives.py, by BUILD, which is
-guests/pod), what the pod does is compared with the file `expected` beside this one, whatever the machine's
+inside/pod/image), what the pod does is compared with the file `expected` beside this one, whatever the machine's
 own program says. Prints TAP.
 
 The file `differences` names what is known to differ, by content: the script, what the pod does with it, and why.

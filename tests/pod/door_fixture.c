@@ -151,8 +151,8 @@ void fixture_open(void)
 		fail("limit");
 	make_root();
 	door_init();
-	if (engine_open(0))
-		fail("engine");
+	if (instance_open(0))
+		fail("instance");
 	wasm_rt_allocate_memory(&fixture_memory, FIXTURE_PAGES, FIXTURE_PAGES, false, 65536);
 	fixture.memory = &fixture_memory;
 	fixture.fd_limit = fixture.fd_soft = 64;

@@ -17,11 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "door.h"
-#include "engine.h"
-#include "image.h"
-#include "program.h"
-#include "signals.h"
+#include "inside/pod/runtime/door.h"
+#include "inside/pod/runtime/image.h"
+#include "inside/pod/runtime/instance.h"
+#include "inside/pod/runtime/program.h"
+#include "inside/pod/runtime/signals.h"
 
 #define FIXTURE_PAGES 16
 #define FIXTURE_ABOVE 100 /* no guest may name a descriptor from here on */

@@ -1,6 +1,6 @@
 # tests/pod/natives.py - which native programs are of the version that the image was built from.
 """The machine may have an older or a newer update of a program than the one that the image was made of, or none. What it prints is then no
-measure. The pins are guests/pod/sources; a command belongs to a module, a module to a recipe, and a recipe to its sources."""
+measure. The pins are inside/pod/image/sources; a command belongs to a module, a module to a recipe, and a recipe to its sources."""
 import os
 import re
 import shutil
@@ -38,7 +38,7 @@ def installed():
 
 class Natives:
     def __init__(self, build, programs):
-        """build: guests/pod, or a copy of its sources and recipes; programs: the image's table of modules and their commands."""
+        """build: inside/pod/image, or a copy of its sources and recipes; programs: the image's table of modules and their commands."""
         self.pins = {row[0]: row[1] for row in table(os.path.join(build, "sources"))}
         folder = os.path.join(build, "recipes")
         self.recipes = {name: recipe(os.path.join(folder, name)) for name in os.listdir(folder)}

@@ -18,7 +18,7 @@
 #define strlen pod_strlen
 #define __strchrnul pod_strchrnul
 #define strcmp pod_strcmp
-#include "../../guests/pod/libc/src/string.c"
+#include "../../inside/pod/image/libc/src/string.c"
 #undef memcmp
 #undef memchr
 #undef strlen
