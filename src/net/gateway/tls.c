@@ -248,7 +248,7 @@ static void explain(struct tls *t, int error)
 	unsigned long code = ERR_peek_error();
 
 	if (!t->is_server && verify != X509_V_OK)
-		(void)snprintf(t->problem, sizeof(t->problem), "its certificate is not valid: %s",
+		(void)snprintf(t->problem, sizeof(t->problem), "its certificate is not good: %s",
 			       X509_verify_cert_error_string(verify));
 	else if (code)
 		(void)snprintf(t->problem, sizeof(t->problem), "TLS: %s",
