@@ -1,4 +1,4 @@
-/* inside/init/guest_start.c - see guest.h. */
+/* inside/init/guest_start.c - see guest_start.h. */
 #include "inside/init/guest_start.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 enum { ARGS_MAX = 256 };
 
-/* NUL-separated strings to a vector. */
+/* Turns NUL-separated strings into a vector. */
 static int vector(const struct job *j, uint32_t offset, uint32_t count, char **ret)
 {
 	char *p = (char *)(uintptr_t)plan_text(j, offset);
@@ -34,7 +34,7 @@ static int vector(const struct job *j, uint32_t offset, uint32_t count, char **r
 	return 0;
 }
 
-/* What is ignored was set right when this program began. */
+/* Ignored signals were reset when this program started. */
 static void unblock_signals(void)
 {
 	sigset_t none;
@@ -43,7 +43,7 @@ static void unblock_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* One CPU, chosen by our pid so that sandboxes spread. */
+/* One CPU, chosen by our pid so that sandboxes are spread. */
 static void bind_to_one_core(void)
 {
 	cpu_set_t all, one;
@@ -61,7 +61,7 @@ static void bind_to_one_core(void)
 	(void)sched_setaffinity(0, sizeof(one), &one);
 }
 
-/* A template keeps the plan and this program: it needs both to fork sessions. */
+/* A template keeps the plan and this program, which it needs to fork sessions. */
 static void hide_descriptors(bool template)
 {
 	syscall(SYS_close_range, INIT_FD_CONTROL, INIT_FD_CONTROL, 4 /* CLOEXEC */);
@@ -73,7 +73,7 @@ static void hide_descriptors(bool template)
 	syscall(SYS_close_range, INIT_FD_CGROUP, ~0U, 4);
 }
 
-/* The namespaces that the guest's process makes and pid 1 enters. */
+/* Namespaces that the guest's process makes and pid 1 then enters. */
 static int own_namespaces(const struct job *j)
 {
 	bool net = !(j->flags & (PLANF_NO_NETNS | PLANF_LOOPBACK));
@@ -94,7 +94,7 @@ int guest_join_cgroups(struct job *j)
 	return j->plan->cgroup_v2 ? 0 : identity_join_cgroups(j, fds, j->plan->cgroup_count);
 }
 
-/* What can be done before there is a plan. */
+/* Work that needs no plan. */
 static int prepare_base(struct job *j)
 {
 	if ((own_namespaces(j) & CLONE_NEWNET) && unshare(CLONE_NEWNET) != 0)
@@ -105,10 +105,10 @@ static int prepare_base(struct job *j)
 	return 0;
 }
 
-/* What can be done before the root stands. */
+/* Work that needs no root. */
 static int prepare(struct job *j, int report)
 {
-	/* Joined before, so that the new cgroup namespace is rooted there. */
+	/* Joined first, so that the new cgroup namespace has its root there. */
 	if (guest_join_cgroups(j) < 0)
 		return -1;
 	if ((own_namespaces(j) & CLONE_NEWCGROUP) && unshare(CLONE_NEWCGROUP) != 0)
@@ -118,7 +118,7 @@ static int prepare(struct job *j, int report)
 	if (j->flags & PLANF_ONE_CORE)
 		bind_to_one_core();
 	hide_descriptors(j->flags & PLANF_TEMPLATE);
-	/* A template's sessions do this for themselves. Pid 1 has emptied the bounding set. */
+	/* A template's sessions do this themselves. Pid 1 has emptied the bounding set. */
 	if (j->flags & PLANF_TEMPLATE)
 		return 0;
 	return seal_rlimits(j) < 0 ? -1 : seal_privileges(j);
@@ -135,7 +135,7 @@ static int seal_one_shot(struct job *j, int report)
 	return seal_open_files(j) < 0 ? -1 : seal_prove_process(j, status);
 }
 
-/* A template runs no foreign code and must still make namespaces: its filter is the wide one, and
+/* A template runs no untrusted code and must still make namespaces. So it has the wide filter, and
  * each session seals itself. */
 static int seal_template(struct job *j, int report)
 {
@@ -169,7 +169,7 @@ _Noreturn static void guest_main(struct job *j, int report)
 		plan_fail(j, STAGE_PLAN, 3, E2BIG);
 		_exit(1);
 	}
-	/* Leaves the last directory of the host that we could still name. */
+	/* Leaves the last host directory that we could still reach. */
 	if (chdir(plan_text(j, p->cwd)) != 0) {
 		plan_fail(j, STAGE_EXEC, 1, errno);
 		_exit(1);
@@ -191,7 +191,7 @@ int guest_fork(struct job *j, struct guest *ret)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		return plan_fail(j, STAGE_FORK, 0, errno);
-	/* What comes with the plan has numbers of its own. */
+	/* Descriptors that come with the plan have fixed numbers, so these move away. */
 	for (int i = 0; i < 2; i++) {
 		int moved = fcntl(pair[i], F_DUPFD_CLOEXEC, INIT_FD_END);
 
@@ -217,7 +217,7 @@ int guest_fork(struct job *j, struct guest *ret)
 
 int guest_admit(struct job *j, struct guest *g)
 {
-	if (!is_told(g->report)) /* it has said why */
+	if (!is_told(g->report)) /* it has recorded why */
 		return -1;
 	if (own_namespaces(j)) {
 		int fd = (int)syscall(SYS_pidfd_open, g->pid, 0);

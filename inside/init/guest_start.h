@@ -16,8 +16,8 @@ int guest_fork(struct job *j, struct guest *ret);
 /* The root is complete: enters the guest's network and cgroup namespaces and lets it seal
  * itself. */
 int guest_admit(struct job *j, struct guest *g);
-/* Makes the calling process join the control groups of v1. As late as possible: in a new group the
- * kernel charges every object one by one. */
+/* Makes the calling process join the v1 control groups. As late as possible: in a new group the
+ * kernel charges every object individually. */
 int guest_join_cgroups(struct job *j);
-/* Lets the sealed process become the interpreter. Returns its notification descriptor or -1. */
+/* Lets the sealed process start the interpreter. Returns its notification descriptor or -1. */
 int guest_release(struct guest *g);

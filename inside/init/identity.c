@@ -49,8 +49,8 @@ int identity_forbid_nesting(struct job *j, unsigned allowed)
 
 int identity_limit_watches(struct job *j, bool is_template)
 {
-	/* A user has 128 instances on most machines, for all that he runs. A template's are for all
-	 * its sessions, each of which may have a few of them (root.c). */
+	/* On most machines a user may have 128 instances for all processes. Those of a template are
+	 * for all its sessions; each gets a few (root.c). */
 	int r = write_file("/proc/sys/user/max_inotify_instances", is_template ? "64" : "8");
 
 	if (r == 0)

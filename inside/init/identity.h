@@ -1,4 +1,4 @@
-/* inside/init/identity.h - who we are inside: id maps, cgroups, host name, loopback. */
+/* inside/init/identity.h - the sandbox's identity: id maps, cgroups, host name, loopback. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,16 +6,16 @@
 
 #include "inside/init/plan.h"
 
-/* In a fresh user namespace: maps inside_uid/gid to the given ids outside (ours there). */
+/* In a new user namespace: maps the inside ids to the given outside ids, which are ours there. */
 int identity_map(struct job *j, uid_t outside_uid, gid_t outside_gid);
-/* A second lock besides the filter: this user namespace may have no children. Needs a whole /proc.
- */
+/* A second barrier besides the filter: this user namespace may have no children. Needs an
+ * unrestricted /proc. */
 int identity_forbid_nesting(struct job *j, unsigned allowed);
-/* How many of the user's inotify instances and watches this one may have. Needs a whole /proc. */
+/* Limits the inotify instances and watches of this user namespace. Needs an unrestricted /proc. */
 int identity_limit_watches(struct job *j, bool is_template);
-/* Joins through the descriptors of `tasks` files; from a single-threaded process this costs
- * microseconds where cgroup.procs costs milliseconds. */
+/* Joins through descriptors of `tasks` files: microseconds for a single-threaded process, where
+ * cgroup.procs takes milliseconds. */
 int identity_join_cgroups(struct job *j, const int *fds, uint32_t count);
 int identity_hostname(struct job *j);
-/* Loopback up, and the gateway's listening sockets opened here and sent to it. */
+/* Brings loopback up, opens the gateway's listening sockets and sends them to it. */
 int identity_open_relay(struct job *j);

@@ -33,7 +33,8 @@
 static void be_ordinary(void)
 {
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* A host's real-time priority is not the guest's, and no cpu group would take it. */
+	/* The guest must not inherit a host's real-time priority, and no cpu group would accept
+	 * it. */
 	long policy = syscall(SYS_sched_getscheduler, 0);
 	if (policy == SCHED_FIFO || policy == SCHED_RR)
 		(void)syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &(struct sched_param){ 0 });
@@ -47,7 +48,7 @@ static int send_workspace(struct job *j, int fd)
 	return 0;
 }
 
-/* What is the same in every sandbox: done while the host makes the plan. */
+/* What all sandboxes have in common: done while the host makes the plan. */
 static int build_base(struct job *j, uid_t uid, gid_t gid)
 {
 	if (!(j->flags & PLANF_USERNS))
@@ -75,17 +76,17 @@ static int build(struct job *j)
 		return -1;
 	if (root_build(j) < 0)
 		return -1;
-	/* A template may write while it warms up; each session's workspace lies over that. */
+	/* A template may write while it warms up. Each session's workspace is mounted over that. */
 	if (root_workspace(j, plan_text(j, p->workspace_data), &workspace) < 0)
 		return -1;
 	if (send_workspace(j, workspace) < 0)
 		return -1;
 	plan_mark(j, MARK_ROOT);
-	/* A template's limits would be shared by all its sessions: each sets its own. */
+	/* A template's limits would be shared by all its sessions, so each session sets its own. */
 	return j->flags & PLANF_TEMPLATE ? 0 : seal_rlimits(j);
 }
 
-/* Numbers below are the guest's own, or of what comes with the plan. */
+/* Moves a descriptor away from the numbers of the guest and of what comes with the plan. */
 static int out_of_the_way(int fd)
 {
 	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, INIT_FD_END);
@@ -95,20 +96,20 @@ static int out_of_the_way(int fd)
 	return moved;
 }
 
-/* Closes the guest's own descriptors, whose pipes must see EOF when the guest is gone. */
+/* Closes the guest's descriptors, so that their pipes reach end of file when the guest is gone. */
 static void let_go(void)
 {
 	syscall(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0);
 }
 
-/* What comes with the plan has this number too. */
+/* The plan brings another descriptor with this number. */
 static void leave_group_alone(const struct job *j)
 {
 	if (j->flags & PLANF_BORN_IN_GROUP)
 		close(INIT_FD_CGROUP);
 }
 
-/* Whether the host has set the last limits; it closes the socket when it could not. */
+/* Waits until the host has set the last limits. It closes the socket if it could not. */
 static bool may_go(void)
 {
 	char order;
@@ -119,9 +120,9 @@ static bool may_go(void)
 	return n == 1 && order == CONTROL_GO;
 }
 
-/* The guest's process does what needs no root while the root is built here, and seals itself while
- * we leave the host's root. It is released when there is no way back. Its network namespace takes
- * longest, so it is forked first, right after what both need and it inherits. */
+/* While the root is built here, the guest's process does what needs no root. It seals itself while
+ * we leave the host's root, and is released when there is no way back. Its network namespace takes
+ * longest, so it is forked early, right after what it must inherit. */
 static int build_all(struct job *j, struct guest *g, uid_t uid, gid_t gid)
 {
 	bool template = j->flags & PLANF_TEMPLATE, spaced = j->flags & PLANF_USERNS;
@@ -148,11 +149,11 @@ _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 		plan_fail(j, STAGE_FORK, 4, errno);
 		_exit(1);
 	}
-	if (!(j->flags & PLANF_USERNS)) /* of the whole machine, then */
+	if (!(j->flags & PLANF_USERNS)) /* then it lists the locks of the whole machine */
 		root_keep_locks(j, "/proc");
 	if (build_all(j, &g, uid, gid) < 0)
 		_exit(1);
-	/* Of the guest's own uid: not to be traced or looked into, whatever else should fail. */
+	/* It has the guest's uid: forbid tracing and reading it, in case other layers fail. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	plan_mark(j, MARK_LEFT);
 	if (!may_go())
@@ -162,7 +163,7 @@ _Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
 	reaper_run(j, g.pid, INIT_FD_CONTROL, listener);
 }
 
-/* What others left behind is looked for now and then: it costs more than our own. */
+/* Looking for groups that others left costs more than removing our own, so it is done rarely. */
 enum { STALE_SECONDS = 10, SWEEP_EVERY = 16 };
 
 static bool remove_patiently(int parent, const char *name)
@@ -170,13 +171,13 @@ static bool remove_patiently(int parent, const char *name)
 	for (int tries = 0; tries < 50; tries++) {
 		if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno != EBUSY)
 			return true;
-		poll(NULL, 0, 1); /* the last task is still being buried */
+		poll(NULL, 0, 1); /* the last task is still exiting */
 	}
 	return false;
 }
 
-/* A host that was killed before it had a supervisor leaves an empty group "PID-..." behind, whose
- * process does not exist. A group that is just being made is younger than this. */
+/* A host that was killed before it had a supervisor leaves an empty group "PID-..." of a process
+ * that no longer exists. A group that is just being made is younger than STALE_SECONDS. */
 static bool is_stale(int parent, const char *name)
 {
 	struct stat st;
@@ -189,7 +190,7 @@ static bool is_stale(int parent, const char *name)
 }
 
 /* Removes our cgroups and those of a template's sessions ("NAME.*") when everything in them is
- * dead: the host may be gone by then. */
+ * dead. The host may be gone by then. */
 static void remove_cgroups(const struct job *j)
 {
 	bool template = j->flags & PLANF_TEMPLATE;
@@ -228,7 +229,7 @@ static bool host_is_gone(int timeout_ms)
 	return poll(&p, 1, timeout_ms) > 0;
 }
 
-/* Until pid 1 is dead: ends it when the host is gone or says so with SIGTERM. */
+/* Waits until pid 1 is dead. Ends it when the host is gone or sends SIGTERM. */
 static void watch(struct job *j, pid_t pid, int pidfd)
 {
 	struct pollfd p[2] = { { .fd = INIT_FD_CONTROL, .events = 0 },
@@ -249,7 +250,7 @@ static void watch(struct job *j, pid_t pid, int pidfd)
 		;
 }
 
-/* Outlives pid 1, tells the host of its end, and stays until the host has read the counters. Then
+/* Outlives pid 1, reports its end to the host, and stays until the host has read the counters. Then
  * it cleans up, also if the host died. */
 static int keep(struct job *j, pid_t pid, int pidfd)
 {
@@ -267,7 +268,7 @@ static int keep(struct job *j, pid_t pid, int pidfd)
 	(void)shutdown(INIT_FD_CONTROL, SHUT_WR);
 	while (!host_is_gone(-1))
 		;
-	if (!has_plan) /* nothing is made that only the plan knows */
+	if (!has_plan) /* without a plan there is nothing else to remove */
 		return -1;
 	remove_cgroups(j);
 	if (!spaced)
@@ -280,15 +281,15 @@ static void listen_to_host(void)
 	struct sigaction sa = { .sa_handler = told_to_end };
 	sigset_t term;
 
-	/* Blocked but in ppoll, so that it cannot come just before. */
+	/* Blocked except in ppoll, so that it cannot arrive just before. */
 	sigemptyset(&term);
 	sigaddset(&term, SIGTERM);
 	sigprocmask(SIG_SETMASK, &term, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 }
 
-/* v2: pid 1 is born in its group. We are in another one, because a process cannot remove its own
- * group. */
+/* v2: pid 1 is cloned into its group. We are in another group, because a process cannot remove its
+ * own. */
 static void clone_into_group(const struct job *j, struct clone3_args *args)
 {
 	if (!(j->flags & PLANF_BORN_IN_GROUP))
@@ -309,13 +310,13 @@ static int supervisor_main(struct job *j)
 		.exit_signal = SIGCHLD,
 	};
 
-	/* A network of its own takes longest to make: the guest's process does that on the side,
-	 * unless the gateway's sockets are to be opened in it. */
+	/* A network namespace takes longest to make. The guest's process does that in parallel,
+	 * unless the gateway's sockets must be opened in it. */
 	if (!(j->flags & PLANF_NO_NETNS) && (j->flags & PLANF_LOOPBACK))
 		args.flags |= CLONE_NEWNET;
 	clone_into_group(j, &args);
 	listen_to_host();
-	/* Changing uid made us undumpable, and then /proc/self/uid_map is not ours to write. */
+	/* Changing the uid made us undumpable, and then /proc/self/uid_map could not be written. */
 	(void)prctl(PR_SET_DUMPABLE, 1);
 	long pid = syscall(SYS_clone3, &args, sizeof(args));
 	if (pid < 0)
@@ -334,7 +335,7 @@ static int supervisor_main(struct job *j)
 	return keep(j, (pid_t)pid, pidfd);
 }
 
-/* The rung below: no namespaces, so nothing ends with pid 1 but what we find and kill. */
+/* Without namespaces, nothing ends with pid 1 except what we find and kill. */
 static int no_userns_main(struct job *j)
 {
 	struct clone3_args args = { .exit_signal = SIGCHLD };
@@ -343,9 +344,9 @@ static int no_userns_main(struct job *j)
 	listen_to_host();
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
 		return plan_fail(j, STAGE_FORK, 5, errno);
-	/* The guest has our uid and no wall of ids between us. */
+	/* The guest has our uid, and no user namespace separates us. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
-	/* clone3 may be hidden from us where there are no namespaces either. */
+	/* Where namespaces are refused, clone3 may be refused too. */
 	pid_t pid = args.flags ? (pid_t)syscall(SYS_clone3, &args, sizeof(args)) : fork();
 	if (pid == 0)
 		init_main(j, getuid(), getgid());
@@ -364,8 +365,8 @@ static int no_userns_main(struct job *j)
 	return keep(j, pid, pidfd);
 }
 
-/* Nothing that the host ignores is ignored in here, nor are files made by its mask: the root would
- * have no rights, and pid 1 would miss the end of the guest. */
+/* Resets what we inherited from the host. With ignored signals pid 1 would miss the end of the
+ * guest; with a strict umask the root would have no permissions. */
 static void forget_host(void)
 {
 	const struct {
@@ -375,11 +376,11 @@ static void forget_host(void)
 		unsigned long mask;
 	} ordinary = { 0 };
 
-	for (int s = 1; s < 65; s++) /* not the C library's, which does more with each */
+	for (int s = 1; s < 65; s++) /* raw calls: the C library's function does more for each */
 		(void)syscall(SYS_rt_sigaction, s, &ordinary, NULL, sizeof(ordinary.mask));
 	(void)umask(022);
-	/* Descriptors on their way are counted by uid against this: above what all sandboxes of our
-	 * user may have there, so that none of them is in the way of another's start. */
+	/* Descriptors in flight are counted per uid against this limit. It is above what all
+	 * sandboxes of our user may have in flight, so none can block another's start. */
 	struct rlimit files;
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
 		files.rlim_cur = files.rlim_max;
@@ -395,7 +396,7 @@ int main(int argc, char **argv)
 		if (plan_map(&j, INIT_FD_PLAN, INIT_FD_STATUS) < 0)
 			return 125;
 		j.locks_fd = INIT_FD_CGROUP + 1;
-		/* The session sends the listener of its filter once it has sealed itself. */
+		/* The session sends the listener of its filter when it has sealed itself. */
 		int listener = reaper_receive_fd(INIT_FD_CGROUP);
 		close(INIT_FD_CGROUP);
 		reaper_run(&j, (pid_t)strtol(argv[2], NULL, 10), INIT_FD_CONTROL, listener);
@@ -405,8 +406,8 @@ int main(int argc, char **argv)
 		return 125;
 	j.flags = (uint32_t)strtoul(argv[1], NULL, 10);
 	plan_mark(&j, MARK_KEEPER);
-	/* ^C on the host's terminal is the host's to answer. No session of our own: the scheduler
-	 * would start us as a group of our own, which waits longer where much runs. */
+	/* The host handles ^C on its terminal. Not a new session: the scheduler would treat us as a
+	 * group of our own, which waits longer on a busy machine. */
 	(void)setpgid(0, 0);
 	if (!(j.flags & PLANF_USERNS))
 		return no_userns_main(&j) < 0;

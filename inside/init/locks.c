@@ -1,6 +1,7 @@
-/* inside/init/locks.c - see locks.h. What a call does is in the guest's memory, which may change
- * until the kernel reads it: calls are counted, not what they ask for. After so many the locks that
- * there are, are counted in the kernel's own list, which shows those of our pid namespace. */
+/* inside/init/locks.c - see locks.h. The arguments of a call are in the guest's memory and may
+ * change until the kernel reads them. So calls are counted, not what they ask for. After a number
+ * of calls, the existing locks are counted in the kernel's list, which shows those of our pid
+ * namespace. */
 #include "inside/init/locks.h"
 
 #include <fcntl.h>
@@ -11,12 +12,12 @@
 
 #include "wall/linux/kernel.h"
 
-/* Some 200 bytes each: a few megabytes in all. */
+/* About 200 bytes each: a few megabytes in total. */
 enum { CALLS = 4096, CALLS_AFTER_REFUSAL = 256, MOST = 16384 };
 
 static unsigned calls;
 
-/* -1: nobody can tell. */
+/* -1: unknown. */
 static long count(int fd)
 {
 	static char text[65536];
@@ -48,8 +49,8 @@ bool locks_may_add(const struct job *j)
 	return !is_refused;
 }
 
-/* Nobody else can put another file at the number that we look at: tables are shared by threads
- * alone, which the filter sees to. */
+/* With a single thread, nobody can replace the descriptor that we check: the filter allows only
+ * threads to share descriptor tables. */
 static bool is_alone(pid_t task)
 {
 	char path[64], text[2048];
@@ -69,10 +70,13 @@ bool locks_may_flock(const struct job *j, pid_t task, int fd)
 	struct statvfs fs;
 	char path[64];
 
-	if (is_careful && !(j->plan->flags & PLANF_USERNS)) /* no mount tells what is for reading */
+	if (is_careful &&
+	    !(j->plan->flags &
+	      PLANF_USERNS)) /* without mounts it is unknown which files are read-only */
 		return false;
 	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)task, fd);
-	if (statvfs(path, &fs) != 0) /* a session that was forked from a template keeps to itself */
+	if (statvfs(path, &fs) !=
+	    0) /* cannot be read: a session forked from a template is not dumpable */
 		return !is_careful;
 	return !(fs.f_flag & ST_RDONLY) && (!is_careful || is_alone(task));
 }

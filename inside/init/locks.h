@@ -1,5 +1,5 @@
-/* inside/init/locks.h - counts the guest's file locks. The kernel charges them to nobody, so the
- * filter notifies pid 1 of each call that may leave one. */
+/* inside/init/locks.h - counts the guest's file locks. The kernel does not charge them to a cgroup,
+ * so the filter notifies pid 1 of each call that may leave one. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,8 +7,8 @@
 
 #include "inside/init/plan.h"
 
-/* Whether one more call may be made: each leaves at most two locks. */
+/* Whether one more call is allowed: each leaves at most two locks. */
 bool locks_may_add(const struct job *j);
 /* Whether a task may take a flock, which needs no write permission. Not on read-only mounts, where
- * a program of the host could wait for the guest. */
+ * a host program could have to wait for the guest. */
 bool locks_may_flock(const struct job *j, pid_t task, int fd);

@@ -35,8 +35,8 @@ static uint64_t field_kib(const char *text, const char *name)
 	return p ? strtoull(p + strlen(name), NULL, 10) : 0;
 }
 
-/* Cheap: what it has resident, shared pages in full. Exact: its share of them. Page tables are its
- * own: they can be had without a page. */
+/* Cheap: resident memory, with shared pages in full. Exact: with its share of them. Page tables
+ * always count: they can be large without any resident page. */
 static uint64_t process_kib(pid_t pid, bool exact)
 {
 	char path[64], text[4096];
@@ -109,7 +109,7 @@ static int look_at_tree(struct job *j, pid_t root)
 	if (now > j->status->memory_peak_kib)
 		j->status->memory_peak_kib = now;
 	if (now > limit) {
-		/* Recorded first: a reader who sees the end then finds the reason. */
+		/* Recorded first, so that a reader who sees the end also finds the reason. */
 		j->status->memory_victims[j->status->memory_kills++ % STATUS_VICTIMS] = root;
 		(void)kill(root, SIGKILL);
 	}
@@ -125,7 +125,7 @@ int memory_look(struct job *j, pid_t init)
 		return -1;
 	if (!(j->flags & PLANF_TEMPLATE))
 		return look_at_tree(j, init);
-	/* pid 1, below it the template, below that a pid 1 for each session. */
+	/* Below pid 1 is the template, below that a pid 1 per session. */
 	unsigned guests = add_children(init, list, 0);
 	unsigned end = guests;
 	for (unsigned i = 0; i < guests; i++)

@@ -29,7 +29,7 @@ int no_userns_build(struct job *j, int *ret_fd)
 	return *ret_fd < 0 ? plan_fail(j, STAGE_WORKSPACE, 11, errno) : 0;
 }
 
-/* Stopped first: a stopped process makes no more children while we look for the others. */
+/* Stops them first: a stopped process makes no more children while we look for the others. */
 void no_userns_end(void)
 {
 	static pid_t list[4096];
@@ -49,8 +49,8 @@ void no_userns_end(void)
 	}
 }
 
-/* One pass over a directory: files and empty directories go. The name of a directory that is not
- * empty, if there is one. False when there is none. */
+/* One pass over a directory: removes files and empty directories. Returns true with the name of a
+ * directory that is not empty, if there is one. */
 static bool sweep(int fd, char *ret_name, size_t size)
 {
 	DIR *d = fdopendir(dup(fd));
@@ -75,12 +75,12 @@ static bool sweep(int fd, char *ret_name, size_t size)
 
 static int enter(int fd, const char *name)
 {
-	/* The guest is dead: nothing turns into a link between these two. */
+	/* The guest is dead, so nothing can become a link between these calls. */
 	(void)fchmodat(fd, name, 0700, 0);
 	return openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Goes down into directories with contents and up from empty ones: any depth with one
+/* Descends into directories with contents and ascends from empty ones: any depth with one
  * descriptor. */
 static void remove_below(int top)
 {

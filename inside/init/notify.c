@@ -1,5 +1,5 @@
-/* inside/init/notify.c - see notify.h. What is recorded here is evidence for the result; the
- * refusal itself does not depend on it: when this process is gone the kernel answers ENOSYS. */
+/* inside/init/notify.c - see notify.h. What is recorded here is evidence for the result. The
+ * refusal does not depend on it: if this process is gone, the kernel returns ENOSYS. */
 #include "inside/init/notify.h"
 
 #include <errno.h>
@@ -18,14 +18,14 @@
 #include "inside/init/locks.h"
 #include "wall/linux/kernel.h"
 
-/* Best effort: the path argument as the guest's memory has it now; false: not all of it. */
+/* Best effort: the path argument as it is in the guest's memory now; false: incomplete. */
 static bool read_path(pid_t pid, uint64_t address, char *ret, size_t size)
 {
 	struct iovec local = { .iov_base = ret, .iov_len = size - 1 };
 	struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = size - 1 };
 	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
 
-	/* A read over the end of a mapping fails whole: take what is before the page's end. */
+	/* A read across the end of a mapping fails as a whole: read only to the end of the page. */
 	if (n < 0) {
 		size_t left = 4096 - (address & 4095);
 		local.iov_len = remote.iov_len = left < size - 1 ? left : size - 1;
@@ -57,7 +57,7 @@ static struct status_denial *find(struct status *s, uint32_t nr, uint64_t arg, c
 			continue;
 		if (d->arg == arg && strcmp(d->target, target) == 0)
 			return d;
-		if (++same == most) /* the rest */
+		if (++same == most) /* only counted */
 			return d;
 	}
 	if (s->denial_count == STATUS_DENIALS) {
@@ -128,7 +128,7 @@ static void count(struct job *j, const struct seccomp_data *d, uint64_t arg, con
 		denial->count++;
 }
 
-/* A search along PATH tries one name in every directory; it is reported by that name. */
+/* A search along PATH tries one name in every directory. It is reported by that name. */
 static const char *const program_dirs[] = { "/usr/local/sbin/", "/usr/local/bin/", "/usr/sbin/",
 					    "/usr/bin/",        "/sbin/",          "/bin/" };
 enum { PROGRAM_DIRS = sizeof(program_dirs) / sizeof(*program_dirs) };
@@ -162,7 +162,7 @@ static bool is_beneath(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
-/* Whether one of the plan's rules gives the right to execute this file. */
+/* Whether a rule of the plan allows executing this file. */
 static bool has_exec_rule(const struct job *j, int file)
 {
 	const struct plan_rule *rules = plan_at(j, j->plan->rules);
@@ -171,7 +171,7 @@ static bool has_exec_rule(const struct job *j, int file)
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
 	ssize_t n = readlink(link, real, sizeof(real) - 1);
 	if (n < 0 || (size_t)n == sizeof(real) - 1)
-		return true; /* unknown: nothing is claimed */
+		return true; /* unknown: no claim */
 	real[n] = '\0';
 	for (uint32_t i = 0; i < j->plan->rule_count; i++)
 		if ((rules[i].access & LL_FS_EXECUTE) &&
@@ -181,12 +181,12 @@ static bool has_exec_rule(const struct job *j, int file)
 }
 
 /* The call continues in any case: the mount view and Landlock decide, on the path that the kernel
- * reads itself. This only predicts for the result whether they will refuse. A path that does not
- * start at the root is left to them alone. */
+ * reads itself. This only predicts for the result whether they will refuse. A relative path is not
+ * predicted. */
 static void foretell_exec(struct job *j, const struct seccomp_data *d, const char *path,
 			  bool is_whole)
 {
-	if (!path[0]) /* the memory of a session that was forked from a template cannot be read */
+	if (!path[0]) /* the memory of a session forked from a template cannot be read */
 		count(j, d, EXEC_UNSEEN, "");
 	if (path[0] != '/' || !is_whole)
 		return;

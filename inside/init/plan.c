@@ -1,5 +1,5 @@
-/* inside/init/plan.c - see plan.h. The plan comes from the host, which is trusted, through a sealed
- * memfd; the checks here guard against a mismatched build, not against the guest. */
+/* inside/init/plan.c - see plan.h. The plan comes from the trusted host in a sealed memfd. The
+ * checks here guard against a mismatched build, not against the guest. */
 #include "inside/init/plan.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ int plan_map(struct job *j, int plan_fd, int status_fd)
 	return r < 0 ? r : plan_map_status(j, status_fd);
 }
 
-/* A descriptor to its number. */
+/* Moves a descriptor to its number. */
 static int place(int fd, int number)
 {
 	if (fd == number)
@@ -59,9 +59,9 @@ static int place(int fd, int number)
 	return 0;
 }
 
-/* The descriptors are in the order of their numbers, with the plan at the end, and get the lowest
- * free numbers, which are not above their own: from the last to the first none is in another's way.
- */
+/* The descriptors arrive in the order of their numbers, with the plan last, and get the lowest free
+ * numbers. So none is above its own number, and moving them from last to first never overwrites
+ * one. */
 static int place_all(const unsigned char *numbers, const int *fds, size_t count)
 {
 	int r = 0;
@@ -88,7 +88,7 @@ int plan_receive(struct job *j)
 
 	while ((n = recvmsg(INIT_FD_PLAN, &msg, 0)) < 0 && errno == EINTR)
 		;
-	if (n == 0) /* it knows why */
+	if (n == 0) /* the host knows why */
 		return -1;
 	if (n < 0)
 		return plan_fail(j, STAGE_PLAN, 4, errno);
@@ -101,7 +101,7 @@ int plan_receive(struct job *j)
 	return r < 0 ? plan_fail(j, STAGE_PLAN, 6, -r) : 0;
 }
 
-/* The call itself: the C library would look for a faster one in every new process. */
+/* A direct system call: in each new process the C library would first search for a faster one. */
 void plan_mark(struct job *j, enum mark mark)
 {
 	struct timespec t;

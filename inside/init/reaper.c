@@ -16,7 +16,7 @@
 
 static void wake_up(int signo)
 {
-	(void)signo; /* only so that ppoll returns */
+	(void)signo; /* only makes ppoll return */
 }
 
 static void sample(struct job *j)
@@ -30,7 +30,7 @@ static void sample(struct job *j)
 	j->status->max_rss_kib = (uint64_t)ru.ru_maxrss;
 }
 
-/* True when the guest itself was among the dead. */
+/* True: the guest itself has ended. */
 static bool reap(struct job *j, pid_t guest)
 {
 	for (;;) {
@@ -50,7 +50,7 @@ static bool reap(struct job *j, pid_t guest)
 	}
 }
 
-/* False when the host is gone. */
+/* Handles an order of the host. False: the host is gone. */
 static bool obey(struct job *j, pid_t guest, int control)
 {
 	char order;

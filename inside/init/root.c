@@ -1,5 +1,4 @@
-/* inside/init/root.c - see root.h. Steps are data; this file is the short loop that applies them.
- */
+/* inside/init/root.c - see root.h. The steps are data; this file applies them. */
 #include "inside/init/root.h"
 
 #include <errno.h>
@@ -36,7 +35,7 @@ static int make_parents_of(const char *dst)
 	return make_parents(path);
 }
 
-/* An empty file or directory; it may be there already, below an earlier, read-only bind. */
+/* Makes an empty file or directory. It may exist already, below an earlier read-only bind. */
 static int make_empty(const char *dst, bool is_dir)
 {
 	int r = is_dir ? mkdir(dst, 0755) : mknod(dst, S_IFREG | 0444, 0);
@@ -44,7 +43,7 @@ static int make_empty(const char *dst, bool is_dir)
 	return r == 0 || errno == EEXIST ? 0 : -errno;
 }
 
-/* The place for a mount, like the source. */
+/* Makes a mount point of the source's type. */
 static int make_place(const char *dst, bool is_dir)
 {
 	int r = make_empty(dst, is_dir);
@@ -75,7 +74,7 @@ static int source_path(const char *src, char *ret, size_t size)
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
-/* A mount of the host's making: it maps ids, which is not ours to do. */
+/* A mount made by the host, because only the host can map ids. */
 static int move_made(const struct plan_op *op, const char *dst)
 {
 	int fd = (int)op->mode;
@@ -173,9 +172,9 @@ static int apply_op(const struct job *j, const struct plan_op *op)
 	}
 }
 
-/* The tmpfs lies over /home and its tree `user` is /home/user; the others are bound to their
- * places. It is never unmounted, which would wait for an RCU grace period. The guest sees its root
- * as /home, where no Landlock rule lets it make anything. */
+/* The tmpfs is mounted on /home, so its tree `user` is /home/user; the other trees are bound to
+ * their places. It is never unmounted, which would wait for an RCU grace period. The guest sees the
+ * tmpfs's root as /home, where no Landlock rule lets it create anything. */
 int root_workspace(struct job *j, const char *data, int *ret_fd)
 {
 	static const char *const trees[] = { "/home/user", "/home/tmp", "/home/workspace" };
@@ -199,7 +198,7 @@ enum { PROC_FLAGS = MS_NOSUID | MS_NODEV | MS_NOEXEC };
 #define PROC_ALL "hidepid=invisible"
 #define PROC_PIDS PROC_ALL ",subset=pid"
 
-/* Read-only: binds of what lies below are so by themselves. */
+/* Makes the files read-only; binds of files below are then read-only too. */
 static int protect_files(const char *files)
 {
 	struct mount_attr_args attr = { .attr_set = ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV |
@@ -211,7 +210,7 @@ static int protect_files(const char *files)
 	return 0;
 }
 
-/* While it can be seen. Without it locks are refused sooner. At a number that is free, for in a
+/* Opened while it is visible. Without it locks are refused sooner. Uses a free number, because in a
  * template any number may be the guest's own. */
 void root_keep_locks(struct job *j, const char *place)
 {
@@ -226,8 +225,8 @@ void root_keep_locks(struct job *j, const char *place)
 	close(fd);
 }
 
-/* Binds over files that still exist: a proc that shows only processes does not have them. The bound
- * files stay when proc is switched to that. */
+/* Binds over the kernel's files while these exist. A proc that shows only processes does not have
+ * them, but the binds stay when proc is switched to that. */
 static int bind_files(const char *place, const char *files)
 {
 	static const char *const names[] = { PROC_FILES };
@@ -242,7 +241,7 @@ static int bind_files(const char *place, const char *files)
 	return mount(NULL, place, NULL, MS_REMOUNT | PROC_FLAGS, PROC_PIDS) != 0 ? -errno : 0;
 }
 
-/* A session's part of what its template may have, which is the same user to the kernel. */
+/* A session's share of its template's limits: to the kernel both are the same user. */
 static int limit_session(const char *place)
 {
 	static const char *const limits[][2] = { { "max_inotify_instances", "4" },
@@ -325,8 +324,9 @@ int root_build(struct job *j)
 	int r = has_files ? protect_files(PROC_FILES_DIR) : 0;
 	if (r < 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 7, -r);
-	/* While the host's /proc is still in view: without one the kernel refuses a new one. For
-	 * the same reason a template has no mounts in its own, which its sessions must see. */
+	/* While the host's /proc is still visible: otherwise the kernel refuses to mount a new one.
+	 * For the same reason a template has no mounts in its own /proc, which its sessions must
+	 * see. */
 	bool binds = has_files && !(j->flags & PLANF_TEMPLATE);
 	return root_proc(j, "proc", binds ? PROC_FILES_DIR : NULL) < 0 ? -1 : pivot(j);
 }

@@ -25,7 +25,7 @@ static int set_limit(const struct plan_rlimit *l)
 
 	if (setrlimit((int)l->resource, &r) == 0)
 		return 0;
-	/* The host's own hard limit is lower: stricter than asked, and read back. */
+	/* The host's own hard limit is lower: stricter than requested, and read back. */
 	if (errno != EPERM || getrlimit((int)l->resource, &has) != 0)
 		return -1;
 	r.rlim_max = r.rlim_max < has.rlim_max ? r.rlim_max : has.rlim_max;
@@ -33,7 +33,7 @@ static int set_limit(const struct plan_rlimit *l)
 	return setrlimit((int)l->resource, &r);
 }
 
-/* Those of descriptors, or all the others. */
+/* Sets the limit on descriptors, or all the others. */
 static int set_limits(struct job *j, bool of_files)
 {
 	for (uint32_t i = 0; i < j->plan->rlimit_count; i++) {
@@ -57,8 +57,8 @@ int seal_open_files(struct job *j)
 
 int seal_bounding(struct job *j)
 {
-	/* EINVAL: past the last capability of this kernel. EPERM: not ours to drop, and then none
-	 * is held either (the no-namespace rung of an ordinary user). */
+	/* EINVAL: beyond this kernel's last capability. EPERM: we may not drop it, and then we have
+	 * none either (an ordinary user without namespaces). */
 	for (unsigned long cap = 0; cap < 64; cap++)
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0) {
 			if (errno != EINVAL && errno != EPERM)
@@ -103,7 +103,7 @@ static int add_rule(struct job *j, int ruleset, const struct plan_rule *rule)
 		return -errno;
 	}
 	struct ll_path_attr attr = { .access = rule->access & j->plan->landlock_fs, .fd = fd };
-	if (!S_ISDIR(st.st_mode)) /* rights of directories are refused on files */
+	if (!S_ISDIR(st.st_mode)) /* rights for directories are refused on files */
 		attr.access &= LL_FS_EXECUTE | LL_FS_WRITE_FILE | LL_FS_READ_FILE | LL_FS_TRUNCATE |
 			       LL_FS_IOCTL_DEV;
 	int r = syscall(SYS_landlock_add_rule, ruleset, 1, &attr, 0) != 0 ? -errno : 0;
@@ -136,8 +136,8 @@ int seal_landlock(struct job *j)
 	return r != 0 ? plan_fail(j, STAGE_LANDLOCK, UINT32_MAX - 1, e) : 0;
 }
 
-/* If the supervisor checks memory, there must be no memory that no process has mapped: memory files
- * are refused. ENOSYS, as on a kernel without them. The main filter forbids other architectures. */
+/* If the supervisor checks memory, no memory may exist that no process has mapped: memory files are
+ * refused with ENOSYS, as on a kernel without them. The main filter refuses other architectures. */
 static long forbid_memory_files(void)
 {
 	struct sock_filter code[] = {
@@ -155,9 +155,9 @@ static long forbid_memory_files(void)
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define REFUSED (SECCOMP_RET_ERRNO | EPERM)
 
-/* Without namespaces the guest is one of the user's processes among the others, and Landlock knows
- * neither the attributes of files nor the priorities of processes nor datagrams to sockets with a
- * name: no such call, wherever it points. */
+/* Without namespaces the guest is one of the user's processes, and Landlock covers neither file
+ * attributes nor process priorities nor datagrams to named sockets. So these calls are refused,
+ * whatever their target. */
 static long forbid_neighbours(void)
 {
 	struct sock_filter code[] = {
@@ -180,12 +180,12 @@ static long forbid_neighbours(void)
 		REFUSE(SYS_removexattr),
 		REFUSE(SYS_lremovexattr),
 		REFUSE(SYS_fremovexattr),
-		REFUSE(SYS_inotify_init), /* counted by user */
+		REFUSE(SYS_inotify_init), /* limited per user */
 		REFUSE(SYS_inotify_init1),
 		REFUSE(SYS_inotify_add_watch),
 		REFUSE(SYS_setpriority),
 		REFUSE(SYS_pidfd_open),
-		/* kill(-1) says that it worked when Landlock kept everybody from it. */
+		/* kill(-1) returns success even if Landlock prevented every signal. */
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 0, 3),
 		LOAD(args[0]),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, UINT32_MAX, 0, 7),
@@ -203,8 +203,8 @@ static long forbid_neighbours(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
 }
 
-/* If Landlock has no scopes: signals only to the own process and its group, and no signal of a
- * descriptor's events to other processes. */
+/* Without Landlock's scopes: allows signals only to the process itself and its group, and no
+ * ownership of a descriptor's events by other processes. */
 static long forbid_signals(void)
 {
 	uint32_t self = (uint32_t)getpid();
@@ -232,8 +232,8 @@ static long forbid_signals(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
 }
 
-/* The same in namespaces of its own, where pid 1 is all that is not the guest's. Signals do not
- * harm it, and are none of the guest's business. */
+/* With a pid namespace, pid 1 is the only process that is not the guest's. Signals do not harm it,
+ * but the guest has no reason to send any. */
 static long forbid_first(void)
 {
 	struct sock_filter code[] = {
@@ -254,7 +254,7 @@ static long forbid_first(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
 }
 
-/* What Landlock or the namespaces do not hold here. */
+/* Adds filters for what Landlock or the namespaces do not cover on this machine. */
 static long forbid_more(const struct job *j)
 {
 	bool scoped = j->plan->landlock_scoped & LL_SCOPE_SIGNAL;
@@ -278,8 +278,8 @@ static long load_deaf(const struct sock_fprog *prog)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &nonotify);
 }
 
-/* A process has one listener for all its filters, which a container's manager may be, and an old
- * kernel has none: then nothing is explained. */
+/* All filters of a process share one listener. It may belong to a container's manager already, or
+ * an old kernel has none. Then refused calls are not reported. */
 static long load(struct job *j, const struct sock_fprog *prog, bool listens)
 {
 	unsigned long flags = listens ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
@@ -380,8 +380,8 @@ int seal_prove_process(struct job *j, int status_fd)
 						      .soft = r.rlim_cur,
 						      .hard = r.rlim_max };
 	}
-	/* No rule names it: only Landlock can say EACCES to the owner of the one, and to anybody
-	 * who lists the other. */
+	/* No rule covers these, so EACCES can only come from Landlock: for the first the process is
+	 * the owner, and the second anyone may list. */
 	bool spaced = j->flags & PLANF_USERNS;
 	int fd = kernel_open(spaced ? "/run/.landlock" : "/", O_RDONLY | O_CLOEXEC, 0);
 	s->landlock_proven = fd < 0 && errno == EACCES;

@@ -1,5 +1,5 @@
-/* inside/init/send.c - descriptors over sockets; part of reaper.h, apart because libguest needs it
- * too. */
+/* inside/init/send.c - sends and receives descriptors. Part of reaper.h; separate because libguest
+ * needs it too. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>

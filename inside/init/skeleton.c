@@ -12,10 +12,10 @@
 
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))
 
-/* Enough for all but a launch with many files of its own. */
+/* Enough, except for a launch with many files of its own. */
 #define ROOT_DATA "size=8388608,nr_inodes=4096,mode=755"
 
-/* In failures, where the numbers below belong to the plan's steps. */
+/* Step numbers for failures here; lower numbers are the plan's steps. */
 enum { FIRST_STEP = 1 << 20 };
 
 static const char *const dirs[] = { "usr",  "etc",       "dev", "proc",      "run", "run/cordon",
@@ -47,7 +47,7 @@ static const char *const files[][2] = {
 	{ "run/.landlock", "" },
 };
 
-/* The harmless ones. */
+/* Harmless devices. */
 static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 				       "/dev/urandom" };
 

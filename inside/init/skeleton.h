@@ -3,6 +3,7 @@
 
 #include "inside/init/plan.h"
 
-/* In the new namespaces, before there is a plan: makes mounts private, and makes a file system with
- * what every root has. It becomes the working directory. 0, or -1 with the failure recorded. */
+/* In the new namespaces, before the plan arrives: makes mounts private and builds a file system
+ * with what every root has, which becomes the working directory. 0, or -1 with the failure
+ * recorded. */
 int skeleton_build(struct job *j);

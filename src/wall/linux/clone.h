@@ -1,5 +1,4 @@
-/* wall/linux/clone.h - clone3(2) on a stack of its own, which no wrapper of the C library offers.
- */
+/* wall/linux/clone.h - clone3(2) with a separate stack; the C library has no wrapper for that. */
 #pragma once
 
 #include <errno.h>
@@ -7,7 +6,8 @@
 
 #include "wall/linux/kernel.h"
 
-/* Runs fn(arg) in the new process, which ends with what it returns. The child's pid, or -errno. */
+/* Runs fn(arg) in the new process, whose exit status is what fn returns. The child's pid, or
+ * -errno. */
 static inline long clone_on_stack(struct clone3_args *args, int (*fn)(void *), void *arg)
 {
 #ifdef __x86_64__

@@ -27,7 +27,7 @@
 #define SYS_clone3 435
 #endif
 
-/* open(2) without the second system call by which musl makes sure of O_CLOEXEC on old kernels. */
+/* open(2) without the second system call with which musl ensures O_CLOEXEC on old kernels. */
 static inline int kernel_open(const char *path, int flags, unsigned mode)
 {
 	return (int)syscall(SYS_openat, -100 /* AT_FDCWD */, path, flags, mode);
