@@ -1,4 +1,4 @@
-/* inside/lib/bytes.c - a growing run of bytes. */
+/* inside/lib/bytes.c - see bytes.h. */
 #include "inside/lib/bytes.h"
 
 #include <errno.h>

@@ -30,7 +30,7 @@
 #include "wall/linux/clone.h"
 #include "wall/linux/kernel.h"
 
-/* The order of the descriptors that come with a spawn request (docs/wire.md). */
+/* The order of the descriptors in a spawn request (docs/wire.md). */
 enum { FD_WIRE, FD_IN, FD_OUT, FD_ERR, FD_CONTROL, FD_STATUS, FD_CGROUP, FD_COUNT = FD_CGROUP + 3 };
 enum { STACK_BYTES = 256 * 1024, PARK = 200 };
 
@@ -41,8 +41,7 @@ struct request {
 	char *stack;
 };
 
-/* Ours to return to the caller of the template's runtime, for which nothing has happened but time.
- */
+/* The session: returns to the caller of the template's runtime, for which only time has passed. */
 _Noreturn static void session_main(struct request *q, int report)
 {
 	struct job *j = &q->job;
@@ -50,14 +49,14 @@ _Noreturn static void session_main(struct request *q, int report)
 
 	plan_mark(j, MARK_FORKED);
 	setsid();
-	/* The place is the same, but a workspace lies over it now. */
+	/* The same path, but now a workspace is mounted there. */
 	if (chdir(plan_text(j, j->plan->cwd)) != 0) {
 		plan_fail(j, STAGE_EXEC, 1, errno);
 		_exit(1);
 	}
 	(void)prctl(PR_SET_DUMPABLE, 0);
-	/* The namespaces are read before the filter, which leaves only the slow way to do so;
-	 * nothing changes them after it. */
+	/* The namespaces are read before the filter, which would leave only a slow way; nothing
+	 * changes them after that. */
 	if (seal_rlimits(j) < 0 || seal_capabilities(j) < 0 || seal_landlock(j) < 0 ||
 	    seal_prove_namespaces(j) < 0 || seal_seccomp(j, FILTER_FINAL, &listener) < 0)
 		_exit(1);
@@ -68,7 +67,7 @@ _Noreturn static void session_main(struct request *q, int report)
 		_exit(1);
 	plan_mark(j, MARK_SEALED);
 	j->status->state = STATE_RUNNING;
-	/* Nothing of the supervisor's stays within reach. */
+	/* Unmaps what belongs to the supervisor. */
 	munmap(j->status, sizeof(struct status));
 	munmap((void *)(uintptr_t)j->plan, j->plan->size);
 	close(report);
@@ -113,8 +112,8 @@ static int build(struct request *q)
 	return 0;
 }
 
-/* C0 becomes cordon-init, with the descriptors where it looks for them: at once, so that T goes on
- * while C1 seals itself and sends the filter's listener after. */
+/* C0 becomes cordon-init, with its descriptors at their numbers. It does so at once, so that T
+ * continues while C1 seals itself and then sends the filter's listener. */
 _Noreturn static void become_reaper(struct request *q, pid_t guest, int report)
 {
 	char number[16];
@@ -128,7 +127,7 @@ _Noreturn static void become_reaper(struct request *q, pid_t guest, int report)
 	if (dup2(control, INIT_FD_CONTROL) >= 0 && dup2(status, INIT_FD_STATUS) >= 0 &&
 	    dup2(report, INIT_FD_CGROUP) >= 0) {
 		if (q->job.locks_fd <= 0 || dup2(q->job.locks_fd, INIT_FD_CGROUP + 1) < 0)
-			close(INIT_FD_CGROUP + 1); /* locks are refused sooner, then */
+			close(INIT_FD_CGROUP + 1); /* then locks are refused sooner */
 		syscall(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0);
 		syscall(SYS_close_range, INIT_FD_CGROUP + 2, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
 		syscall(SYS_execveat, INIT_FD_SELF, "", argv, none, AT_EMPTY_PATH);
@@ -137,14 +136,14 @@ _Noreturn static void become_reaper(struct request *q, pid_t guest, int report)
 	_exit(1);
 }
 
-/* C0: pid 1 of the session's namespaces, on a stack of its own in T's memory. */
+/* C0: pid 1 of the session's namespaces, on a separate stack in T's memory. */
 static int first_process(void *arg)
 {
 	struct request *q = arg;
 	int pair[2];
 
-	/* T ignores the end of its children; a reaper that does so would never hear of its guest's,
-	 * which may come before it has become one. */
+	/* T ignores SIGCHLD. A reaper that did so would miss its guest's end, which may come before
+	 * C0 has become the reaper. */
 	(void)signal(SIGCHLD, SIG_DFL);
 	if (build(q) < 0)
 		_exit(1);
@@ -187,16 +186,16 @@ static __attribute__((noinline)) long split(struct request *q)
 	return clone_on_stack(&args, first_process, q);
 }
 
-/* 0 in the session, its pid in the template, or -1 when no process could be made. */
+/* 0 in the session, its pid in the template, or -1: no process could be made. */
 __attribute__((visibility("default"))) int cordon_guest_fork(const int *fds);
 
 int cordon_guest_fork(const int *fds)
 {
-	static struct request request; /* one thread, and the session's copy is its own */
+	static struct request request; /* one thread, and the session has its own copy */
 	struct request *q = &request;
 	sigset_t all, old;
 
-	/* Reapers of sessions that are over leave nothing to wait for. */
+	/* Ended reapers of sessions need not be waited for. */
 	(void)signal(SIGCHLD, SIG_IGN);
 	q->fds = fds;
 	q->job.locks_fd = 0;

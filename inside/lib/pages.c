@@ -22,8 +22,8 @@
 enum { PAGE = 4096, HUGE = 2 << 20, FULL = 480, REGION = 512 << 20 };
 enum { HOLE_MAX = 16384, HOLE_FINE = 1040, HOLES = 20000 };
 
-/* A line of /proc/self/maps ("START-END MODE OFFSET DEVICE INODE NAME") that is memory of nobody's
- * file and can be written. */
+/* A line of /proc/self/maps ("START-END MODE OFFSET DEVICE INODE NAME") of writable memory without
+ * a file. */
 static int is_ours(const char *line, uintptr_t *ret_start, uintptr_t *ret_end)
 {
 	char *at = NULL;
@@ -40,7 +40,7 @@ static int is_ours(const char *line, uintptr_t *ret_start, uintptr_t *ret_end)
 
 void pages_fill_holes(void)
 {
-	/* The last part of the heap, which nothing was allocated from yet. */
+	/* The top of the heap, from which nothing was allocated yet. */
 	struct mallinfo2 info = mallinfo2();
 	uintptr_t last = (uintptr_t)sbrk(0) - info.keepcost;
 	unsigned count = 0;
@@ -49,12 +49,12 @@ void pages_fill_holes(void)
 		void *p = malloc(size);
 
 		while (p && (uintptr_t)p < last && count++ < HOLES)
-			p = malloc(size); /* the one before stays where it is, for ever */
+			p = malloc(size); /* the previous one is kept for ever */
 		free(p);
 	}
 }
 
-/* Nearly all of it is in memory: what is not would be filled with zeroes. */
+/* Nearly all of it is resident; the rest would be filled with zeros. */
 static int is_full(uintptr_t at)
 {
 	unsigned char pages[HUGE / PAGE];
@@ -80,7 +80,7 @@ void pages_collapse(void)
 		for (uintptr_t at = start; at + HUGE <= end + HUGE; at += HUGE) {
 			if (at + HUGE <= end && is_full(at))
 				continue;
-			/* In one call: each waits for every processor once. */
+			/* In one call, because each call waits once for every CPU. */
 			if (at > start)
 				(void)madvise((void *)start, at - start, MADV_COLLAPSE);
 			start = at + HUGE;
@@ -90,10 +90,9 @@ void pages_collapse(void)
 		fclose(f);
 }
 
-/* What was mapped before anything was imported: the interpreter's own, which asks for memory and
- * gives it back with mmap and munmap alone. Allocators that come with packages may take it for
- * granted that what they have told the kernel to forget (MADV_DONTNEED) is zero; a file's content
- * is not. */
+/* Ranges that were mapped before anything was imported: the interpreter's own, which returns memory
+ * only with munmap. Allocators of packages may rely on memory being zero after MADV_DONTNEED, which
+ * is not true for a mapped file. */
 enum { RANGES = 256, IMAGE_LEAST = 16 * PAGE, IMAGE_PIECE = 8 << 20 };
 struct range {
 	uintptr_t start, end;
@@ -116,10 +115,10 @@ static void note_early(void)
 		fclose(f);
 }
 
-/* One region for the arenas of an interpreter's own allocator, side by side: they would lie between
- * the libraries otherwise, none of them where a huge page could begin. */
+/* One region for the arenas of an interpreter's allocator, side by side. Otherwise they would lie
+ * between libraries, where no huge page can begin. */
 static struct {
-	char *base, *next, *open, *end; /* open: from here on it cannot be written yet */
+	char *base, *next, *open, *end; /* open: not writable yet from here on */
 } region;
 
 static void *take(void *context, size_t size)
@@ -147,14 +146,14 @@ static void *arena_take(void *context, size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* Its place is not used again. */
+/* Its addresses are not reused. */
 static void arena_give(void *context, void *at, size_t size)
 {
 	(void)context;
 	(void)munmap(at, size);
 }
 
-/* A mapping that can be put into a file, and the part of it that was used. */
+/* A mapping that can be moved into a file, and the part of it that was used. */
 static bool is_fit(const char *line, struct range *ret)
 {
 	char *at = NULL;
@@ -181,7 +180,7 @@ static bool is_fit(const char *line, struct range *ret)
 	return false;
 }
 
-/* Piece by piece, so that never much of it is there twice. */
+/* Piece by piece, so that little of it exists twice at any time. */
 static void put_into_file(const struct range *r)
 {
 	int fd = memfd_create("cordon-image", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
@@ -200,7 +199,7 @@ static void put_into_file(const struct range *r)
 	close(fd);
 }
 
-/* To go over it is a signal. */
+/* Exceeding the limit would raise SIGXFSZ. */
 static bool is_within_file_limit(const struct range *r)
 {
 	struct rlimit limit;
@@ -221,13 +220,13 @@ void pages_put_into_files(void)
 			count++;
 	if (f)
 		fclose(f);
-	/* From here on nothing is written but the stack. */
+	/* From here on only the stack is written. */
 	for (unsigned i = 0; i < count; i++)
 		if (is_within_file_limit(&list[i]))
 			put_into_file(&list[i]);
 }
 
-/* As CPython has it. */
+/* The layout of CPython's structure. */
 struct arena_allocator {
 	void *context;
 	void *(*take)(void *context, size_t size);

@@ -15,7 +15,7 @@
 
 enum { PAGE = 4096, RUNS = 512, AT_ONCE = 256 };
 
-/* An entry of pagemap (the kernel's admin-guide/mm/pagemap). */
+/* Bits of an entry in pagemap (the kernel's admin-guide/mm/pagemap). */
 static const uint64_t PRESENT = 1ULL << 63, OF_A_FILE = 1ULL << 61, ITS_OWN = 1ULL << 56;
 
 static struct {

@@ -1,5 +1,5 @@
-/* inside/lib/spawn_requests.c - a template's wait for spawn requests (docs/wire.md), in C for all
- * of them: an interpreter that runs no code of its own between two forks dirties none of the pages
+/* inside/lib/spawn_requests.c - a template waits for spawn requests (docs/wire.md). In C for all
+ * guests: an interpreter that runs no code of its own between two forks does not modify the pages
  * that it shares with its sessions. */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,11 +25,11 @@ enum { WIRE = 3, FDS = 9, MAX_FDS = 18, TOKEN = 64, LINE = 4096 };
 /* fork.c */
 int cordon_guest_fork(const int *fds);
 
-/* One thread, and the session's copy is its own. */
+/* One thread, and the session has its own copy. */
 static struct {
 	char text[LINE];
 	size_t len;
-	int fds[MAX_FDS]; /* that came and no request took yet */
+	int fds[MAX_FDS]; /* received, and not used by a request yet */
 	size_t count;
 } in;
 
@@ -52,7 +52,7 @@ static void take_fds(struct msghdr *m)
 	}
 }
 
-/* Reads once; false at the end of the stream. */
+/* Reads once; false: end of the stream. */
 static bool fill(void)
 {
 	union {
@@ -80,7 +80,7 @@ static void drop(size_t n)
 {
 	in.len -= n;
 	memmove(in.text, in.text + n, in.len);
-	explicit_bzero(in.text + in.len, n); /* with the token */
+	explicit_bzero(in.text + in.len, n); /* it contained the token */
 }
 
 static void drop_fds(void)
@@ -89,8 +89,8 @@ static void drop_fds(void)
 	memmove(in.fds, in.fds + FDS, in.count * sizeof(int));
 }
 
-/* The token of the next spawn request, whose descriptors are the first of in.fds. False when there
- * will be none. The lines come from the host: this is no place to check them. */
+/* The token of the next spawn request; its descriptors are the first in in.fds. False: there will
+ * be none. The lines come from the trusted host, so they are not checked. */
 static bool next_request(char token[TOKEN])
 {
 	static const char key[] = "\"token\":\"", spawn[] = "{\"type\":\"spawn\"";
@@ -119,7 +119,7 @@ static bool next_request(char token[TOKEN])
 	}
 }
 
-/* In the session: its own descriptors in their places. The library has closed its own. */
+/* In the session: moves its descriptors to their numbers. The library has closed its own. */
 static void move_in(void)
 {
 	dup3(in.fds[0], WIRE, O_CLOEXEC);
@@ -153,7 +153,7 @@ static void fill_state(char *state, size_t size)
 	}
 }
 
-/* What a session does first of all, before anything of the interpreter's runs. */
+/* What a session does first, before the interpreter runs. */
 enum { STATES = 4 };
 static struct {
 	void (*after)(void);
@@ -164,10 +164,10 @@ static struct {
 	size_t count;
 } first;
 
-/* Fills these bytes, a generator's state, from the kernel's randomness in every session; false when
- * there is no room to note it. */
+/* Registers these bytes, a generator's state, to be filled from the kernel's randomness in every
+ * session; false: no room. */
 __attribute__((visibility("default"))) int cordon_guest_renew(void *state, size_t size);
-/* Has this called in every session once it is one. */
+/* Registers a function to be called in every session. */
 __attribute__((visibility("default"))) void cordon_guest_after(void (*call)(void));
 
 int cordon_guest_renew(void *state, size_t size)
@@ -192,12 +192,12 @@ static void begin(void)
 		first.after();
 }
 
-/* What a session is sent before and for its first execution; NULL: not known. */
+/* What a session is sent before and for its first execution; NULL: unknown. */
 static const char *rehearsal;
 enum { REHEARSAL_MS = 5000 };
 
-/* Has one fork of the template, which serves nobody, do what the host sends a session first, to see
- * which pages that takes. */
+/* Runs in one fork of the template, which serves nobody, what the host sends a session first, to
+ * find out which pages that writes. */
 __attribute__((visibility("default"))) void cordon_guest_rehearse(const char *lines);
 
 void cordon_guest_rehearse(const char *lines)
@@ -205,7 +205,7 @@ void cordon_guest_rehearse(const char *lines)
 	rehearsal = lines;
 }
 
-/* Waits for the first line that it says. */
+/* Waits for its first line. */
 static bool has_answered(int fd)
 {
 	char text[4096];
@@ -218,7 +218,7 @@ static bool has_answered(int fd)
 	return false;
 }
 
-/* True in the fork. */
+/* True: in the fork. */
 static bool scout(void)
 {
 	int pair[2];
@@ -246,8 +246,8 @@ static bool scout(void)
 }
 
 /* Returns in each session, with its descriptors in place, its hello sent (head, token, tail) and
- * size bytes at state (a generator's; NULL: none) from the kernel's randomness; never in the
- * template. */
+ * size bytes at state (a generator's; NULL: none) filled from the kernel's randomness. Never
+ * returns in the template. */
 __attribute__((visibility("default"))) void cordon_guest_serve(const char *head, const char *tail,
 							       void *state, size_t size);
 
@@ -255,8 +255,8 @@ void cordon_guest_serve(const char *head, const char *tail, void *state, size_t 
 {
 	char token[TOKEN];
 
-	(void)unsetenv("LD_BIND_NOW"); /* it was the template's */
-	/* What is free need be neither mapped nor copied in every session. */
+	(void)unsetenv("LD_BIND_NOW"); /* only for the template */
+	/* Free memory need not be mapped and copied in every session. */
 	(void)malloc_trim(0);
 	pages_fill_holes();
 	pages_put_into_files();

@@ -17,7 +17,7 @@ void streams_keep(void)
 	struct rlimit r = { 256, 256 };
 
 	(void)getrlimit(RLIMIT_NOFILE, &r);
-	/* High, where code does not reach by habit, and not for the programs that it starts. */
+	/* High numbers, which code rarely uses, and closed in programs that it starts. */
 	int top = r.rlim_cur < 256 ? (int)r.rlim_cur : 256;
 	kept.out = dup3(1, top - 2, O_CLOEXEC);
 	kept.err = dup3(2, top - 1, O_CLOEXEC);
@@ -27,7 +27,7 @@ void streams_keep(void)
 
 void streams_take_input(int fd)
 {
-	if (fd != 0) { /* it is 0 where the code closed the last */
+	if (fd != 0) { /* it is 0 if the code closed the old one */
 		(void)dup2(fd, 0);
 		(void)close(fd);
 	}

@@ -1,11 +1,11 @@
-/* inside/lib/wire_json.c - just enough JSON for the wire. */
+/* inside/lib/wire_json.c - see wire_json.h. */
 #include "inside/lib/wire_json.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- checking: each function returns the end of what it read, or NULL. */
+/* ---- checking: each function returns the end of what it has read, or NULL */
 
 static const char *value(const char *p, const char *end, int depth);
 
@@ -203,7 +203,7 @@ static size_t put_utf8(char out[4], uint32_t c)
 	return 4;
 }
 
-/* One \u escape, or a pair of them; p is after the u. Returns the end. */
+/* One \u escape, or a surrogate pair; p is after the u. Returns the end. */
 static const char *unescape(const char *p, const char *end, struct bytes *ret)
 {
 	uint32_t c = 0xfffd, low;
@@ -290,7 +290,7 @@ static size_t sequence(const unsigned char *p, size_t left)
 	for (size_t i = 1; i < n; i++)
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;
-	/* Overlong forms, surrogates, and what is above U+10FFFF, told by the second byte. */
+	/* The second byte excludes overlong forms, surrogates and code points above U+10FFFF. */
 	unsigned low = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
 	unsigned high = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
 	return p[1] >= low && p[1] <= high ? n : 0;
@@ -309,7 +309,7 @@ void json_quote(struct bytes *b, const char *data, size_t len)
 {
 	static const char from[] = "\"\\\n\t\r\b\f", to[] = "\"\\ntrbf";
 	const unsigned char *p = (const unsigned char *)data;
-	size_t plain = 0; /* where a run of what stands for itself begins */
+	size_t plain = 0; /* start of a run of characters that need no escape */
 	bytes_char(b, '"');
 	for (size_t i = 0, n; i < len; i += n) {
 		n = sequence(p + i, len - i);

@@ -1,5 +1,5 @@
-/* inside/lib/wire_json.h - just enough JSON for the wire: a line is checked once as a whole, then
- * read as slices of its own text, so that numbers keep every digit. */
+/* inside/lib/wire_json.h - a small JSON parser for the wire: a line is checked once as a whole,
+ * then read as slices of its text, so that numbers keep every digit. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,12 +14,12 @@ struct json {
 	size_t len; /* 0: absent */
 };
 
-/* Whether the text is one JSON value. Everything below takes only text that is. */
+/* Whether the text is one JSON value. All functions below need checked text. */
 bool json_check(const char *text, size_t len);
 
-/* The kind of a value: { [ " t f n or 0 for a number; NUL for an absent one. */
+/* The kind of a value: { [ " t f n, 0 for a number, NUL if absent. */
 char json_kind(struct json v);
-/* A member of an object; absent when there is none. */
+/* A member of an object; absent if there is none. */
 struct json json_get(struct json object, const char *key);
 bool json_is(struct json v, const char *string);
 /* A number as an unsigned integer, or fallback. */
@@ -31,6 +31,6 @@ bool json_each(struct json container, const char **at, struct json *ret_key,
 
 /* A string's bytes. */
 void json_string(struct json v, struct bytes *ret);
-/* Writes bytes as a JSON string; what is no UTF-8 becomes U+FFFD. */
+/* Writes bytes as a JSON string; invalid UTF-8 becomes U+FFFD. */
 void json_quote(struct bytes *b, const char *data, size_t len);
 bool json_is_utf8(const char *data, size_t len);

@@ -1,12 +1,12 @@
-// cordon_guest.mjs - the Node runtime inside a session: speaks docs/wire.md on descriptor 3 and runs the code
-// as a prompt does (let and const may be declared again, await at the top level, the last value is the result).
+// cordon_guest.mjs - the Node runtime inside a session: uses the wire (docs/wire.md) on descriptor 3 and runs
+// code as a prompt does (let and const may be declared again, await at the top level, the last value is the result).
 //
 //   node cordon_guest.mjs              one session
 //   node cordon_guest.mjs --validate   checks the code on stdin, runs nothing
 //
-// V8's own mode for prompts is reached through the inspector, inside this process: nothing listens anywhere.
-// The wire is read while the event loop is empty, blocking: an execution has ended when its value is there and
-// nothing is left that would call back. Nothing here is a boundary: the code can reach all of it if it tries.
+// V8's mode for prompts is used through the inspector inside this process; no port is opened. The wire is read,
+// blocking, while the event loop is empty: an execution has ended when its value is there and no callback is
+// pending. Nothing here is a security boundary: the code can reach all of it if it tries.
 import fs from 'node:fs';
 import inspector from 'node:inspector';
 import { createRequire, isBuiltin } from 'node:module';
@@ -28,10 +28,10 @@ const hidden = (name, value) =>
 
 const EMPTY = Buffer.alloc(0);
 let rest = EMPTY;
-let parts = []; // of a line whose end has not come
+let parts = []; // of an incomplete line
 const chunk = Buffer.allocUnsafe(65536);
 
-let rehearsals = 0; // executions that touch what every execution touches; what they say goes nowhere
+let rehearsals = 0; // warm-up executions left; their replies are discarded
 
 function send(line) {
   let data = Buffer.from(line + '\n');
@@ -71,7 +71,7 @@ let options = {};
 let messageBytes = 1 << 20, rpcBytes = 8 << 20, resultName = 'result';
 let current = null; // the running execution
 let count = 0;
-let kept; // what the inspector handed over last
+let kept; // the last value from the inspector
 
 class ToolError extends Error {
   get name() { return 'ToolError'; }
@@ -111,7 +111,7 @@ async function connect() {
   delete globalThis.__cordon_hook__;
 }
 
-let going; // what the script below starts
+let going; // started by the script below
 hidden('__cordon_go__', () => going());
 const go = new vm.Script('__cordon_go__()', { filename: 'cordon_guest.mjs' });
 
@@ -224,7 +224,7 @@ const { mendInput, mendOutput, takeInput } = native.exports;
 function standing(name, fd) {
   const make = Object.getOwnPropertyDescriptor(process, name).get;
   let stream;
-  const whole = (s) => Object.assign(s, { _final: (done) => done() }); // end() shuts nothing down, so that it ends one execution
+  const whole = (s) => Object.assign(s, { _final: (done) => done() }); // end() must not close the descriptor, so that it only affects one execution
   const get = () => stream ??= whole(make.call(process));
   const property = { configurable: true, enumerable: true, get };
   Object.defineProperty(process, name, property);
@@ -234,7 +234,7 @@ function standing(name, fd) {
     for (const key of ['write', 'end']) if (Object.hasOwn(stream, key)) delete stream[key];
     if (!stream.destroyed && !stream.writableEnded) return;
     stream = whole(new net.Socket({ fd, readable: false, writable: true }));
-    stream._destroy = (e, done) => done(e); // the descriptor is not its own
+    stream._destroy = (e, done) => done(e); // it does not own the descriptor
     stream.destroySoon = stream.destroy;
     console['_' + name] = stream;
   };
@@ -271,7 +271,7 @@ async function run(m) {
   if (typeof m.directory === 'string') goTo(m.directory);
   if (Array.isArray(m.args)) process.argv.splice(2, Infinity, ...m.args);
   const context = Object.entries(m.context ?? {});
-  for (const [k, v] of context) { // an assignment, so that it reaches a let of the code's own, too
+  for (const [k, v] of context) { // an assignment, so that it also reaches a `let` of the code
     if (!/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(k)) throw new Error(`'${k}' is no name of a variable`);
     hidden('__cordon_value__', decode(v));
     await evaluate(`${k} = __cordon_value__; undefined`);
@@ -304,7 +304,7 @@ function start(m) {
   });
 }
 
-// A pipe that carries stdio keeps nothing alive on its own.
+// A pipe for stdio alone must not keep the event loop alive.
 const PASSIVE = new Set(['PipeWrap', 'TTYWrap', 'Pipe', 'FSReqCallback', 'SignalWrap', 'CloseReq']);
 
 /** How many of each kind would still call back. */
@@ -392,7 +392,7 @@ const CHECKS = {
 };
 const kindOf = (v) => (v === null ? 'null' : Array.isArray(v) ? 'array' : typeof v);
 
-const toolBytes = new Map(); // what the arguments of each may have
+const toolBytes = new Map(); // maximum size of each tool's arguments
 
 function callTool(name, args) {
   if (!current) throw new ToolError('tools can only be called while an execution runs');
@@ -507,7 +507,7 @@ function installTools(specs) {
 function takeToken() {
   const token = process.env.CORDON_TOKEN ?? '';
   delete process.env.CORDON_TOKEN;
-  try { // also from the memory behind /proc/self/environ, where that may be written
+  try { // also in the memory behind /proc/self/environ, if that can be written
     const at = fs.readFileSync('/proc/self/environ').indexOf(token);
     const stat = fs.readFileSync('/proc/self/stat', 'latin1');
     const begin = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[47]);
@@ -557,7 +557,7 @@ async function syntaxError(script) {
     if (line && !/await/.test(e.message))
       return { error: `${e.name}: ${e.message}`, line: Number(line[1]), column: mark.indexOf('^') + 1 || null };
   }
-  // With await at the top level it is no script: inside a function that is never called it may be.
+  // Code with a top-level await is not a valid script, but may be valid in a function, which is never called.
   await connect();
   const said = await post('Runtime.evaluate', { expression: `(async () => {${script}\n})`, silent: true });
   const d = said.exceptionDetails;
@@ -582,6 +582,6 @@ if (process.argv.includes('--validate')) {
   if (m?.type !== 'welcome') reallyExit(0);
   options = m.guest_options ?? {};
   prepare();
-  if (options.ahead) rehearsals = 6; // made before anyone waits: V8 compiles when a function is first called
+  if (options.ahead) rehearsals = 6; // made in advance: V8 compiles a function at its first call
   setImmediate(idle);
 }

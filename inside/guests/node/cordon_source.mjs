@@ -1,5 +1,5 @@
-// cordon_source.mjs - reading JavaScript by tokens: import statements become awaited calls (a script has no
-// import of its own), and calls that a sandbox may restrict are found outside strings and comments.
+// cordon_source.mjs - tokenizes JavaScript: import statements become awaited calls (a script cannot have
+// imports), and calls that a sandbox may restrict are found outside strings and comments.
 
 const WORD = /[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*/uy;
 // After these a slash begins a regular expression, not a division.
@@ -150,7 +150,7 @@ const HARMLESS = new Set(['fs', 'node:fs', 'path', 'node:path', 'util', 'node:ut
   'node:stream', 'readline', 'node:readline', 'timers', 'node:timers', 'zlib', 'node:zlib', 'fs/promises',
   'node:fs/promises', 'timers/promises', 'node:timers/promises', 'perf_hooks', 'node:perf_hooks']);
 
-// Without one of these in its text, code calls nothing of the above; most code is done with here.
+// Code whose text has none of these calls nothing of the above. That is enough for most code.
 const WORDS = new RegExp([...new Set([...WATCHED].map((n) => n.slice(n.lastIndexOf('.') + 1)))].join('|') + '|\\\\u');
 
 /** Sentences about calls that a sandbox may restrict. */
@@ -164,7 +164,7 @@ export function advice(code) {
       k -= 2;
       name = t[k].text + '.' + name;
     }
-    if (t[k - 1]?.text === '.') continue; // a method of something that is no plain name
+    if (t[k - 1]?.text === '.') continue; // a method of something that is not a plain name
     if (name === 'require' && HARMLESS.has(t[i + 2]?.text.slice(1, -1))) continue;
     if (WATCHED.has(name) && !found.includes(name)) found.push(name);
   }

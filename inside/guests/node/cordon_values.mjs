@@ -1,7 +1,7 @@
-// cordon_values.mjs - values across the wall (docs/values.md): tagged JSON, data only, both ways.
+// cordon_values.mjs - converts values to and from tagged JSON (docs/values.md): data only, both ways.
 import { types, inspect } from 'node:util';
 
-export const MAX_DEPTH = 62; // JSON levels of one value; with the message around it the wire's 64 hold
+export const MAX_DEPTH = 62; // JSON levels of one value; with the message around it, within the wire's 64
 const MAX_COUNT = 1000000;
 const TEXT_BYTES = 65536;
 
@@ -134,7 +134,7 @@ export function encode(v, limit) {
     return e.any(v, 1);
   } catch (err) {
     if (err instanceof ValueFormError || err instanceof RangeError) throw err;
-    e.bytes = limit; // a getter or toJSON of the code threw: its printed text has to do
+    e.bytes = limit; // a getter or toJSON of the code threw: use its printed text
     e.left = MAX_COUNT;
     return e.repr(v);
   }

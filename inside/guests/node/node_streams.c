@@ -1,6 +1,6 @@
 /* inside/guests/node/node_streams.c - inside/lib/streams.c for JavaScript, which has no dup2().
- * Node's stable interface for C is declared here in part: its headers are not needed to build this.
- */
+ * Declares the needed part of Node's stable C interface, so Node's headers are not needed to build
+ * this. */
 #include "inside/lib/streams.h"
 
 #include <stddef.h>

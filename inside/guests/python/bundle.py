@@ -17,7 +17,7 @@ def main(argv):
         name = os.path.basename(path)
         with open(path, "rb") as f:
             code = compile(f.read(), at + "/" + name, "exec", dont_inherit=True, optimize=0)
-        codes[name[:-3]] = marshal.dumps(code)  # by itself: most runs need half of them
+        codes[name[:-3]] = marshal.dumps(code)  # separately, because most runs need only half of them
     with open(argv[0], "wb") as f:
         f.write(importlib.util.MAGIC_NUMBER + marshal.dumps(codes))
 

@@ -1,6 +1,6 @@
-# cordon_check.py - is this Python, and does it call what a sandbox may restrict? By parsing, so that
-# strings and comments never count; nothing of the code runs. Warnings are advice, not a boundary.
-import _ast as ast  # the module ast would load enum and more into every start
+# cordon_check.py - checks Python syntax, and finds calls that a sandbox may restrict. It parses, so strings
+# and comments never count, and runs none of the code. Warnings are advice, not a security boundary.
+import _ast as ast  # the module ast would load enum and more at every start
 
 _WATCHED = frozenset("""
 eval exec compile __import__ importlib.import_module
@@ -19,14 +19,14 @@ requests.request requests.Session pickle.load pickle.loads marshal.loads shutil.
 """.split())
 
 
-# Without one of these in its text, code calls nothing of the above; most code is done with here.
+# Code whose text has none of these calls nothing of the above. That is enough for most code.
 WORDS = frozenset(name.rpartition(".")[2] for name in _WATCHED)
 
 
 def _walk(tree):
-    """The tree's nodes, those further up first."""
+    """The tree's nodes, parents first."""
     nodes = [tree]
-    for node in nodes:  # grows on the way
+    for node in nodes:  # grows during the loop
         for field in node._fields:
             v = getattr(node, field, None)
             if isinstance(v, list):
@@ -37,7 +37,7 @@ def _walk(tree):
 
 
 def _aliases(tree):
-    """Names that imports gave, with what they stand for."""
+    """Names bound by imports, and what they stand for."""
     names = {}
     for node in _walk(tree):
         if isinstance(node, ast.Import):

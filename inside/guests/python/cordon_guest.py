@@ -1,12 +1,12 @@
-# cordon_guest.py - the Python runtime inside a session: speaks docs/wire.md on descriptor 3.
+# cordon_guest.py - the Python runtime inside a session: uses the wire (docs/wire.md) on descriptor 3.
 #
 #   python3 -I -S cordon_guest.py              one session
-#   python3 -I -S cordon_guest.py --template   warms up, then becomes a session per spawn request
+#   python3 -I -S cordon_guest.py --template   warms up, then forks a session per spawn request
 #   python3 -I -S cordon_guest.py --validate   checks the code on stdin, runs nothing
 #
-# Any CPython from 3.9 on. Nothing here is a boundary: the code can reach all of it if it tries.
-# This file only loads the others: compiled, where the build made that for this very interpreter
-# (bundle.py; compiling them takes a third of a cold start), else as they are.
+# CPython 3.9 or newer. Nothing here is a security boundary: the code can reach all of it if it tries.
+# This file only loads the others: compiled, if the build did that for this interpreter (bundle.py;
+# compiling them takes a third of a cold start), else from source.
 import marshal
 import sys
 
@@ -27,7 +27,7 @@ def _bundle():
 
 
 def _load(name):
-    """A module of the runtime, which is on no path of the code's."""
+    """Loads a module of the runtime, which is not on the code's import path."""
     code = _compiled.get(name)
     if code is None:
         file = _HERE + "/" + name + ".py"
@@ -64,5 +64,5 @@ def _load_aside(name):
 
 
 if __name__ == "__main__":
-    _keep = sys.modules["__main__"]  # this module, whose place the code's own takes
+    _keep = sys.modules["__main__"]  # this module; the code's own replaces it
     sys.exit(_main(sys.argv[1:]))

@@ -1,8 +1,8 @@
-# cordon_rich.py - figures, tables and other things that have a form for the eye: sent as outputs.
+# cordon_rich.py - sends figures, tables and other rich values as outputs.
 import sys
 from binascii import b2a_base64
 
-# matplotlib's own way to let someone else show figures: a backend module.
+# A backend module: matplotlib's way to let another program show figures.
 BACKEND = """
 from matplotlib.backends.backend_agg import FigureCanvasAgg as FigureCanvas
 from matplotlib.backend_bases import FigureManagerBase as FigureManager
@@ -28,7 +28,7 @@ def figures(emit):
         return
     try:
         numbers = plt.get_fignums()
-    except AttributeError:  # the import of pyplot itself failed half way
+    except AttributeError:  # the import of pyplot failed halfway
         return
     for n in numbers:
         figure(plt.figure(n), "figure %d" % n, emit)
@@ -44,7 +44,7 @@ def figure(fig, name, emit):
 
 
 def value(v, emit):
-    """Sends the rich forms of a value; says whether there was one."""
+    """Sends the rich forms of a value; returns whether there was one."""
     t = type(v)
     if t in _PLAIN:
         return False

@@ -1,4 +1,4 @@
-# cordon_session.py - one session: runs the code in a module __main__ of its own and answers on the wire.
+# cordon_session.py - one session: runs the code in its own module __main__ and answers on the wire.
 import _ast
 import builtins
 import os
@@ -15,8 +15,8 @@ from cordon_wire import WIRE, Wire, dumps, to_bytes
 
 TEXT_BYTES = 65536
 _MISSING = object()
-_load = None  # of the runtime's own modules, by name
-_check = None  # cordon_check, once code needed it
+_load = None  # loads modules of the runtime by name
+_check = None  # cordon_check, loaded on first use
 
 
 # ---- one session
@@ -30,9 +30,9 @@ class Session:
         self.calls = 0
         self.count = 0
         self.result_name = "result"
-        self.cwd = "/home/user"  # as the host knows it
+        self.cwd = "/home/user"  # as last reported to the host
         self.message_bytes, self.rpc_bytes = 1 << 20, 8 << 20
-        self.flags = 0  # __future__ features that earlier code switched on
+        self.flags = 0  # __future__ features that earlier code enabled
         self.loop = None
         self.module = type(sys)("__main__")
         self.globals = self.module.__dict__
@@ -61,7 +61,7 @@ class Session:
         self.options = answer.get("guest_options") or {}
 
     def prepare(self):
-        """What the code sees, whatever the host's options: a template does it once for all."""
+        """Sets up what does not depend on the host's options: a template does it once for all sessions."""
         sys.modules["__main__"] = self.module
         builtins.display = self.display
         module, put = tools.locked_module("cordon", "The host's tools, and display().")
@@ -78,7 +78,7 @@ class Session:
             os.environ["MPLBACKEND"] = "module://cordon_figures"
 
     def adapt(self):
-        """What the code sees, by the host's options."""
+        """Sets up what depends on the host's options."""
         o = self.options
         self.result_name = o.get("result_name") or "result"
         self.message_bytes = o.get("message_bytes") or self.message_bytes
@@ -89,11 +89,11 @@ class Session:
             self.tool_bytes = {t["name"]: t.get("argument_bytes") for t in o["tools"]}
         modules = o.get("modules", "*")
         if modules != "*" and modules != ["*"]:
-            site.complete()  # the rule tells packages from the code by where they lie
+            site.complete()  # the rule recognises packages by their directory
             tools.ImportRule(list(modules), self.runtime_files).install()
 
     def run(self):
-        """Serves executions until the host says exit or goes away."""
+        """Serves executions until the host sends exit or is gone."""
         wire = self.wire
         while True:
             with wire.lock:
@@ -142,7 +142,7 @@ class Session:
             wire.armed = False
             result = result or self.interrupted()
         wire.active = False
-        if os.getpid() != wire.pid:  # the code forked and its child came back here
+        if os.getpid() != wire.pid:  # the code forked, and its child returned here
             self.streams.flush()
             os._exit(int(result.get("exit_code") or 0) & 255 if result["ok"] else 1)
         if not self.streams.flush():
@@ -168,9 +168,9 @@ class Session:
         self.wire.send_bytes(data)
 
     def evaluate(self, m):
-        """Runs the code; the result message's fields. Raises what the code raises."""
+        """Runs the code; returns the fields of the result message. Raises what the code raises."""
         code, g = m.get("code") or "", self.globals
-        if code[:1] == "\ufeff":  # as of a file
+        if code[:1] == "\ufeff":  # as in a file
             code = code[1:]
         _change_env(m.get("env"))
         if m.get("directory"):
@@ -234,14 +234,14 @@ class Session:
         return body, last, stores
 
     def is_watched(self, code):
-        """Whether it may have a word that advice() looks for."""
+        """Whether the code may contain a word that advice() looks for."""
         global _check
         if _check is None:
             _check = _load("cordon_check")
         return not code.isascii() or any(w in code for w in _check.WORDS)
 
     def advice(self, code, tree):
-        """What the code calls that a sandbox may restrict; nothing of it has run yet."""
+        """Calls in the code that a sandbox may restrict; none of it has run yet."""
         return _check.advice(tree)[:64] if self.is_watched(code) else []
 
     def compile_expression(self, code, name, flags):
@@ -254,7 +254,7 @@ class Session:
         try:
             last = compile(code, name, "eval", flags, True)
         except (SyntaxError, ValueError):
-            return None  # a statement, or wrong: then the other way says so
+            return None  # a statement, or an error that the other way reports
         self.remember(code, name)
         return last
 
@@ -304,7 +304,7 @@ class Session:
         return text
 
     def safely(self, fn, *args):
-        """Rich forms are an extra: what fails there is said on stderr and costs nothing else."""
+        """Rich forms are optional: a failure is only printed on stderr."""
         try:
             return fn(*args)
         except (KeyboardInterrupt, MemoryError):
@@ -357,7 +357,7 @@ class Session:
         if line is not None:
             error["line"] = line
         result = {"ok": False, "error": error}
-        # A program that is not there; the host knows whether it was asked for, and asks which.
+        # A program that does not exist. The host knows whether it was requested, and asks which one.
         if isinstance(e, OSError) and isinstance(e.filename, str) and code and code.co_name == "_execute_child":
             result["denials"] = [{"operation": "exec", "target": e.filename.rpartition("/")[2][:255]}]
         return result
@@ -472,7 +472,7 @@ class Session:
 
 
 def _where(getcwd=os.getcwd):
-    """None: it was removed, or its name is no text."""
+    """None: it was removed, or its name is not valid text."""
     try:
         cwd = getcwd()
         cwd.encode()
@@ -484,7 +484,7 @@ def _where(getcwd=os.getcwd):
 def _go_to(directory, chdir=os.chdir):
     try:
         chdir(directory)
-    except (OSError, ValueError):  # it is not there any more: stay
+    except (OSError, ValueError):  # it no longer exists: stay
         pass
     return _where()
 
@@ -515,7 +515,7 @@ _type_name = type.__dict__["__name__"].__get__
 
 
 def _name(v):
-    """The name of v's class, past whatever its metaclass does."""
+    """The name of v's class, ignoring what its metaclass overrides."""
     return _type_name(type(v))
 
 
@@ -572,7 +572,7 @@ def _ready_streams():
     sys.stdin.reconfigure(encoding="utf-8", errors="replace")
 
 
-# The runtime's own frames, which no traceback shows.
+# The runtime's own frames, which tracebacks leave out.
 _FILES = frozenset((rich.__file__, site.__file__, streams.__file__, tools.__file__, values.__file__, __file__,
                     sys.modules["cordon_wire"].__file__, sys.modules["__main__"].__file__,
                     __file__.rpartition("/")[0] + "/cordon_check.py"))

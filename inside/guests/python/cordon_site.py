@@ -1,17 +1,17 @@
-# cordon_site.py - what the module `site` does when an interpreter starts (here it starts with -S),
-# but for one thing: the .pth files of the site directories, and sitecustomize where it is no plain
-# file, wait until the code asks for something that is not of the standard library. They run code and
-# load modules that most runs never need; on many machines they take as long as the interpreter.
+# cordon_site.py - does the work of the module `site` at start (the interpreter runs with -S), except
+# that .pth files of the site directories, and a sitecustomize that is not a plain file, wait until the
+# code imports something outside the standard library. They run code and load modules that most runs
+# never need; on many machines they take as long as the interpreter itself.
 import os
 import site
 import sys
 
-# Of the standard library, but known to be changed by such files, or to look for what they add.
+# In the standard library, but such files may change them, or they look for what these add.
 _TOUCHED = frozenset(("distutils", "ensurepip", "importlib.metadata", "pkgutil", "runpy", "ssl", "venv"))
 
 
 class _Later:
-    """Stands first among the finders until it was needed; then it finds nothing ever again."""
+    """The first finder until it is needed; after that it never finds anything."""
 
     def __init__(self, dirs, known):
         self.dirs = dirs
@@ -22,7 +22,7 @@ class _Later:
         if self.dirs is None or name not in _TOUCHED and name.partition(".")[0] in self.names:
             return None
         self.complete()
-        # From the first finder on, which may be a new one.
+        # Starts again with the first finder, which may be new.
         from _frozen_importlib import _find_spec
         return _find_spec(name, path, target)
 
@@ -38,7 +38,7 @@ _later = None
 
 
 def start():
-    """What is due at once. Nothing, where the interpreter has done it all."""
+    """What must be done at once. Nothing if the interpreter has already done it."""
     global _later
     if not sys.flags.no_site:
         return
@@ -53,7 +53,7 @@ def start():
     site.setcopyright()
     site.sethelper()
     _later = _Later(dirs, known)
-    # Before Python 3.10 nothing says what the standard library is.
+    # Before Python 3.10 there is no list of the standard library's modules.
     if _later.names is None or any(os.path.isfile(d + "/sitecustomize.py") for d in sys.path):
         complete()
     else:
@@ -61,6 +61,6 @@ def start():
 
 
 def complete():
-    """All of it now."""
+    """Does the rest now."""
     if _later is not None:
         _later.complete()

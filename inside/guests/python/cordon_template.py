@@ -1,5 +1,5 @@
-# cordon_template.py - a warm interpreter that becomes a session for every spawn request
-# (docs/wire.md, Templates). It runs no foreign code, has one thread, and holds no secrets.
+# cordon_template.py - a warm interpreter that forks a session for every spawn request
+# (docs/wire.md, Templates). It runs no untrusted code, has one thread, and holds no secrets.
 import gc
 import os
 import sys
@@ -23,8 +23,8 @@ def serve(session, session_type, wire_type):
         _import(name)
     for name in session.options.get("preload") or ():
         _import(name)
-    # The session itself is made here, once for all: what it does before its first execution is
-    # little, because all that it touches is copied, page by page.
+    # The session object is made here, once for all sessions. A session does little before its first
+    # execution, because every page that it touches must be copied.
     made = session_type(wire_type(), "")
     made.options = session.options
     made.prepare()
@@ -32,13 +32,13 @@ def serve(session, session_type, wire_type):
     if is_open:
         made.adapt()
     lib = _Library(made, library)
-    # The interpreter writes into byte code until it has run often enough to be specialised.
+    # The interpreter modifies byte code until it has run often enough to be specialised.
     for _ in range(20):
         rehearse(made, "1+1", _WARM_CODE)
         made.streams.keep()
     rehearse(made, "exec('')", "1/0", "1/0")
     gc.collect()
-    # With the session: the end of any of them would touch, and so copy, all that it is made of.
+    # Kept alive with the session: freeing any of them would touch, and so copy, all its parts.
     made.kept = _plugs(), session, library, lib, known
     gc.freeze()
     renewed = lib.serve(known + b'\n{"type":"execute","id":1,"validate":true,"code":"1"}\n')
@@ -46,12 +46,12 @@ def serve(session, session_type, wire_type):
     made.streams.keep()
     renew(renewed)
     line = made.wire.line()
-    # Most are greeted as the template was, which then is what the template has done already.
+    # Most sessions get the same welcome as the template, which has already applied it.
     if line != known or not is_open:
         made.welcome(None if line is None else loads(line))
         made.adapt()
     if made.options.get("ahead") and made.wire.idle(3):
-        rehearse(made, "1+1", _WARM_CODE)  # take the page faults before anyone waits
+        rehearse(made, "1+1", _WARM_CODE)  # so that page faults happen before anyone waits
     return made
 
 
@@ -67,7 +67,7 @@ def _welcome():
             os._exit(0)
         line += sock.recv(seen.find(b"\n", 0, n) + 1 or n)
     seen[:] = bytes(len(seen))  # the token of a session may have come already
-    sock.detach()  # or the object's end would close descriptor 3
+    sock.detach()  # otherwise freeing the object would close descriptor 3
     return line[:-1]
 
 
@@ -79,7 +79,7 @@ def _import(name):
 
 
 def rehearse(session, *codes):
-    """Executions that touch what every execution touches; what they say goes nowhere."""
+    """Runs typical executions, to touch the usual pages; their replies are discarded."""
     import _socket
     null = open(os.devnull, "w")
     ours, theirs = _socket.socketpair()
@@ -117,7 +117,7 @@ def _plugs():
 
 
 def _load_library():
-    """libguest, which has the memory of all that is imported from now on lie together."""
+    """Loads libguest, which from now on keeps the memory of imported modules together."""
     import ctypes
     lib = ctypes.PyDLL(os.environ.get("CORDON_LIBGUEST") or "/run/cordon/libguest.so")
     lib.cordon_guest_arenas(ctypes.pythonapi.PyObject_SetArenaAllocator)
@@ -163,7 +163,7 @@ class _Library:
         return numpy_done
 
     def renew(self, find):
-        """Has the library fill a generator's state in every session, if it is what is expected."""
+        """Makes the library refill a generator's state in every session, if it has the expected layout."""
         try:
             address, state = find()
             return self.string_at(address, len(state)) == state and bool(self.note(address, len(state)))
@@ -193,7 +193,7 @@ def _nothing():
 
 
 def _unseeded():
-    __class__ = None  # as many names from outside as the method has
+    __class__ = None  # as many free variables as the method has
 
     def seed(self, a=None, version=2):
         return __class__
@@ -201,7 +201,7 @@ def _unseeded():
 
 
 def renew(numpy_done):
-    """Randomness of this session's own; `random` itself was renewed by its at-fork hook."""
+    """New random state for this session; the at-fork hook of `random` has already renewed that module."""
     mods = sys.modules
     if not numpy_done and "numpy.random" in mods:
         mods["numpy.random"].seed()

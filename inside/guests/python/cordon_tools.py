@@ -1,10 +1,10 @@
-# cordon_tools.py - host tools as functions of the code, packages that come with them, and the
-# policy's list of modules. All of it is for friendliness: the host checks every call again, and the
-# wall, not the import hook, is the boundary.
+# cordon_tools.py - host tools as Python functions, the packages that come with them, and the policy's
+# list of modules. All of it is only convenience: the host checks every call again, and the sandbox,
+# not the import hook, is the security boundary.
 import builtins
 import sys
 
-# The words of a tool's schema, both of JSON Schema and of R, as the messages say them.
+# Type names in a tool's schema, of JSON Schema and of R, and their names in messages.
 _WORDS = {"number": "numeric", "double": "numeric", "string": "character", "boolean": "logical",
           "array": "list", "object": "list"}
 
@@ -18,7 +18,7 @@ class ToolArgumentError(ToolError, TypeError):
 
 
 class ModuleNotAllowedError(ImportError):
-    """The policy's list of modules does not have this one."""
+    """The policy's list of modules does not contain this one."""
 
 
 for _c in (ToolError, ToolArgumentError, ModuleNotAllowedError):
@@ -64,7 +64,7 @@ _CHECKS = {
     "null": lambda v: v is None, "bytes": lambda v: isinstance(v, (bytes, bytearray, memoryview)),
 }
 
-# What passes at a glance: most arguments.
+# The quick check, enough for most arguments.
 _EXACT = {
     "number": (int, float), "numeric": (int, float), "double": (int, float), "integer": (int,),
     "string": (str,), "character": (str,), "boolean": (bool,), "logical": (bool,),
@@ -77,7 +77,7 @@ def _exact_of(declared):
 
 
 def _checks_of(declared):
-    """(check functions, word for the message) of a declared type; none for what is not checked."""
+    """(check functions, word for the message) of a declared type; empty if it is not checked."""
     names = [declared] if isinstance(declared, str) else \
         [n for n in declared if isinstance(n, str)] if isinstance(declared, list) else []
     fns = [_CHECKS[n] for n in names if n in _CHECKS]
@@ -169,7 +169,7 @@ def _doc(spec, order, declared):
 
 
 def _signature(order, required):
-    """A function of the same parameters, for inspect to find: importing inspect costs 10 ms."""
+    """A function with the same parameters, for inspect to find, because importing inspect here costs 10 ms."""
     import keyword
     if any(not a.isidentifier() or keyword.iskeyword(a) for a in order):
         return None
@@ -184,7 +184,7 @@ def _signature(order, required):
 
 
 def locked_module(name, doc):
-    """A module whose attributes cannot be set by accident; put() is the runtime's own way in."""
+    """A module whose attributes cannot be set by accident; the runtime uses put()."""
     module_type = type(sys)
 
     class LockedModule(module_type):
@@ -219,7 +219,7 @@ def install(specs, call, put, user_globals):
 
 
 class _Group:
-    """What `tool.name` hangs on, for tools whose names have dots."""
+    """The object that has the attributes, for tools with dots in their names."""
 
 
 def _dotted(name, fn, user_globals):
@@ -229,7 +229,7 @@ def _dotted(name, fn, user_globals):
         if here is not None and not callable(here):
             return
         group = _Group()
-        if here is not None:  # the prefix is a tool or builtin itself: leave it alone
+        if here is not None:  # the prefix is itself a tool or builtin: do not change it
             user_globals.setdefault(first, group)
             here = user_globals[first]
             if not isinstance(here, _Group):
@@ -257,7 +257,7 @@ def _package_files(spec):
     return files
 
 
-# ---- packages that come by value
+# ---- packages sent with the tools
 
 class _Memory:
     """A finder and loader of modules whose source came with the session."""
@@ -381,12 +381,12 @@ class ImportRule:
         return any(".".join(parts[:i]) in self.names for i in range(1, len(parts) + 1))
 
     def is_code(self, frame):
-        """Whether the first frame that says where it comes from is the code's."""
+        """Whether the first frame with a known file belongs to the code."""
         while frame is not None:
             file = frame.f_code.co_filename
             if file.startswith("<execution"):
                 return True
-            if file.startswith("<"):  # <string>, <frozen importlib…>: whoever called it
+            if file.startswith("<"):  # <string>, <frozen importlib…>: look at its caller
                 frame = frame.f_back
                 continue
             return not (file.startswith(self.roots) or file in self.runtime)
@@ -404,8 +404,8 @@ class ImportRule:
             return
         self.refuse(name)
 
-    # The three ways in: the statement and __import__, importlib.import_module, and the finders
-    # (for what calls them in some other way; a module that is loaded already passes there).
+    # The three ways to import: the statement and __import__, importlib.import_module, and the finders
+    # (for other callers; a module that is already loaded is not checked there).
     def install(self):
         import importlib
         rule, real_import, real_module = self, self.real_import, importlib.import_module

@@ -1,17 +1,17 @@
-# cordon_values.py - values across the wall (docs/values.md): tagged JSON, data only, both ways.
-# numpy and pandas are looked at only where the code has imported them itself: importing them here
-# would cost every session what few need. Subclasses are read through their base type's own methods,
+# cordon_values.py - converts values to and from tagged JSON (docs/values.md): data only, both ways.
+# numpy and pandas are used only if the code has imported them itself: importing them here would cost
+# every session what few need. Subclasses are read through their base type's own methods,
 # so that an overridden __iter__ or __repr__ of the code never runs in the encoder.
 import sys
 from binascii import a2b_base64, b2a_base64
 
-TYPE_CHECKING = False  # the checker's word for itself: typing is too much to import in a session
+TYPE_CHECKING = False  # set by type checkers; importing typing costs too much in a session
 if TYPE_CHECKING:
     from typing import Any
 else:
     Any = object
 
-MAX_DEPTH = 62  # JSON levels of one value; with the message around it the wire's 64 hold
+MAX_DEPTH = 62  # JSON levels of one value; with the message around it, within the wire's 64
 MAX_COUNT = 1000000
 MAX_DIGITS_BITS = 1000000  # printing an integer in decimal is quadratic in time
 
@@ -26,7 +26,7 @@ class ValueFormError(ValueError):
 
 
 def int_text(v: Any) -> Any:
-    """The decimal digits, past the interpreter's limit of 4300, up to a bound on time."""
+    """The decimal digits, beyond the interpreter's limit of 4300, up to a bound on time."""
     if v.bit_length() > MAX_DIGITS_BITS:
         raise ValueFormError("the integer is too large (%d bits)" % v.bit_length())
     limit = getattr(sys, "set_int_max_str_digits", None)
@@ -59,14 +59,14 @@ def _float(v: Any) -> Any:
 
 
 def _vec_float(v: Any) -> Any:
-    """A float inside a vector: what is not finite is a string there."""
+    """A float inside a vector: a value that is not finite is a string there."""
     if -_INF < v < _INF:
         return v
     return "nan" if v != v else "inf" if v > 0 else "-inf"
 
 
 def encode(v: Any, limit: Any) -> Any:
-    """The JSON form of v; limit is the number of bytes it may have when written."""
+    """The JSON form of v; limit: its maximum size in bytes when written."""
     t = type(v)
     if t in _SIMPLE:
         if t is str and len(v) > limit:
@@ -80,7 +80,7 @@ def encode(v: Any, limit: Any) -> Any:
 
 
 def encode_args(args: Any, limit: Any) -> Any:
-    """The JSON form of a tool's arguments: most are few, short and plain, and their own form."""
+    """The JSON form of a tool's arguments: most are few, short and plain, and need no conversion."""
     if len(args) > 16 or "$" in args:
         return encode(dict(args), limit)
     for v in args.values():
@@ -142,7 +142,7 @@ class _Encoder:
                 return form(self, v, depth)
         return self.odd(v, t, depth)
 
-    # Containers: the path holds the ids of what is being written, so a cycle is found at once.
+    # Containers: the path has the ids of the enclosing values, so a cycle is found at once.
     def _enter(self, v: Any) -> None:
         if id(v) in self.path:
             raise ValueFormError("the value contains itself")
@@ -219,7 +219,7 @@ class _Encoder:
         return {"$": "repr", "class": _type_name(t), "v": text}
 
     def odd(self, v: Any, t: Any, depth: Any) -> Any:
-        """Types of modules that are only looked at where they are loaded already."""
+        """Types of modules that are only used if they are already loaded."""
         mods = sys.modules
         for name, form in _LAZY:
             m = mods.get(name)
@@ -387,7 +387,7 @@ _BASES: Any = ((int, lambda e, v, d: e.any(int.__add__(v, 0), d)),
           (complex, _Encoder.complex))
 
 
-# Decoding: what the host sends is trusted to be in form, so only the shapes are handled.
+# Decoding: the host's messages are trusted to be well-formed, so nothing is checked.
 
 def decode(v: Any) -> Any:
     t = type(v)
@@ -469,7 +469,7 @@ def _d_array(v: Any) -> Any:
 
 
 def _plain_array(raw: Any, dtype: Any, shape: Any) -> Any:
-    """Nested lists, where there is no numpy."""
+    """Nested lists, without numpy."""
     import struct
     code = {"bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i",
             "uint32": "I", "int64": "q", "uint64": "Q", "float16": "e", "float32": "f",

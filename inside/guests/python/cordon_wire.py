@@ -1,4 +1,4 @@
-# cordon_wire.py - descriptor 3: lines in and out, and the wait for a tool's answer.
+# cordon_wire.py - descriptor 3: reads and writes lines, and waits for a tool's answer.
 import os
 import select
 from _thread import allocate_lock, get_ident
@@ -9,7 +9,7 @@ WIRE = 3
 
 
 def _make_json():
-    """The C scanner and encoder by themselves: the json package would load re for every start."""
+    """The C scanner and encoder alone, because the json package would load re at every start."""
     from _json import encode_basestring, make_encoder, make_scanner
 
     class Context:
@@ -46,8 +46,8 @@ def to_bytes(text):
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
-# A signal handler runs between any two byte codes, so KeyboardInterrupt may only be raised where it
-# cannot cut a message in two: `armed` says where. Elsewhere it is noted and raised afterwards.
+# A signal handler may run between any two byte codes, so KeyboardInterrupt may only be raised where it
+# cannot cut a message in two: `armed` says where. Elsewhere it is noted and raised later.
 
 class Wire:
     __slots__ = ("fd", "rest", "lines", "armed", "active", "pending", "lock", "writing", "poll", "pid",
@@ -56,7 +56,7 @@ class Wire:
     def __init__(self):
         self.fd = WIRE
         self.rest = b""
-        self.lines = []  # whole lines not yet taken
+        self.lines = []  # complete lines not read yet
         self.armed = self.active = self.pending = False
         self.lock = allocate_lock()  # a tool call, from its line to its answer
         self.writing = allocate_lock()
@@ -116,7 +116,7 @@ class Wire:
         return True
 
     def line(self):
-        """The next message as it came; None at the end of the stream."""
+        """The next message as received; None at the end of the stream."""
         while not self.lines:
             if not self._fill():
                 return None
@@ -128,11 +128,11 @@ class Wire:
         return None if line is None else loads(line.decode("utf-8", "replace"))
 
     def idle(self, ms):
-        """Whether nothing comes for so long."""
+        """Whether nothing arrives for this long."""
         return not self.lines and not self.poll.poll(ms)
 
     def answer(self, ident, call, timeout_ms, still):
-        """Waits for the answer to one tool call. still() says whether anyone waits for it."""
+        """Waits for the answer to one tool call. still() returns whether the caller still waits for it."""
         kept = []
         try:
             while True:
@@ -146,7 +146,7 @@ class Wire:
                         kept.append(line)
                 self._wait(timeout_ms, still)
                 if not self._fill():
-                    os._exit(0)  # the host has gone: nobody is left to work for
+                    os._exit(0)  # the host is gone
         finally:
             self.lines[:0] = kept
 

@@ -1,4 +1,4 @@
-# bundle.R OUTPUT FILE - compiles the R runtime for the R that runs this: what cordon_start.R reads.
+# bundle.R OUTPUT FILE - compiles the R runtime with the R that runs this, for cordon_start.R.
 args <- commandArgs(TRUE)
 code <- parse(args[2L], keep.source = FALSE, encoding = "UTF-8")
 stopifnot(length(code) == 1L)

@@ -1,11 +1,11 @@
-# cordon_guest.R - the R runtime inside a session: speaks docs/wire.md on descriptor 3 and runs the code
-# in the global environment. JSON, the wire and forking are in cordon_r.so beside this file.
+# cordon_guest.R - the R runtime inside a session: uses the wire (docs/wire.md) on descriptor 3 and runs
+# code in the global environment. JSON, the wire and forking are in cordon_r.so beside this file.
 #
 #   R --vanilla --no-echo -f cordon_start.R                    one session
 #   R --vanilla --no-echo -f cordon_start.R --args --template  warms up, then a session per spawn request
 #   R --vanilla --no-echo -f cordon_start.R --args --validate  checks the code on stdin, runs nothing
 #
-# Nothing here is a boundary: the code can reach all of it if it tries.
+# Nothing here is a security boundary: the code can reach all of it if it tries.
 local({
 
 here <- local({
@@ -22,8 +22,8 @@ library_path <- function(env, name) {
 # --vanilla reads no Renviron, which is where Debian keeps its library directories.
 .libPaths(c("/usr/local/lib/R/site-library", "/usr/lib/R/site-library", .libPaths()))
 
-# R looks for programs by running `which` in a shell, and the package utils does not load where there is none:
-# the same by looking. The host starts R with R_DEFAULT_PACKAGES=NULL, so that this comes first.
+# R finds programs by running `which` in a shell, and the package utils does not load without a shell. This
+# searches PATH instead. The host starts R with R_DEFAULT_PACKAGES=NULL, so that this comes first.
 set_base <- function(name, value) {
 	base <- baseenv()
 	unlockBinding(name, base)
@@ -64,7 +64,7 @@ advice <- function(parsed) {
 	sprintf("Code contains call to `%s()` which may be restricted by the sandbox", unique(found))
 }
 
-# The same from what was parsed, without source references: for the code of an execution that has one of these words.
+# The same from parsed code without source references, for executions whose code contains one of these words.
 watched_words <- sub("::.*$", "", watched)
 
 calls_in <- function(e, found) {
@@ -93,7 +93,7 @@ advice_of <- function(exprs, code) {
 	sprintf("Code contains call to `%s()` which may be restricted by the sandbox", found)
 }
 
-# An end that came too soon is told as the line after the last: the last one is of more use.
+# R reports an unexpected end of input on the line after the last; the last line is more useful.
 parse_place <- function(message, code) {
 	m <- regmatches(message, regexec("^<[^>]*>:([0-9]+):([0-9]+): ", message))[[1]]
 	if (!length(m)) # of the scanner
@@ -153,7 +153,7 @@ runtime <- environment()
 
 is_plot <- function(x) inherits(x, c("ggplot", "trellis", "recordedplot", "grob", "gtable"))
 
-# What a value looks like when it is printed, with a bound. A plot is drawn, not told.
+# A value as print() shows it, up to a limit. A plot is drawn instead.
 printed <- function(x) {
 	if (is_plot(x)) return(paste0("<", class(x)[1], ">"))
 	old <- base::options(max.print = 5000L, width = 80L)
@@ -270,7 +270,7 @@ make_tool <- function(spec) {
 			if (!is.null(test) && !test(x))
 				stop(tool_error(sprintf("Tool '%s': argument '%s' must be %s, got %s", name, arg_names[[i]],
 					kinds[[i]], class(x)[1])))
-			# A whole number where an integer is wanted travels as one.
+			# A whole number is sent as an integer if the tool wants one.
 			if (whole[[i]] && is.double(x) && all(abs(x) < 2^31)) storage.mode(args[[i]]) <- "integer"
 		}
 		call_tool(name, if (has_optional) args[present] else args)
@@ -328,7 +328,7 @@ quit_now <- function(save = "default", status = 0, runLast = TRUE) {
 	.Internal(quit("no", as.integer(status), FALSE))
 }
 
-# Whether the code assigns the variable anywhere: then it wins, even with the same value as before.
+# Whether the code assigns the variable anywhere: then it is the result, even with the same value as before.
 assigns <- function(e, name) {
 	if (is.call(e)) {
 		f <- e[[1]]
@@ -348,7 +348,7 @@ assigns <- function(e, name) {
 	FALSE
 }
 
-# Whether it is the call of eval() by which turn.c runs an expression of the code.
+# Whether it is the call of eval() with which turn.c runs an expression of the code.
 is_top <- function(x, top) is.call(x) && length(x) == 3L && length(top) == 3L && identical(x[[2L]], top[[2L]]) &&
 	identical(x[[1L]], top[[1L]])
 
@@ -407,13 +407,13 @@ end_sinks <- function(is_output) tryCatch(if (is_output) while (sink.number() > 
 
 parsed <- function(code) parse(text = code, keep.source = TRUE)
 
-# A grob's own print() only tells its name.
+# The print() method of a grob only shows its name.
 draw <- function(x) if (inherits(x, c("grob", "gtable"))) {
 	grid::grid.newpage()
 	grid::grid.draw(x)
 } else print(x)
 
-# What htmltools and knitr mark as HTML, and the widgets that htmltools can write.
+# Values that htmltools and knitr mark as HTML, and widgets that htmltools can write.
 html_of <- function(x) {
 	if (is.character(x) && (inherits(x, "html") || inherits(x, "knitr_kable") && identical(attr(x, "format"), "html")))
 		paste(enc2utf8(unclass(x)), collapse = "\n")
@@ -421,7 +421,7 @@ html_of <- function(x) {
 		as.character(htmltools::as.tags(x))
 }
 
-# Plots and tables. What fails here is said on stderr and costs nothing else.
+# Sends plots and tables. A failure here is only printed on stderr.
 finish <- function(value, visible) tryCatch({
 	.Call(wire_interrupts, TRUE)
 	if (visible) {
@@ -437,7 +437,7 @@ finish <- function(value, visible) tryCatch({
 	cat("cordon: no rich output: ", conditionMessage(e), "\n", sep = "", file = stderr())
 })
 
-# Where an error came from, which only its calling handler sees.
+# Where an error came from; only a calling handler can see that.
 trace <- list()
 
 failed <- function(e) {
@@ -479,7 +479,7 @@ quitted <- function(e) {
 			paste("the code asked to exit with status", status)))
 }
 
-# A warning of the code itself comes from no function of it.
+# A warning at the top level of the code has no function.
 warned <- function(w) {
 	call <- conditionCall(w)
 	if (!is.null(call) && is_top(call, .Call(turn_state)$call)) {
@@ -488,7 +488,7 @@ warned <- function(w) {
 	}
 }
 
-# Executions until the host has no more, or of the messages given. The handlers stay in place from one to the next.
+# Serves the host's executions, or the given messages. The handlers stay installed between executions.
 turns <- function(lines = NULL) repeat {
 	fields <- tryCatch(withCallingHandlers(.Call(turn_serve, lines), error = function(e) trace <<- sys.calls(),
 			warning = warned),
@@ -499,7 +499,7 @@ turns <- function(lines = NULL) repeat {
 	if (!is.null(lines)) return()
 }
 
-# What the code left by a jump to the top level: stop() with a condition that is no error, or the restart "abort".
+# The code jumped to the top level: stop() with a condition that is not an error, or the restart "abort".
 aborted <- function() {
 	.Call(wire_interrupts, FALSE)
 	if (.Call(turn_state)$stage == "idle") return()
@@ -511,7 +511,7 @@ aborted <- function() {
 
 # ---- starting
 
-# The first line, in two parts: the token belongs between them.
+# The first line, in two parts; the token goes between them.
 hello_parts <- function(template = FALSE) c('{"type":"hello","version":1,"token":"',
 	sprintf('","guest":"r","language":"%s.%s"%s}', R.version$major, R.version$minor,
 		if (template) ',"template":true' else ""))
@@ -531,7 +531,7 @@ show_pages <- function(files, header = NULL, title = NULL, delete.file = FALSE) 
 	if (delete.file) unlink(f)
 }
 
-# A function of a package, for its users and for itself.
+# Replaces a function of a package, for its users and for the package itself.
 set_in <- function(package, name, value) {
 	environment(value) <- runtime
 	attached <- paste0("package:", package)
@@ -541,7 +541,7 @@ set_in <- function(package, name, value) {
 	}
 }
 
-# What needs no options of the session: a template does it once for all.
+# Set-up that does not depend on the session's options: a template does it once.
 prepare_language <- function() {
 	base::options(device = new_device, warn = 1L, keep.source = TRUE, browserNLdisabled = TRUE,
 		showErrorCalls = FALSE)
@@ -556,7 +556,7 @@ prepare_language <- function() {
 	install_tools(NULL)
 }
 
-# Executions that touch what every execution touches; what they say goes nowhere.
+# Runs typical executions, to touch the usual pages; their replies are discarded.
 rehearse <- function(codes) {
 	for (code in codes)
 		turns(paste0('{"id":0,"validate":true,"code":', .Call(wire_quote, code), "}"))
@@ -571,14 +571,14 @@ template <- function() {
 			cat("cordon: preload of ", package, " failed: ", conditionMessage(e), "\n", sep = "",
 				file = stderr()))
 	prepare_language()
-	# Left to itself, R would compile these in the second execution of every session (60 ms).
+	# Otherwise R would compile these in the second execution of every session (60 ms).
 	if (!is_compiled) for (name in ls(runtime)) {
 		f <- get(name, envir = runtime)
 		if (is.function(f)) assign(name, compiler::cmpfun(f), envir = runtime)
 	}
 	rehearse(c("1+1", "x <- c(a=1,b=2); mean(x)", "f <- function() stop('x'); f()", "data.frame(a=1:2)$a",
 		"data.frame(a=1:2)", "list(a='b')", "for (i in 1:2) x <- i"))
-	# Twice: what is old is then in the oldest generation, which sessions seldom look at. What compiling left behind
+	# Twice, so that old objects are in the oldest generation, which sessions rarely collect. Memory left by compiling
 	# goes back a few pages at a time.
 	for (i in seq_len(if (is_compiled) 2L else 6L)) gc()
 	parts <- hello_parts()

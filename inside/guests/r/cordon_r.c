@@ -1,4 +1,4 @@
-/* inside/guests/r/cordon_r.c - the routines that R code may call by .Call. */
+/* inside/guests/r/cordon_r.c - the routines that R code can call with .Call. */
 #include "inside/guests/r/turn.h"
 
 #include <R_ext/Rdynload.h>

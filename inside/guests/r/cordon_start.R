@@ -1,5 +1,5 @@
-# cordon_start.R - starts the R runtime beside it: compiled, where the build made that with this very R (bundle.R;
-# left to itself R compiles half of it in every process), else as it is.
+# cordon_start.R - starts the R runtime beside it: compiled, if the build did that with this R (bundle.R; otherwise R
+# compiles half of it in every process), else from source.
 #
 #   R --vanilla --no-echo -f cordon_start.R [--args --template or --validate]
 local({

@@ -1,4 +1,4 @@
-/* inside/guests/r/decode.c - JSON of the host as R values (docs/values.md). */
+/* inside/guests/r/decode.c - decodes JSON of the host to R values (docs/values.md). */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 
 bool decode_refuses_nul;
 
-/* R has no string with a NUL in it. What is given to code is refused, rather than changed on its
- * way; what a client is told of an execution is shown with the sign for it. */
+/* An R string cannot contain NUL. For code it is refused rather than silently changed; in what a
+ * client shows of an execution it becomes the symbol for NUL. */
 static void replace_nul(struct bytes *b)
 {
 	struct bytes shown = { 0 };
@@ -66,14 +66,14 @@ static SEXP big_integer(const char *digits, size_t len)
 	return s;
 }
 
-/* Whether a double says the integer exactly. The two beside 2^53 round to it. */
+/* Whether a double represents the integer exactly. The neighbours of 2^53 round to it. */
 static bool is_exact(struct json v, double x)
 {
 	return fabs(x) < 9007199254740992.0 ||
 	       (fabs(x) == 9007199254740992.0 && v.at[v.len - 1] == '2');
 }
 
-/* An integer where it fits, a double where that is exact, else its digits. */
+/* An integer if it fits, a double if that is exact, else its digits. */
 static SEXP decode_number(struct json v)
 {
 	double x = number(v);
@@ -116,7 +116,7 @@ static SEXP decode_list(struct json v)
 	return out;
 }
 
-/* [[key, value], …]; a key that is no string is shown as its JSON. */
+/* [[key, value], …]. A key that is not a string is shown as its JSON. */
 static SEXP decode_map(struct json v)
 {
 	const char *at = NULL;
@@ -230,7 +230,7 @@ static void fill(SEXP out, R_xlen_t i, struct json item, const char *type)
 	}
 }
 
-/* Integers that do not fit R's make the vector one of doubles, or of digits. */
+/* If integers do not fit R's, the vector becomes doubles, or digits. */
 static SEXPTYPE integers_type(struct json items)
 {
 	const char *at = NULL;
@@ -370,7 +370,7 @@ static const struct dtype {
 	       { "float64", 'f', 8, REALSXP },   { "complex64", 'f', 4, CPLXSXP },
 	       { "complex128", 'f', 8, CPLXSXP } };
 
-/* 64-bit integers that a double cannot say: their digits. */
+/* 64-bit integers that a double cannot represent: their digits. */
 static bool has_wide(const unsigned char *raw, size_t n, const struct dtype *t)
 {
 	for (size_t i = 0; t->width == 8 && t->kind != 'f' && i < n; i++) {
@@ -410,7 +410,7 @@ static void put_number(SEXP out, R_xlen_t i, const unsigned char *p, const struc
 	}
 }
 
-/* From the wire's order (the last index fastest) to R's. */
+/* From the wire's order (last index fastest) to R's. */
 static void from_c_order(SEXP out, SEXP dim, const unsigned char *raw, const struct dtype *t)
 {
 	size_t n = (size_t)XLENGTH(out), width = t->width * (t->type == CPLXSXP ? 2 : 1);
@@ -426,7 +426,7 @@ static void from_c_order(SEXP out, SEXP dim, const unsigned char *raw, const str
 	}
 }
 
-/* The dimensions, or one alone where they do not go with the number of elements. */
+/* The dimensions; a single one if they do not match the number of elements. */
 static SEXP decode_dim(struct json shape, size_t n)
 {
 	const char *at = NULL;

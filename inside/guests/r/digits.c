@@ -1,11 +1,11 @@
-/* inside/guests/r/digits.c - integers that no number of R holds: their digits, as text of class
+/* inside/guests/r/digits.c - integers too large for R's numbers: their digits, as text of class
  * bigint. */
 #include <stdint.h>
 #include <string.h>
 
 #include "inside/guests/r/encode.h"
 
-/* The code may have written the class: digits, or text after all. */
+/* The code may have set the class itself, so this checks for digits. */
 static bool is_number(SEXP s, size_t max)
 {
 	const char *t = CHAR(s);
@@ -13,7 +13,7 @@ static bool is_number(SEXP s, size_t max)
 	return n > 0 && n <= max && !t[n + (*t == '-')] && (t[*t == '-'] != '0' || n == 1);
 }
 
-/* 18 digits are in 64 bits. */
+/* 18 digits fit in 64 bits. */
 bool digits_are_narrow(SEXP v)
 {
 	for (R_xlen_t i = 0; i < XLENGTH(v); i++)

@@ -1,4 +1,4 @@
-/* inside/guests/r/encode.c - R values as JSON, exactly (docs/values.md). */
+/* inside/guests/r/encode.c - encodes R values as JSON, exactly (docs/values.md). */
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
@@ -66,7 +66,7 @@ static const char *odd_double(double x)
 	return isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
 }
 
-/* Inside a vector: missing is null, what is not finite a string. */
+/* Inside a vector: NA is null, a value that is not finite is a string. */
 static void put_element_double(struct bytes *b, double x)
 {
 	if (R_IsNA(x))
@@ -109,7 +109,7 @@ static const char *type_name(SEXP v)
 	}
 }
 
-/* One element as it stands in a vector. */
+/* One element of a vector. */
 static void put_element(struct bytes *b, SEXP v, R_xlen_t i)
 {
 	int x;
@@ -316,7 +316,7 @@ static void text_form(struct encoder *e, SEXP v)
 	int failed = 0;
 	SEXP class = PROTECT(Rf_getAttrib(v, R_ClassSymbol));
 	SEXP call = PROTECT(Rf_lang2(e->text, v));
-	/* A language object as an argument would be evaluated. */
+	/* Quoted, because a language object as an argument would be evaluated. */
 	if (TYPEOF(v) == LANGSXP || TYPEOF(v) == SYMSXP || TYPEOF(v) == PROMSXP)
 		SETCADR(call, Rf_lang2(Rf_install("quote"), v));
 	SEXP text = PROTECT(R_tryEvalSilent(call, R_BaseEnv, &failed));
@@ -428,7 +428,7 @@ static const struct class_form class_forms[] = {
 	{ "bigint", "int", "", "", digits_put },
 };
 
-/* The form of the vector's class, where its type is the one that goes with it; or NULL. */
+/* The form for the vector's class, if its type matches; otherwise NULL. */
 static const struct class_form *form_of(SEXP v)
 {
 	for (size_t i = 0; i < sizeof(class_forms) / sizeof(class_forms[0]); i++) {
@@ -451,7 +451,7 @@ static bool is_missing(SEXP v, const struct class_form *f)
 	return x == INT64_MIN;
 }
 
-/* A vector of a class that has a form of its own; false: it has none. */
+/* A vector whose class has its own form; false: it has none. */
 static bool classed(struct encoder *e, SEXP v, bool alone)
 {
 	if (Rf_inherits(v, "factor") && TYPEOF(v) == INTSXP) {

@@ -1,4 +1,4 @@
-/* inside/guests/r/instant.c - dates and instants as text, in UTC, without the C library's time
+/* inside/guests/r/instant.c - dates and times as text, in UTC, without the C library's time
  * zones. */
 #include <math.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "inside/guests/r/cordon_r.h"
 
-/* Days since 1970-01-01 of a date of the Gregorian calendar, and back (Hinnant's algorithms). */
+/* Days since 1970-01-01 of a Gregorian date, and back (Hinnant's algorithms). */
 static long long days_of(long long y, int m, int d)
 {
 	y -= m <= 2;
@@ -51,7 +51,7 @@ void instant_datetime(struct bytes *b, double seconds)
 	bytes_text(b, "+00:00");
 }
 
-/* The text of a JSON string, cut to what a date may have. */
+/* The text of a JSON string, if it can be a date. */
 static bool text_of(struct json v, char out[64])
 {
 	if (json_kind(v) != '"' || v.len < 2 || v.len > 60)

@@ -6,7 +6,7 @@
 struct layout {
 	const char *dtype;
 	size_t width;
-	bool as_double; /* integers or logicals with NA, which only doubles can say */
+	bool as_double; /* integers or logicals with NA, which only doubles can represent */
 };
 
 static struct layout layout_of(SEXP v)
@@ -35,7 +35,7 @@ static void put_one(SEXP v, R_xlen_t i, struct layout l, unsigned char *out)
 	}
 }
 
-/* R counts the first index fastest, the wire the last. */
+/* In R the first index varies fastest, on the wire the last. */
 static void in_c_order(SEXP v, SEXP dim, struct layout l, unsigned char *out)
 {
 	int rank = LENGTH(dim);

@@ -1,4 +1,4 @@
-/* inside/guests/r/r_base64.c - bytes as text of JSON, and back. */
+/* inside/guests/r/r_base64.c - bytes to base64 text and back. */
 #include "inside/guests/r/cordon_r.h"
 
 void base64_encode(struct bytes *b, const unsigned char *p, size_t len)

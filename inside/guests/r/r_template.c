@@ -1,4 +1,4 @@
-/* inside/guests/r/r_template.c - a warm R that becomes a session for every spawn request
+/* inside/guests/r/r_template.c - a warm R that forks a session for every spawn request
  * (docs/wire.md). */
 #include <dlfcn.h>
 #include <stdio.h>

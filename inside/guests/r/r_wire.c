@@ -1,4 +1,4 @@
-/* inside/guests/r/r_wire.c - descriptor 3: lines in and out, and the round trip of a tool call. */
+/* inside/guests/r/r_wire.c - descriptor 3: reads and writes lines, and makes tool calls. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,15 +12,15 @@
 #include "inside/guests/r/turn.h"
 #include "inside/lib/streams.h"
 
-/* R's own flags for SIGINT, which no header declares. */
+/* R's flags for SIGINT, which no header declares. */
 extern int R_interrupts_pending;
 extern Rboolean R_interrupts_suspended;
 
 static bool is_template;
-static bool is_muted;     /* rehearsing */
-static struct bytes in;   /* what was read and not yet taken */
-static struct bytes line; /* the message being looked at */
-static pid_t owner;       /* a child that the code forks may not speak */
+static bool is_muted;     /* rehearsing: nothing is sent */
+static struct bytes in;   /* read, not used yet */
+static struct bytes line; /* the current message */
+static pid_t owner;       /* a child that the code forks must not use the wire */
 
 SEXP wire_token(SEXP template)
 {
@@ -42,7 +42,7 @@ void wire_say(const char *data, size_t len)
 	if (getpid() != owner)
 		_exit(0);
 	if (!is_muted && bytes_write(R_WIRE, data, len) < 0)
-		_exit(0); /* the host has gone */
+		_exit(0); /* the host is gone */
 }
 
 SEXP wire_send(SEXP text)
@@ -61,7 +61,7 @@ void wire_mute(bool is_on)
 	is_muted = is_on;
 }
 
-/* This execution's own stdin: waits until the host has opened its end. */
+/* Opens this execution's stdin; waits until the host has opened its end. */
 SEXP wire_stdin(SEXP path)
 {
 	int fd;
@@ -77,10 +77,10 @@ SEXP wire_stdin(SEXP path)
 
 void wire_flush_all(void)
 {
-	/* What could not be written where the code has closed a descriptor is written then. */
+	/* If the code has closed a descriptor, buffered output is written once it is restored. */
 	bool failed = fflush(NULL) != 0;
 	if (!streams_mend_output())
-		_exit(0); /* the host has another in its place */
+		_exit(0); /* the host starts another guest */
 	if (failed)
 		fflush(NULL);
 	clearerr(stdout);
@@ -133,8 +133,8 @@ SEXP wire_quote(SEXP text)
 	return out;
 }
 
-/* Reads once; false at the end of the stream. A template reads not a byte more than the line: what
- * follows brings descriptors, which a plain read would throw away. */
+/* Reads once; false: end of the stream. A template reads exactly one line: what follows carries
+ * descriptors, which a plain read would drop. */
 static bool fill(void)
 {
 	static char data[65536];
@@ -152,12 +152,12 @@ static bool fill(void)
 	if (n <= 0)
 		return false;
 	bytes_add(&in, data, (size_t)n);
-	if (is_template) /* the line after it may be a spawn request, with a session's token */
+	if (is_template) /* the next line may be a spawn request with a session's token */
 		explicit_bzero(data, sizeof(data));
 	return true;
 }
 
-/* Moves the next whole line into `line`; false: there is none yet. */
+/* Moves the next complete line into `line`; false: none yet. */
 static bool take_line(void)
 {
 	char *nl = in.len ? memchr(in.data, '\n', in.len) : NULL;
@@ -192,7 +192,7 @@ bool wire_line(struct json *ret)
 	}
 }
 
-/* The options of the welcome, or NULL where something else comes. */
+/* The options of the welcome; NULL: another message came. */
 SEXP wire_welcome(void)
 {
 	struct json m;
@@ -261,8 +261,8 @@ static SEXP failed(const char *why)
 	return out;
 }
 
-/* Waits for the answer to this call; anything else that comes is an answer to nobody. A SIGINT
- * leaves by a jump, between whole reads, so that no byte is lost. */
+/* Waits for the answer to this call and ignores other messages. A SIGINT leaves by a jump, but only
+ * between reads, so no byte is lost. */
 static SEXP answer(const char *id, unsigned long call)
 {
 	for (;;) {
@@ -291,7 +291,7 @@ static SEXP answer(const char *id, unsigned long call)
 	}
 }
 
-/* max: bytes of the message; text: the function that prints what has no data form. */
+/* max: bytes of the message; text: the function that prints values without a data form. */
 SEXP wire_call(SEXP name, SEXP args, SEXP max, SEXP text)
 {
 	static struct bytes b;

@@ -1,4 +1,4 @@
-/* inside/guests/r/text.c - what can be said of a value or of code without asking R. */
+/* inside/guests/r/text.c - text of values and code that needs no R evaluation. */
 #include <langinfo.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static bool is_plain_string(const char *t)
 	return true;
 }
 
-#define TEXT_BYTES 65536 /* as in the other guests: the value itself is there, too */
+#define TEXT_BYTES 65536 /* as in the other guests; the value itself is sent too */
 
 static void put_string(struct bytes *b, const char *t)
 {
@@ -22,12 +22,12 @@ static void put_string(struct bytes *b, const char *t)
 	bytes_format(b, "\"[1] \\\"%.*s%s\"", TEXT_BYTES, t, is_long ? "..." : "\\\"");
 }
 
-/* By R's own formatting, but without the connections and methods that capturing the output of
- * print() takes (0.1 ms). */
+/* Uses R's own formatting, but not the connections and methods of capture.output(print()), which
+ * take 0.1 ms. */
 bool text_plain(struct bytes *b, SEXP v)
 {
 	int w, d, e;
-	void Rf_PrintDefaults(void); /* takes over options(); no header declares it */
+	void Rf_PrintDefaults(void); /* applies options(); no header declares it */
 	if (!Rf_isVectorAtomic(v) || XLENGTH(v) != 1 || ATTRIB(v) != R_NilValue)
 		return false;
 	switch (TYPEOF(v)) {
@@ -58,8 +58,8 @@ bool text_plain(struct bytes *b, SEXP v)
 	}
 }
 
-/* R reads and prints code in what the locale can say, and a text of another becomes <U+00E9>. So
- * characters are those of UTF-8, whatever LC_ALL says and the code has set. */
+/* R reads and prints code in the locale's characters; others become <U+00E9>. So the locale is
+ * always UTF-8, whatever LC_ALL says or the code has set. */
 void text_locale(void)
 {
 	static const char *const names[] = { "C.UTF-8", "C.utf8", "en_US.UTF-8" };

@@ -1,7 +1,7 @@
-/* inside/guests/r/turn.c - an execution from its message to its result. What every one passes
- * through is here: R code would take ten times as long, and in a session that was just forked every
- * page that it touches must be copied first. What few need is in cordon_guest.R and called by name.
- */
+/* inside/guests/r/turn.c - an execution from its message to its result. Contains what every
+ * execution does: R code would take ten times as long, and in a newly forked session every page
+ * that it touches must be copied first. What few executions need is in cordon_guest.R and called by
+ * name. */
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include <R_ext/RStartup.h>
 #include <Rembedded.h>
 
-/* R's own, which no header declares. */
+/* R internals that no header declares. */
 extern Rboolean R_Visible;
 const char *R_curErrorBuf(void);
 
@@ -27,15 +27,16 @@ enum kept { KEPT_CODE, KEPT_EXPRS, KEPT_CALL, KEPT_WARNINGS, KEPT_COUNT };
 /* One thread, one execution at a time. */
 static struct {
 	SEXP runtime; /* the environment of cordon_guest.R */
-	SEXP words;   /* that calls to be warned of begin with */
-	SEXP kept;    /* what a failure is described by, out of the collector's reach */
+	SEXP words;   /* words that restricted calls begin with */
+	SEXP kept;    /* objects that describe a failure, protected from the collector */
 	enum stage stage;
-	int at; /* which expression, from 1 */
+	int at; /* the current expression, from 1 */
 	bool is_running;
 	unsigned long calls;
 	size_t rpc_bytes, message_bytes;
-	bool is_ahead;                                       /* nobody waits yet */
-	struct bytes id, out, result_name, directory, error; /* error: R's last when it began */
+	bool is_ahead; /* made in advance: nobody waits yet */
+	struct bytes id, out, result_name, directory,
+		error; /* error: R's last error message when it began */
 } turn;
 
 size_t turn_limit(SEXP bytes, bool is_tool)
@@ -90,7 +91,7 @@ static void set_text(struct bytes *b, const char *text, size_t len)
 
 /* ---- the reply */
 
-/* The working directory, where it is another than the host knows. */
+/* Adds the working directory if the host does not know it yet. */
 static void put_directory(struct bytes *b)
 {
 	char now[4096];
@@ -130,7 +131,7 @@ static void head(struct bytes *b)
 	bytes_format(b, "{\"type\":\"result\",\"id\":%s,", turn_id());
 }
 
-/* out holds all but the end. */
+/* out contains all but the end. */
 static void reply(void)
 {
 	struct bytes *b = &turn.out;
@@ -153,7 +154,7 @@ static void reply(void)
 		bytes_done(b);
 }
 
-/* How print() shows it. NULL has nothing to show. */
+/* As print() shows it; nothing for NULL. */
 static void put_text(struct bytes *b, SEXP v)
 {
 	size_t before = b->len;
@@ -175,7 +176,7 @@ static void put_text(struct bytes *b, SEXP v)
 	UNPROTECT(2);
 }
 
-/* {"ok":…} of a value, and how it prints where it is visible. */
+/* {"ok":…} with the value, and its printed form if it is visible. */
 static void put_value(struct bytes *b, SEXP v, bool is_visible)
 {
 	size_t before = b->len;
@@ -196,7 +197,7 @@ static void put_value(struct bytes *b, SEXP v, bool is_visible)
 
 static void take_context(struct json context)
 {
-	turn.stage = STAGE_CONTEXT; /* what is wrong with a value is an error of this execution */
+	turn.stage = STAGE_CONTEXT; /* a bad value is an error of this execution */
 	SEXP values = PROTECT(decode_value(context));
 	SEXP names = PROTECT(Rf_getAttrib(values, R_NamesSymbol));
 	for (R_xlen_t i = 0; TYPEOF(values) == VECSXP && i < XLENGTH(names); i++)
@@ -212,12 +213,12 @@ static void take_directory(struct json directory)
 	char now[4096];
 	json_string(directory, &path);
 	bytes_char(&path, 0);
-	if (chdir(path.data) == 0 && getcwd(now, sizeof(now))) /* not there any more: stay */
+	if (chdir(path.data) == 0 && getcwd(now, sizeof(now))) /* if it no longer exists, stay */
 		set_text(&turn.directory, now, strlen(now));
 	bytes_done(&path);
 }
 
-/* What commandArgs(TRUE) gives. */
+/* Sets what commandArgs(TRUE) returns. */
 static void take_arguments(struct json list)
 {
 	struct bytes text = { 0 };
@@ -268,8 +269,8 @@ static void take_fields(struct json m)
 	turn.stage = STAGE_PARSE;
 }
 
-/* Source references cost as much as a small execution, and one line needs none. What is wrong is
- * told by R's own parse(). */
+/* Without source references, which cost as much as a small execution and are not needed for one
+ * line. On a syntax error, R's own parse() gives the message. */
 static SEXP parse(SEXP code)
 {
 	const char *t = CHAR(STRING_ELT(code, 0));
@@ -283,7 +284,7 @@ static SEXP parse(SEXP code)
 	return ask("parsed", code, NULL);
 }
 
-/* Whether the code assigns the variable that wins over the last expression. */
+/* Whether the code assigns the variable that replaces the last expression as result. */
 static bool stores_result(SEXP code, SEXP exprs)
 {
 	if (!strstr(CHAR(STRING_ELT(code, 0)), turn.result_name.data))
@@ -299,7 +300,7 @@ static SEXP result_variable(void)
 	return Rf_findVarInFrame3(R_GlobalEnv, Rf_install(turn.result_name.data), TRUE);
 }
 
-/* .Internal(f(…)): without the closure around it. */
+/* .Internal(f(…)), without the closure around it. */
 static SEXP internal(SEXP call)
 {
 	PROTECT(call);
@@ -309,19 +310,20 @@ static SEXP internal(SEXP call)
 	return out;
 }
 
-/* What sink() diverts, it diverts for its own execution. */
+/* A sink() ends with its execution. */
 static void end_sinks(void)
 {
 	for (int is_output = 0; is_output < 2; is_output++) {
 		SEXP which = PROTECT(Rf_ScalarLogical(is_output));
 		SEXP n = internal(Rf_lang2(Rf_install("sink.number"), which));
-		if (Rf_asInteger(n) != (is_output ? 0 : 2)) /* the number of stderr() */
+		if (Rf_asInteger(n) != (is_output ? 0 : 2)) /* 2 is the number of stderr() */
 			ask("end_sinks", which, NULL);
 		UNPROTECT(1);
 	}
 }
 
-/* Warnings that options(warn = 0) put off until R is at its prompt, where it never is here. */
+/* Prints warnings that options(warn = 0) defers until R is at its prompt, which it never is
+ * here. */
 static void say_warnings(void)
 {
 	internal(Rf_lang1(Rf_install("printDeferredWarnings")));
@@ -335,7 +337,7 @@ SEXP turn_warnings(void)
 
 /* ---- the code */
 
-/* The value of the last expression, or NULL where there is none. */
+/* The value of the last expression; NULL: none. */
 static SEXP evaluate(SEXP exprs, bool *ret_is_visible)
 {
 	SEXP value = NULL;
@@ -343,7 +345,7 @@ static SEXP evaluate(SEXP exprs, bool *ret_is_visible)
 	PROTECT_WITH_INDEX(R_NilValue, &at);
 	for (R_xlen_t i = 0; i < XLENGTH(exprs); i++) {
 		SEXP q = PROTECT(quoted(VECTOR_ELT(exprs, i)));
-		/* By eval(), whose frame is what return() at the top level returns from. */
+		/* With eval(), because return() at the top level needs its frame. */
 		SEXP call = keep(KEPT_CALL, Rf_lang3(Rf_install("eval"), q, R_GlobalEnv));
 		UNPROTECT(1);
 		turn.at = (int)i + 1;
@@ -355,7 +357,7 @@ static SEXP evaluate(SEXP exprs, bool *ret_is_visible)
 	return value;
 }
 
-/* Plots and tables. */
+/* Sends plots and tables. */
 static void show(SEXP value, bool is_visible)
 {
 	SEXP plots = Rf_findVarInFrame(turn.runtime, Rf_install("plot_files"));
@@ -367,7 +369,7 @@ static void show(SEXP value, bool is_visible)
 	UNPROTECT(2);
 }
 
-/* A session that was forked has none yet, and in one whose files were put back it may be gone. */
+/* A forked session has no temporary directory yet, and after a restore it may be gone. */
 static void check_tempdir(void)
 {
 	if (R_TempDir && access(R_TempDir, W_OK) == 0)
@@ -455,12 +457,12 @@ static int random_integer(void)
 	return x;
 }
 
-/* In a session that was forked: nothing that it draws or names is another's. */
+/* In a forked session: gives it its own random seed and temporary names. */
 void turn_renew(void)
 {
 	SEXP seed = PROTECT(Rf_ScalarInteger(random_integer()));
 	internal(Rf_lang5(Rf_install("set.seed"), seed, R_NilValue, R_NilValue, R_NilValue));
-	srand((unsigned)random_integer()); /* the names of tempfile() */
+	srand((unsigned)random_integer()); /* for the names of tempfile() */
 	UNPROTECT(1);
 }
 
@@ -475,7 +477,7 @@ static void take_list(struct json v, const char *function)
 	UNPROTECT(1);
 }
 
-/* The session's options; false: the host has gone. */
+/* Reads the session's options; false: the host is gone. */
 SEXP turn_welcome(void)
 {
 	struct json m, o, name;
@@ -497,7 +499,7 @@ SEXP turn_welcome(void)
 	return Rf_ScalarLogical(TRUE);
 }
 
-/* Executions that touch what every execution touches, while nobody waits for the page faults. */
+/* Runs executions in advance, so that the usual pages are copied before anyone waits. */
 static void rehearse(void)
 {
 	static const char line[] = "{\"id\":0,\"validate\":true,\"code\":\"1+1\"}";
@@ -510,8 +512,8 @@ static void rehearse(void)
 	wire_mute(false);
 }
 
-/* Serves until the host has no more to say; or the lines that are given, to nobody. Leaves by a
- * jump where code fails: cordon_guest.R replies and calls again. */
+/* Serves until the host closes the wire; or runs the given lines and discards the replies. Leaves
+ * by a jump if code fails: cordon_guest.R replies and calls again. */
 SEXP turn_serve(SEXP lines)
 {
 	struct json m;
@@ -535,8 +537,8 @@ static void top(void *function)
 	UNPROTECT(1);
 }
 
-/* Calls the function; false where the code jumped to the top level past all handlers, which would
- * end an R that nobody types into. */
+/* Calls the function; false: the code jumped to the top level past all handlers, which would end a
+ * non-interactive R. */
 SEXP turn_top(SEXP function)
 {
 	return Rf_ScalarLogical(R_ToplevelExec(top, function));
@@ -564,7 +566,7 @@ SEXP turn_state(void)
 	return out;
 }
 
-/* What R said of the error that nobody handled, if there was one. */
+/* R's message for an unhandled error, if there was one. */
 SEXP turn_error(void)
 {
 	const char *said = R_curErrorBuf();
@@ -576,8 +578,7 @@ SEXP turn_running(void)
 	return Rf_ScalarLogical(turn.is_running);
 }
 
-/* The reply of an execution that did not come to its end: its fields, after those of the variable
- * that it has stored. */
+/* The reply of an execution that was not completed: its fields, after the stored variable. */
 SEXP turn_reply(SEXP fields, SEXP stored)
 {
 	SEXP v = PROTECT(Rf_asLogical(stored) == TRUE ? result_variable() : R_UnboundValue);

@@ -20,26 +20,27 @@
 #include "inside/guests/sh/tool_process.h"
 #include "inside/guests/sh/tools.h"
 
-#define GRACE_MS 2000 /* from an interrupt to the end by force */
+#define GRACE_MS 2000 /* from an interrupt to the forced end */
 
 struct agent {
 	struct shell shell;
 	struct tools tools;
 	struct bytes in;   /* from the wire */
-	size_t in_scanned; /* of it have no newline */
-	struct bytes out;  /* to the wire, unsent: a host that has answers for us reads nothing */
-	struct bytes welcome; /* kept: the tools' descriptions are slices of it */
+	size_t in_scanned; /* this much of it has no newline */
+	struct bytes
+		out; /* to the wire, unsent: a host that has answers for us may not be reading */
+	struct bytes welcome; /* kept, because the tools' descriptions are slices of it */
 	struct bytes id;      /* of the running execution, as JSON, NUL-terminated; empty: none */
-	struct bytes queued;  /* an execution that waits for a shell that is starting */
-	struct bytes stopped; /* the id of the one that the host has interrupted last, as JSON */
+	struct bytes queued;  /* an execution that waits for a starting shell */
+	struct bytes stopped; /* id of the execution that the host interrupted last, as JSON */
 	struct bytes code;    /* of the running execution */
-	struct bytes advice;  /* about it: JSON strings */
+	struct bytes advice;  /* warnings about it: JSON strings */
 	char token[HOST_TOKEN_DIGITS + 1];
 	bool greeted, welcomed;
-	long interrupted_ms; /* when; 0: not */
-	bool insisted;       /* a second time */
+	long interrupted_ms; /* when; 0: not interrupted */
+	bool insisted;       /* for the second time */
 	char self[4096];
-	char known_cwd[4096]; /* as the host knows it */
+	char known_cwd[4096]; /* as last reported to the host */
 };
 
 static void hello(struct agent *a)
@@ -124,7 +125,7 @@ static bool is_name(const char *s)
 	return *s && !strchr("0123456789", *s) && strspn(s, letters) == strlen(s);
 }
 
-/* A value as one shell word: strings as they are, the text of tagged forms, JSON for the rest. */
+/* A value as one shell word: strings unchanged, tagged forms as their text, the rest as JSON. */
 static void word(struct json v, struct bytes *ret)
 {
 	struct bytes text = { 0 };
@@ -140,7 +141,7 @@ static void word(struct json v, struct bytes *ret)
 	bytes_done(&text);
 }
 
-/* name=value, or an array of a list, or an associative array of a map. */
+/* name=value; a list becomes an array, a map an associative array. */
 static void variable(const char *name, struct json v, struct bytes *ret)
 {
 	const char *at = NULL;
@@ -173,7 +174,7 @@ static void variable(const char *name, struct json v, struct bytes *ret)
 	bytes_text(ret, ")\n");
 }
 
-/* What a script is given: $1 and so on. */
+/* Sets a script's arguments: $1 and so on. */
 static void positional(struct json list, struct bytes *ret)
 {
 	const char *at = NULL;
@@ -186,7 +187,7 @@ static void positional(struct json list, struct bytes *ret)
 	bytes_char(ret, '\n');
 }
 
-/* Variables and changes of the environment, as commands; false: a name is none. */
+/* Commands that set variables and change the environment; false: an invalid name. */
 static bool prelude(struct json m, struct bytes *ret)
 {
 	const char *const fields[] = { "env", "context" };
@@ -198,7 +199,7 @@ static bool prelude(struct json m, struct bytes *ret)
 	}
 	if (json_kind(json_get(m, "args")) == '[')
 		positional(json_get(m, "args"), ret);
-	/* Waits until the host has opened its end; `builtin exec` would not keep it. */
+	/* Waits until the host has opened its end; `builtin exec` would not keep it open. */
 	if (json_kind(json_get(m, "stdin")) == '"') {
 		bytes_format(ret, "exec %d< ", shell_input_fd());
 		word(json_get(m, "stdin"), ret);
@@ -228,7 +229,7 @@ static bool prelude(struct json m, struct bytes *ret)
 	return ok;
 }
 
-/* Code that never came to run. */
+/* Answers for code that was not run. */
 static void refuse(struct agent *a, const char *kind, const char *name, const char *message)
 {
 	struct bytes b = { 0 };
@@ -241,7 +242,7 @@ static void refuse(struct agent *a, const char *kind, const char *name, const ch
 	say_result(a, &b);
 }
 
-/* The shell reads and runs line by line: what is broken further down would be found too late. */
+/* The shell reads and runs line by line, so a syntax error further down would be found too late. */
 static bool is_broken(struct agent *a)
 {
 	struct bytes said = { 0 };
@@ -330,14 +331,15 @@ static void message(struct agent *a, const char *line, size_t len)
 		struct json id = json_get(m, "id");
 		a->stopped.len = 0;
 		bytes_add(&a->stopped, id.at, id.len);
-		interrupt(a); /* one that is queued is when it begins; one that is over never */
+		interrupt(a); /* a queued one is interrupted when it begins; one that has ended
+				 never */
 	} else if (json_is(type, "exit")) {
 		shell_end(&a->shell, SIGTERM);
 		_exit(0);
 	} else if (json_is(type, "execute") && !a->id.len) {
 		if (a->shell.ready && !a->shell.restoring)
 			execute(a, m);
-		else /* the shell is not there yet */
+		else /* the shell has not started yet */
 			bytes_add(&a->queued, line, len);
 	}
 }
@@ -393,7 +395,7 @@ static void shell_gone(struct agent *a)
 		_exit(127);
 }
 
-/* What goes on all the same. */
+/* Ends by force what ignores the interrupt. */
 static void insist(struct agent *a)
 {
 	long passed = a->interrupted_ms ? host_now_ms() - a->interrupted_ms : 0;

@@ -23,7 +23,7 @@ void host_wire_flush(struct bytes *out)
 		if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
 			return;
 		if (n < 0)
-			_exit(0); /* the host has gone */
+			_exit(0); /* the host is gone */
 		bytes_drop(out, (size_t)n);
 	}
 }
@@ -46,7 +46,7 @@ void host_take_token(char ret[HOST_TOKEN_DIGITS + 1])
 	unsetenv("CORDON_TOKEN");
 }
 
-/* Only to end a wait. The host's interrupts come by the wire, where they name their execution. */
+/* Only ends a wait. The host's interrupts come over the wire, where they name their execution. */
 static void on_signal(int signo)
 {
 	(void)signo;

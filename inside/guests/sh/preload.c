@@ -69,7 +69,7 @@ enum {
 	SEVAL_NOHIST = 0x04,
 	SEVAL_NOFREE = 0x08,
 	TRAP_EXIT = 0,
-	TRAP_DEBUG = NSIG, /* bash counts its own traps on from the signals */
+	TRAP_DEBUG = NSIG, /* bash numbers its own traps after the signals */
 	TRAP_ERR = NSIG + 1,
 	TRAPS = NSIG + 3,
 };
@@ -77,11 +77,11 @@ enum {
 static struct {
 	int fd[PRELOAD_FDS];
 	bool is_ours;      /* this process is the session's bash */
-	bool has_script;   /* bash was given its empty script */
-	bool has_begun;    /* the session runs: exit() comes back to it */
+	bool has_script;   /* bash has opened its empty script */
+	bool has_begun;    /* the session runs: exit() returns to it */
 	bool is_child;     /* a fork of the session's bash */
-	bool is_preparing; /* what runs is the host's */
-	char *text, *code; /* the execution: what goes before it, and the code */
+	bool is_preparing; /* what runs is the host's set-up code */
+	char *text, *code; /* of the execution: the set-up code, and the code */
 	size_t code_len, code_at;
 	volatile sig_atomic_t is_interrupted;
 	sigset_t mask;
@@ -98,7 +98,7 @@ static int plain_dup2(int from, int to)
 	return (int)syscall(SYS_dup3, from, to, 0);
 }
 
-/* A fork of the shell that fails jumps to where its parent was: it must not go on as that one. */
+/* A forked shell that fails would jump back into its parent's code and must not continue there. */
 static void end_child(void)
 {
 	if (my.is_child)
@@ -114,13 +114,13 @@ static void say(const char *text, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			_exit(125); /* the next shell has its descriptors again */
+			_exit(125); /* the next shell gets the descriptors again */
 		text += n;
 		len -= (size_t)n;
 	}
 }
 
-/* A report begins with NUL, so that what the code may write there is a record of its own. */
+/* A report begins with NUL, so that whatever the code may write there is a separate record. */
 static void report(void)
 {
 	char text[8192];
@@ -138,7 +138,7 @@ static void wait_for_ticket(void)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			_exit(0); /* the agent has gone */
+			_exit(0); /* the agent is gone */
 	}
 }
 
@@ -167,7 +167,7 @@ static void load(void)
 	my.code_at = 0;
 }
 
-/* Also after `exec`: what that makes of the three ends with the execution. */
+/* Also after `exec`: its redirections end with the execution. */
 static void put_streams(bool quiet)
 {
 	int null = quiet ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
@@ -180,7 +180,7 @@ static void put_streams(bool quiet)
 		close(null);
 }
 
-/* A trap that the shell would run, taken out of its way; NULL: none. */
+/* Takes away a trap that the shell would run; NULL: none. */
 static char *take_trap(int which)
 {
 	char *text = signal_is_trapped(which) ? trap_list[which] : NULL;
@@ -207,8 +207,8 @@ static void run_text(void)
 	end_child();
 }
 
-/* Variables, directory and the like that the host gives: the code sees what they make, not that
- * commands made it. */
+/* Applies variables, directory and so on from the host. The code sees their effect, but no trace of
+ * the commands. */
 static void prepare(void)
 {
 	int *const options[] = { &exit_immediately_on_error,
@@ -243,8 +243,8 @@ static void prepare(void)
 
 /* ---- the session */
 
-/* What functions, redirections and the like wanted to do at their end. Under set -e bash has
- * forgotten the functions by now, and says so. */
+/* Runs the pending cleanups of functions, redirections and so on. Under set -e bash has forgotten
+ * the functions by now, and prints an error, which is hidden. */
 static void unwind(void)
 {
 	int err = fcntl(2, F_DUPFD_CLOEXEC, 10), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -258,7 +258,7 @@ static void unwind(void)
 		close(null);
 }
 
-/* What an exit has left undone: functions that never returned, traps and loops that never ended. */
+/* Cleans up after an exit: functions that did not return, traps and loops that did not end. */
 static void settle(void)
 {
 	while (parse_and_execute_level)
@@ -274,7 +274,7 @@ static void settle(void)
 	sigprocmask(SIG_SETMASK, &my.mask, NULL);
 }
 
-/* The code has ended the shell: its trap on EXIT runs, once. A trap may itself exit. */
+/* The code has ended the shell: its EXIT trap runs, once. A trap may itself exit. */
 static void leave(void)
 {
 	settle();
@@ -285,7 +285,7 @@ static void leave(void)
 	restore_default_signal(TRAP_EXIT);
 }
 
-/* A script without a command: nothing but blanks and comments. */
+/* Code without a command: only blanks and comments. */
 static bool is_empty(const char *code)
 {
 	for (;;) {
@@ -313,7 +313,7 @@ static void execute(void)
 	my.code_len = 0;
 	if (is_empty(my.code))
 		last_command_exit_value = 0;
-	if (EOF_Reached != 1) /* not just the end of the text */
+	if (EOF_Reached != 1) /* more than the end of the text */
 		leave();
 }
 
@@ -326,7 +326,7 @@ __attribute__((noreturn)) static void serve(void)
 	sigprocmask(SIG_SETMASK, NULL, &my.mask);
 	say(text, (size_t)n + 1);
 	if (sigsetjmp(my.again, 0) != 0) {
-		/* A program that `exec` could not start: bash has given its traps up for it. */
+		/* `exec` could not start a program: bash had already dropped its traps for it. */
 		my.code_len = 0;
 		initialize_traps();
 		initialize_signals(1);
@@ -368,7 +368,7 @@ __attribute__((visibility("default"))) int open(const char *path, int flags, ...
 	return openat(AT_FDCWD, path, flags, mode);
 }
 
-/* The session's own descriptors: no redirection of the code reaches them. */
+/* The session's own descriptors, which redirections of the code must not touch. */
 static bool is_kept(int fd)
 {
 	bool kept = false;
@@ -409,7 +409,7 @@ static int plain_kill(pid_t pid, int sig)
 	return (int)syscall(SYS_kill, pid, sig);
 }
 
-/* Bash sends itself the SIGINT that a substitution has died of. */
+/* Bash sends itself the SIGINT that killed a substitution. */
 __attribute__((visibility("default"))) int kill(pid_t pid, int sig)
 {
 	if (!my.is_interrupted || my.is_child || sig != SIGINT || pid != getpid())
@@ -418,9 +418,9 @@ __attribute__((visibility("default"))) int kill(pid_t pid, int sig)
 	return 0;
 }
 
-/* The agent's wish to end the execution: for the programs in front as ^C has it, for bash as the
- * interactive one takes ^C. SIGINT itself would end this bash, which is none. A trap of the code's
- * own on INT runs, and may go on; the second time it is not asked. */
+/* The agent interrupts the execution: programs in the foreground get SIGINT, as with ^C, and bash
+ * behaves as an interactive shell does on ^C. SIGINT itself would end this bash, which is not
+ * interactive. A trap of the code on INT runs and may continue; the second time it is not run. */
 static void on_interrupt(int sig)
 {
 	struct sigaction was, ignore = { .sa_handler = SIG_IGN };
@@ -431,7 +431,8 @@ static void on_interrupt(int sig)
 		sigemptyset(&sigint);
 		sigaddset(&sigint, SIGINT);
 		sigaction(SIGINT, &ignore, &was);
-		sigprocmask(SIG_UNBLOCK, &sigint, &mask); /* what is blocked waits, also ignored */
+		sigprocmask(SIG_UNBLOCK, &sigint,
+			    &mask); /* a blocked signal stays pending, even if ignored */
 		plain_kill(0, SIGINT);
 		sigprocmask(SIG_SETMASK, &mask, NULL);
 		sigaction(SIGINT, &was, NULL);
@@ -488,8 +489,8 @@ static bool is_bash(void)
 	return true;
 }
 
-/* Takes a variable out of the environment that bash is about to read: its value, or NULL. Bash has
- * functions of its own with the names that the C library has for this. */
+/* Removes a variable from the environment that bash is about to read; its value, or NULL. bash
+ * defines its own functions with the C library's names for this. */
 static char *take_env(char **envp, const char *name)
 {
 	size_t len = strlen(name);
@@ -504,7 +505,7 @@ static char *take_env(char **envp, const char *name)
 	return value;
 }
 
-/* What else was to be preloaded stays in the environment. */
+/* Other preloaded libraries stay in the environment. */
 static void hide_library(char **envp)
 {
 	for (char **at = envp; *at; at++) {

@@ -3,9 +3,9 @@
 
 #include <signal.h>
 
-/* Its descriptors, as decimal numbers with blanks between them. */
+/* Its descriptors, as decimal numbers separated by blanks. */
 #define PRELOAD_ENV "CORDON_PRELOAD"
-/* The name of the script that bash opens; also what it calls itself. */
+/* The name of the script that bash opens, which is also its $0. */
 #define PRELOAD_SCRIPT "bash"
 /* Ends the execution. Sent to bash alone. */
 #define PRELOAD_INTERRUPT (SIGRTMAX - 1)
@@ -13,10 +13,11 @@
 #define PRELOAD_LIBRARY "cordon_bash.so"
 
 enum preload_fd {
-	PRELOAD_TEXT,   /* a file: commands that go before, NUL, the code, NUL */
-	PRELOAD_TICKET, /* a line here: there is a text; also the script that bash reads */
-	PRELOAD_REPORT, /* what bash says: \0S<status>\0<directory>\0 */
-	PRELOAD_IN,     /* stdin, stdout and stderr as the session has them */
+	PRELOAD_TEXT,   /* a file: set-up code, NUL, the code, NUL */
+	PRELOAD_TICKET, /* a line here means that there is a text; also the script that bash reads
+			 */
+	PRELOAD_REPORT, /* bash's reports: \0S<status>\0<directory>\0 */
+	PRELOAD_IN,     /* the session's stdin, stdout and stderr */
 	PRELOAD_OUT,
 	PRELOAD_ERR,
 	PRELOAD_TOOLS, /* for the helpers of tools */

@@ -1,4 +1,4 @@
-/* inside/guests/sh/shell.c - a real bash that lives as long as the session. */
+/* inside/guests/sh/shell.c - see shell.h. */
 #include "inside/guests/sh/shell.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ enum kept {
 	KEPT_COUNT
 };
 
-/* Descriptors that the shell keeps: high, where scripts do not reach by habit. */
+/* Descriptors that the shell keeps have high numbers, which scripts rarely use. */
 static int high_fd(enum kept i)
 {
 	struct rlimit r = { 256, 256 };
@@ -60,7 +60,7 @@ static int text_file(void)
 	return fd;
 }
 
-/* The library comes first, whatever else the policy wants there. */
+/* Our library comes first, before any that the policy sets. */
 static void preload(const char *library)
 {
 	const char *others = getenv("LD_PRELOAD");
@@ -87,8 +87,9 @@ static void child(const struct shell *s, int ticket, int report)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	setpgid(0, 0);
 	if (s->cwd[0] && chdir(s->cwd) < 0)
-		errno = 0; /* the directory has gone: stay where the session began */
-	for (int i = 0; i < KEPT_COUNT; i++) /* above the targets first: they may overlap */
+		errno = 0; /* the directory is gone: stay where the session began */
+	for (int i = 0; i < KEPT_COUNT;
+	     i++) /* above their targets first, because they may overlap */
 		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 10);
 	for (int i = 0; i < KEPT_COUNT; i++)
 		if (from[i] < 0 || dup2(from[i], high_fd(i)) < 0)
@@ -151,7 +152,7 @@ int shell_start(struct shell *s, const char *self, int tools_fd)
 	return s->text_fd < 0 ? -1 : spawn(s);
 }
 
-/* Gives the file's contents to the shell, whose offset is ours too. */
+/* Writes the text to the file, whose offset we share with the shell. */
 static int give(struct shell *s, const struct bytes *text)
 {
 	if (ftruncate(s->text_fd, 0) < 0 || lseek(s->text_fd, 0, SEEK_SET) < 0 ||
@@ -184,7 +185,7 @@ int shell_again(struct shell *s)
 	return shell_run(s, &s->setup, "", 0);
 }
 
-/* One whole report at the beginning of s->report, or 0. */
+/* The length of a complete report at the beginning of s->report, or 0. */
 static size_t whole(const struct bytes *b)
 {
 	if (!b->len)
@@ -195,7 +196,7 @@ static size_t whole(const struct bytes *b)
 	return first ? (size_t)(first - b->data) + 1 : 0;
 }
 
-/* A command that is not there; told once, and not without end. */
+/* Notes a command that does not exist; once per name, and a bounded number. */
 static void note_denied(struct shell *s, const char *name, size_t len)
 {
 	struct bytes row = { 0 };
@@ -227,7 +228,7 @@ static enum shell_event take(struct shell *s, size_t len)
 		s->status = atoi(p + 1);
 		snprintf(s->cwd, sizeof(s->cwd), "%s", p + strlen(p) + 1);
 		return SHELL_DONE;
-	default: /* the code wrote here: its own loss */
+	default: /* written by the code, ignored */
 		return SHELL_NOTHING;
 	}
 }
@@ -256,7 +257,7 @@ bool shell_reap(struct shell *s)
 	if (s->pid <= 0 || waitpid(s->pid, &st, WNOHANG) != s->pid)
 		return false;
 	while (shell_report(s) == SHELL_DONE)
-		; /* what it said last */
+		; /* reads its last reports */
 	s->status = WIFSIGNALED(st) ? 128 + WTERMSIG(st) : WEXITSTATUS(st);
 	s->pid = 0;
 	s->ready = false;

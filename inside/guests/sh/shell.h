@@ -1,6 +1,6 @@
-/* inside/guests/sh/shell.h - a real bash that lives as long as the session: it evaluates each
- * command in itself, so that variables, functions, options, aliases, jobs and the directory stay.
- * When it ends (exit, set -e, exec, a signal), the next one takes over the state that it left. */
+/* inside/guests/sh/shell.h - a real bash that lives as long as the session. It evaluates each
+ * command in itself, so variables, functions, options, aliases, jobs and the directory stay. If it
+ * ends (exit, set -e, exec, a signal), a new one takes over the directory. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,44 +10,43 @@
 
 enum shell_event {
 	SHELL_NOTHING,
-	SHELL_DONE, /* a command ended, the shell waits for the next */
+	SHELL_DONE, /* a command ended; the shell is ready for the next */
 	SHELL_GONE, /* the shell itself ended */
 };
 
 struct shell {
 	pid_t pid;      /* 0: none; also its process group */
-	int text_fd;    /* a file that holds the command, NUL-terminated; shared with the shell */
-	int ticket_fd;  /* a byte here: read the file */
-	int report_fd;  /* the shell's answers */
+	int text_fd;    /* a file with the command, NUL-terminated; shared with the shell */
+	int ticket_fd;  /* a byte here tells the shell to read the file */
+	int report_fd;  /* the shell's reports */
 	int tools_fd;   /* the shell's end of the socket for tools */
 	int status;     /* of the command that ended */
-	bool ready;     /* waits for a command */
+	bool ready;     /* ready for a command */
 	bool restoring; /* its next report is about its own set-up */
 	struct bytes report;
-	struct bytes denied; /* commands that were asked for and are not there, as rows of JSON */
-	struct bytes setup;  /* what every new shell begins with */
+	struct bytes denied; /* commands that were requested but do not exist, as rows of JSON */
+	struct bytes setup;  /* what every new shell runs first */
 	char cwd[4096];
 	char version[64];
-	char library[4096]; /* that drives it: preload.c */
+	char library[4096]; /* the library that controls it: preload.c */
 };
 
-/* Starts a shell. self is this program's path, tools_fd what the helpers of tools speak through. 0
- * or -1. */
+/* Starts a shell. self: this program's path; tools_fd: the socket for helpers of tools. 0 or -1. */
 int shell_start(struct shell *s, const char *self, int tools_fd);
-/* Starts another in the place of one that ended: only its directory is kept. */
+/* Starts another shell after one ended; only the directory is kept. */
 int shell_again(struct shell *s);
-/* Gives it a command: prelude is evaluated first and silently. */
+/* Runs a command; prelude is evaluated first and silently. */
 int shell_run(struct shell *s, const struct bytes *prelude, const char *code, size_t len);
-/* Takes what the report pipe has. */
+/* Reads the report pipe. */
 enum shell_event shell_report(struct shell *s);
-/* Whether the shell has ended; then its status is set. */
+/* Whether the shell has ended; then sets its status. */
 bool shell_reap(struct shell *s);
-/* Asks the running command to give up; the shell stays. */
+/* Interrupts the running command; the shell stays. */
 void shell_interrupt(struct shell *s);
-/* Ends the shell and what it has started. */
+/* Ends the shell and everything it has started. */
 void shell_end(struct shell *s, int signo);
-/* Whether the text is no shell syntax, by bash -n, and what that says about it. */
+/* True if the text is not valid shell syntax, by bash -n; ret: its message. */
 bool shell_is_broken(const char *code, size_t len, struct bytes *ret);
 const char *shell_path(void);
-/* Where the shell has the stdin of its commands. */
+/* Descriptor that holds the stdin of commands. */
 int shell_input_fd(void);

@@ -1,7 +1,6 @@
-/* inside/guests/sh/shell_check.c - the syntax by bash itself (bash -n), the advice by reading words
- * where a command stands: not in strings, comments or here-documents, also mid-line and in
- * substitutions.
- */
+/* inside/guests/sh/shell_check.c - see shell_check.h. bash itself checks the syntax (bash -n). The
+ * advice comes from reading words in command position: not in strings, comments or here-documents,
+ * but also mid-line and in substitutions. */
 #include "inside/guests/sh/shell_check.h"
 
 #include <ctype.h>
@@ -28,7 +27,7 @@ struct scan {
 	const char *p, *end;
 	bool seen[WATCHED];
 	struct bytes *found;  /* JSON strings, comma-separated */
-	struct bytes here[8]; /* delimiters of here-documents that begin at the next line */
+	struct bytes here[8]; /* delimiters of here-documents that begin on the next line */
 	int here_count;
 	int depth;
 };
@@ -93,7 +92,7 @@ static void double_quotes(struct scan *s, struct bytes *word)
 		s->p++;
 }
 
-/* One word, quotes taken away; false when there is none here. */
+/* One word without its quotes; false: none here. */
 static bool take_word(struct scan *s, struct bytes *word)
 {
 	const char *start = s->p;
@@ -178,7 +177,7 @@ static void redirection(struct scan *s, struct bytes *word)
 		bytes_add(&s->here[s->here_count++], word->data, word->len);
 }
 
-/* A separator or bracket; whether a command may stand after it. */
+/* A separator or bracket; returns whether a command may follow. */
 static bool punctuation(struct scan *s)
 {
 	char c = *s->p++;
@@ -246,7 +245,7 @@ int shell_check_main(void)
 	if (memchr(code.data, 0, code.len))
 		bytes_text(&text, "the code contains a NUL");
 	else if (!shell_is_broken(code.data, code.len, &text))
-		text.len = 0; /* at most a warning, such as of a here-document without its end */
+		text.len = 0; /* only a warning, such as an unterminated here-document */
 	unsigned line = 0;
 	bytes_char(&text, 0);
 	char *message = text.data, *at = strstr(message, "line ");

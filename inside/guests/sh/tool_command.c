@@ -1,4 +1,5 @@
-/* inside/guests/sh/tool_command.c - what a tool is called with as a command, and what it shows. */
+/* inside/guests/sh/tool_command.c - tools as commands: their arguments, and how results are
+ * printed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ static void add_string(struct bytes *b, struct json v)
 
 /* ---- arguments */
 
-/* The declared type's name: both of JSON Schema and of R, told by the first word of a list. */
+/* The name of a declared type, of JSON Schema or of R; of a list, its first word. */
 static struct json type_of(struct json declared)
 {
 	struct json t = json_kind(declared) == '{' ? json_get(declared, "type") : declared;
@@ -53,7 +54,7 @@ static const char *word_of(struct json type)
 	return NULL;
 }
 
-/* Whether a JSON value of this kind is one of the type that the word says; NULL: any is. */
+/* Whether a JSON value of this kind has the type that the word names; NULL: any type. */
 static bool fits(const char *word, char kind, const char *text)
 {
 	static const struct {
@@ -73,7 +74,7 @@ static bool fits(const char *word, char kind, const char *text)
 	return false;
 }
 
-/* One argument's text as the JSON value that its type wants; false: it is none. */
+/* Converts an argument's text to a JSON value of its type; false: impossible. */
 static bool put_value(struct json type, const char *text, struct bytes *ret)
 {
 	const char *word = word_of(type);
@@ -142,7 +143,7 @@ static bool assign_named(struct json spec, struct argument *a, size_t n, char **
 	return true;
 }
 
-/* By name, the rest by position. */
+/* Assigns arguments by name, the rest by position. */
 static bool assign(struct json spec, struct argument *a, size_t n, char **argv, size_t argc,
 		   struct bytes *e)
 {
@@ -237,8 +238,8 @@ static void from_base64(struct json v, struct bytes *ret)
 	}
 }
 
-/* Whether bytes go best as a string: NUL has no place there, and other control characters take six
- * bytes each. */
+/* Whether bytes are best sent as a string: NUL is not possible there, and other control characters
+ * take six bytes each. */
 static bool is_text(struct json v)
 {
 	size_t controls = 0;

@@ -1,4 +1,5 @@
-/* inside/guests/sh/tool_command.h - what a tool is called with as a command, and what it shows. */
+/* inside/guests/sh/tool_command.h - tools as commands: their arguments and
+ * results. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +10,7 @@
 /* Writes the arguments of a call as JSON; on failure writes why and returns false. */
 bool tool_command_args(struct json spec, char **argv, size_t argc, struct json input,
 		       struct bytes *ret, struct bytes *reterr);
-bool tool_command_is_raw(struct json spec); /* wants argv and stdin as they are */
+bool tool_command_is_raw(struct json spec); /* it takes argv and stdin unchanged */
 /* Turns a tool's value into stdout, stderr and a status. */
 int tool_command_show(struct json spec, struct json value, struct bytes *ret_out,
 		      struct bytes *ret_err);

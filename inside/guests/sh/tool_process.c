@@ -1,4 +1,4 @@
-/* inside/guests/sh/tool_process.c - the process that stands for a tool in a pipeline. */
+/* inside/guests/sh/tool_process.c - see tool_process.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "inside/guests/sh/tool_process.h"
 #include "inside/guests/sh/tools.h"
 
-/* The call goes along with the socket where it is small: one message, one awakening. */
+/* A small call is sent together with the socket: one message, one wake-up. */
 #define ALONG_BYTES 16384
 
 static int connect_agent(int agent, const struct bytes *call)
@@ -43,8 +43,8 @@ static int connect_agent(int agent, const struct bytes *call)
 	return pair[0];
 }
 
-/* Whether stdin is the session's own input: nobody may ever close that one, so only what is there
- * already is taken. */
+/* Whether stdin is the session's own input. That may never be closed, so only what is already there
+ * is read. */
 static bool is_session_input(void)
 {
 	const char *text = getenv("CORDON_STDIN");
@@ -103,7 +103,7 @@ int tool_process_run(int agent, const char *name, int argc, char **argv)
 	bytes_add(&head, words.data, words.len);
 	int fd = connect_agent(agent, &head), status = -1;
 	if (fd >= 0) {
-		/* One line first: "I" asks for stdin, else the reply begins. */
+		/* One line first: "I" asks for stdin; otherwise the reply begins. */
 		while (in.len < 2 && bytes_read(&in, fd) > 0)
 			;
 		if (in.len >= 2 && !memcmp(in.data, "I\n", 2)) {

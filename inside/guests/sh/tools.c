@@ -1,4 +1,4 @@
-/* inside/guests/sh/tools.c - the agent's side of host tools: serves helpers, speaks the wire for
+/* inside/guests/sh/tools.c - see tools.h. The agent's side: serves helpers and uses the wire for
  * them. */
 #include "inside/guests/sh/tools.h"
 
@@ -25,7 +25,7 @@ int tools_open(struct tools *t, int *ret_fd)
 	return 0;
 }
 
-/* Names that the shell would not look for in a directory. */
+/* Names that the shell does not look up in PATH. */
 static bool is_builtin(const char *name)
 {
 	static const char list[] =
@@ -39,7 +39,7 @@ static bool is_builtin(const char *name)
 	return strstr(list, word) != NULL;
 }
 
-/* Whether the host put a program of this name where the shell finds it. */
+/* Whether the host put a program of this name into PATH. */
 static bool is_program(const char *name)
 {
 	char path[256];
@@ -59,8 +59,7 @@ void tools_functions(const struct tools *t, const char *self, struct bytes *ret)
 	if (names.len && !tool_command_find(t->specs, "extensions").len)
 		bytes_add(&names, "extensions", sizeof("extensions"));
 	for (const char *n = names.data; n && n < names.data + names.len; n += strlen(n) + 1) {
-		/* The name is one of the host's and holds to its rule; a function cannot do harm.
-		 */
+		/* The host has checked the name; here it only must be safe as a function's name. */
 		if (strspn(n, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.") !=
 		    strlen(n))
 			continue;
@@ -95,7 +94,7 @@ static void drop(struct tools_call *c)
 static void reply(struct tools_call *c, int status, const struct bytes *out,
 		  const struct bytes *err)
 {
-	struct bytes all = { 0 }; /* in one piece, so that the helper is woken once */
+	struct bytes all = { 0 }; /* in one piece, so that the helper wakes up once */
 	bytes_format(&all, "R%d %zu %zu\n", status, out->len, err->len);
 	bytes_add(&all, out->data, out->len);
 	bytes_add(&all, err->data, err->len);
@@ -114,7 +113,8 @@ static void fail(struct tools_call *c, const char *name, const char *why)
 
 static void take_call(struct tools *t, struct tools_call *c);
 
-/* A helper sends one end of a socket of its own, with its call or, when that is large, one byte. */
+/* A helper sends one end of its own socket, together with its call or, if that is large, one
+ * byte. */
 static void accept_helper(struct tools *t)
 {
 	static char data[16384];
@@ -152,7 +152,7 @@ struct words {
 	size_t n;
 };
 
-/* Cuts the first part, NUL-terminated words, in place; the first is the tool's name. */
+/* Splits the first part into NUL-terminated words in place; the first is the tool's name. */
 static bool split(char *data, size_t len, struct words *ret)
 {
 	ret->n = 0;
@@ -166,7 +166,7 @@ static void call_host(struct tools *t, struct tools_call *c, struct json spec, s
 {
 	struct bytes args = { 0 }, line = { 0 }, why = { 0 };
 	struct json input = { c->in.data + c->args_len, c->in.len - c->args_len };
-	/* Of a tool that it does not know the agent says nothing: that is the host's to refuse. */
+	/* The agent does not judge a tool that it does not know: the host refuses it. */
 	bool ok = true;
 	if (spec.len)
 		ok = tool_command_args(spec, w->v + 1, w->n - 1, input, &args, &why);
@@ -202,7 +202,7 @@ static void call_host(struct tools *t, struct tools_call *c, struct json spec, s
 	bytes_done(&why);
 }
 
-/* What needs no host: help, the list of tools. False: the host is needed. */
+/* Handles what needs no host: help and the list of tools. False: the host is needed. */
 static bool local(struct tools *t, struct tools_call *c, struct json spec, struct words *w)
 {
 	struct bytes out = { 0 }, err = { 0 };
@@ -219,7 +219,7 @@ static bool local(struct tools *t, struct tools_call *c, struct json spec, struc
 	return true;
 }
 
-/* The first part has come: answer at once, or say whether stdin is wanted. */
+/* The first part has arrived: answers at once, or says whether stdin is needed. */
 static void first_part(struct tools *t, struct tools_call *c)
 {
 	struct words w;
@@ -235,14 +235,15 @@ static void first_part(struct tools *t, struct tools_call *c)
 		else if (tool_command_is_raw(spec)) {
 			c->asked = true;
 			bytes_write(c->fd, "I\n", 2);
-		} else { /* an unknown tool goes to the host, too: it has the last word */
+		} else { /* the host decides about an unknown tool too */
 			call_host(t, c, spec, &w);
 		}
 	}
 	free(copy);
 }
 
-/* "LENGTH\n", then that many bytes of words; perhaps not all of it yet. */
+/* "LENGTH
+ * ", then that many bytes of words; may be incomplete. */
 static void take_call(struct tools *t, struct tools_call *c)
 {
 	char *nl = c->in.len ? memchr(c->in.data, '\n', c->in.len) : NULL;
@@ -270,7 +271,7 @@ static void read_helper(struct tools *t, struct tools_call *c)
 	}
 	if (n > 0)
 		return;
-	struct words w; /* the end of its stdin */
+	struct words w; /* its stdin has ended */
 	if (!t->id)
 		fail(c, "cordon", "tools can only be called while a command runs");
 	else if (split(c->in.data, c->args_len, &w))
@@ -299,7 +300,7 @@ void tools_serve(struct tools *t, const struct pollfd *fds, size_t count)
 		accept_helper(t);
 }
 
-/* "NAME: why", once; the status is that of a command that may not run, where that is why. */
+/* "NAME: why", once. The status is that of a command that may not run, if that is the reason. */
 static int refusal(const char *name, struct json error, struct bytes *ret)
 {
 	static const char denied[] = ": tool not allowed by security policy";
