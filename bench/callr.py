@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""R by Cordon and by callr, which runs R code in another R process without any wall: `1 + 1` on a live session, in a session
-that is made for it, and the bare cold interpreter. Rounds are interleaved, figures are medians; Cordon's go through
+"""R in Cordon and in callr, which runs R code in another R process without a sandbox: `1 + 1` on a live session, in a new
+session, and in the bare interpreter started cold. Rounds are interleaved, figures are medians; Cordon's go through
 `cordon rpc` and the Python client, callr's through the R that calls it.
 
     CORDON=build/cordon bench/callr.py [ROUNDS]"""

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the way to the library costs: execute `1+1` on a live session by raw RPC and by each client; start-up times.
+"""The cost of the clients: execute `1+1` on a live session by raw RPC and by each client; start-up times.
 
     CORDON=build/cordon bench/clients.py"""
 import json

@@ -1,5 +1,5 @@
-/* bench/files.c - what working with a workspace costs. Prints one line a measure: the best of
- * several rounds, because other work on the machine only ever adds, beside the target. */
+/* bench/files.c - the cost of working with a workspace. Prints one line per measurement, with its
+ * target: the best of several rounds, because other work on the machine can only make it slower. */
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>

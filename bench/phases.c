@@ -1,7 +1,7 @@
-/* bench/phases.c - where a cold launch spends its time: the moments that its processes note on the
- * status page, and each layer by itself. Beside the medians: the one launch that was fastest as a
- * whole, and the least that each step took since the one that it follows in its own process, which
- * mean more on a machine that others use too.
+/* bench/phases.c - where a cold launch spends its time: the moments that its processes record on
+ * the status page, and each layer alone. Prints medians. On a shared machine two more figures mean
+ * more: the fastest launch as a whole, and the least time of each step since the previous step of
+ * its process.
  * Usage: phases [ROUNDS] */
 #include <cordon/cordon.h>
 

@@ -1,6 +1,6 @@
-/* bench/sessions.c - what sessions cost: live, pooled, fresh from a template, cold; how many a
- * second; how much memory; how fast output is read. Rounds are interleaved, figures are medians,
- * because the machine is shared. Usage: sessions [ROUNDS] */
+/* bench/sessions.c - the cost of sessions: live, pooled, fresh from a template, cold; sessions per
+ * second; memory; speed of reading output. Rounds are interleaved and figures are medians, because
+ * the machine is shared. Usage: sessions [ROUNDS] */
 #include <cordon/cordon.h>
 
 #include <pthread.h>

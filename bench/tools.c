@@ -1,7 +1,7 @@
-/* bench/tools.c - what a tool call costs: a plain ping-pong over a socketpair, the same through
- * wire and desk, the same with an audit log, and from live sessions of Python, R and sh. Medians,
- * all in one run, because the machine is shared. Of sh it is what its helper does, without the
- * start of the helper's process. */
+/* bench/tools.c - the cost of a tool call: a plain ping-pong over a socketpair, the same through
+ * wire and tool calls, the same with an audit log, and from live sessions of Python, R and sh.
+ * Medians, all in one run, because the machine is shared. For sh it is the helper's own work,
+ * without starting its process. */
 #include <cordon/cordon.h>
 
 #include <poll.h>

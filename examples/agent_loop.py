@@ -1,4 +1,4 @@
-"""An agent without a model: a script of what one would say, each step seeing the result of the one before.
+"""An agent without a model: a script of what a model would say; each step sees the result of the previous one.
 
     PYTHONPATH=clients/python python3 examples/agent_loop.py"""
 import cordon

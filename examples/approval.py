@@ -1,4 +1,4 @@
-"""A tool that waits for somebody's decision; the code's clock stands still meanwhile.
+"""A tool that waits for a person's decision; the code's clock stops meanwhile.
 
     PYTHONPATH=clients/python python3 examples/approval.py"""
 import cordon

@@ -1,4 +1,4 @@
-# A first program for `make run`: what does the code inside see of the machine outside?
+# A first program for `make run`: what does sandboxed code see of the machine?
 import os
 import socket
 

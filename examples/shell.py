@@ -1,4 +1,4 @@
-"""A codepod-style script: commands, files, snapshots, forks, and a command of the host's.
+"""A codepod-style script: commands, files, snapshots, forks, and a host command.
 
     PYTHONPATH=clients/python python3 examples/shell.py"""
 from cordon import Extension, Sandbox

@@ -1,5 +1,5 @@
 /* tools/embed.c - build-time program: prints files as C arrays, so that the library needs no files
- * of its own at run time. Arguments: NAME FILE, repeated. */
+ * at run time. Arguments: NAME FILE, repeated. */
 #include <stdio.h>
 
 static int print_file(const char *name, const char *path)

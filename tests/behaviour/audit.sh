@@ -1,5 +1,5 @@
 #!/bin/sh
-# `cordon audit`: what the built program says about good, torn and tampered logs. No privileges needed.
+# `cordon audit`: the built program with valid, torn and tampered logs. No privileges needed.
 # shellcheck disable=SC2317
 set -u
 cd "$(dirname "$0")/../.." || exit 1

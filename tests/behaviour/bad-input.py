@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Bad input and a machine that lacks something: one clear line, the right exit status, nothing left behind."""
+"""Bad input, and machines that lack something: one clear error line, the right exit status, nothing left behind."""
 import os
 import resource
 import shutil

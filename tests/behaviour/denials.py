@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What was refused is listed with the layer, the rule and the smallest change that would allow it."""
+"""Each denial is listed with its layer, its rule and the smallest policy change that would allow it."""
 from oneshot import case, has, main
 
 CALL = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\nr = libc.{}\n[r, ctypes.get_errno()]"

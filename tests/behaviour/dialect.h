@@ -1,5 +1,5 @@
-/* tests/behaviour/dialect.h - living sessions for tests: what the same things are called in each
- * guest, and how to ask for them through the public API. */
+/* tests/behaviour/dialect.h - live sessions for tests: the code for the same task in each guest,
+ * and helpers to run it through the public API. */
 #pragma once
 
 #include <cordon/cordon.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `cordon files`: saved workspaces and exports. No privileges needed. exports/version1.cws is a file as the
-# first version wrote it, which every later one must read; forged.cws has a right checksum and hostile entries.
+# `cordon files`: saved workspaces and exports. No privileges needed. exports/version1.cws was written
+# by the first version, and every later version must read it; forged.cws has a correct checksum and hostile entries.
 # shellcheck disable=SC2317
 set -u
 cd "$(dirname "$0")/../.." || exit 1

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""A mount of the host that never answers: what waits for it, the code or pid 1 itself, ends with the run's time all the same, and
-nothing of it is left (TAP). A FUSE file system is served by hand that knows its root and leaves every question about a name open,
-in a mount namespace of its own; that needs root and /dev/fuse."""
+"""A mount of the host that never answers: a run that waits for it, in the code or in pid 1, still ends at its timeout and leaves
+nothing behind (TAP). The test serves a FUSE file system that answers only for its root and never for any name in it, in a mount
+namespace of its own. Needs root and /dev/fuse."""
 import ctypes
 import json
 import os

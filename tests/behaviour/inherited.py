@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What the host process happens to be like and must not reach the sandbox: its file mask, the signals that it ignores; and the
-program of the supervisor, which nobody changes while it runs. As root and as an ordinary user (TAP)."""
+"""Properties of the host process that must not reach the sandbox: its umask and ignored signals. Also: nobody can change the
+supervisor's program while it runs. As root and as an ordinary user (TAP)."""
 import fcntl
 import os
 import signal

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Pythons that are not /usr/bin/python3: virtual environments, and what pyenv has built, wherever they lie (TAP)."""
+"""Pythons other than /usr/bin/python3: virtual environments and pyenv builds, in any directory (TAP)."""
 
 import glob
 import json

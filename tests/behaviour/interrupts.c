@@ -1,5 +1,5 @@
-/* tests/behaviour/interrupts.c - an interrupt is for the execution that runs when it is asked for,
- * in every guest: one that comes late hits nothing. */
+/* tests/behaviour/interrupts.c - an interrupt reaches the execution that runs when it is requested,
+ * in every guest. A late one reaches none. */
 #include "dialect.h"
 
 #include <pthread.h>

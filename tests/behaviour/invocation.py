@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""How the program is called: where code and its arguments come from, odd but valid code, and what our own ends lead to."""
+"""How the program is called: sources of code and arguments, odd but valid code, and where our standard streams lead."""
 import json
 import os
 import select

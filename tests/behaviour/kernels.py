@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Older kernels: each Landlock ABI, with namespaces and on the rung without them, and no listener of the filter. What is planned,
-what is asked of the kernel, what the result says and what `require` refuses, as root and as an ordinary user (TAP).
+"""Older kernels: each Landlock ABI, with and without namespaces, and a filter without a listener. Checks the plan, the system
+calls, the result, and what `require` refuses, as root and as an ordinary user (TAP).
 
-The kernel is this machine's: what it says of itself is changed on the way (strace), and what the older one would not know is
-refused as that one does (older-kernel)."""
+Runs on this machine's kernel: strace changes the ABI version that it reports, and a filter (older-kernel) refuses what an older
+kernel does not support."""
 import hashlib
 import json
 import os
@@ -64,7 +64,7 @@ def said(out):
     return {}
 
 
-# What is lacking below an ABI, by itself and on the rung; and who holds it there from then on.
+# What is missing below an ABI, with namespaces and without; and the layer that a policy can require.
 LACKS = [(3, "no Landlock rule for truncation"), (4, "no Landlock rules for TCP"), (5, "no Landlock rule for device ioctls"), (6, "no Landlock scopes")]
 RUNG_LACKS = [(4, "the filter alone refuses sockets"), (5, "no Landlock rule for device ioctls"), (6, "no signal scope")]
 REQUIRED = [("landlock-net", 4, "use Linux 6.7"), ("landlock-scope", 6, "use Linux 6.12")]

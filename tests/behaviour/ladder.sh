@@ -1,6 +1,6 @@
 #!/bin/bash
-# The ladder: what a machine lacks is said before any code runs, with the layer, the reason and the remedy. The
-# machine that lacks user namespaces is made with one that may have no children.
+# A missing layer is reported before any code runs, with its name, the reason and the remedy. A user namespace that
+# may have no children stands for a machine without user namespaces.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 : "${CORDON:=$here/../../build/cordon}"

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every limit holds, is read back, and the one that was hit is named."""
+"""Every limit is enforced and read back, and the result names the one that was reached."""
 import os
 import subprocess
 

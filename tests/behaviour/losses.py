@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Nothing is lost without a word: workspaces, audit logs, exports and applied changes on a full disk and in folders that are gone.
+"""No loss is silent: workspaces, audit logs, exports and applied changes, on a full disk and in directories that were removed.
 
-The full disk is a small tmpfs in a mount namespace of its own where root runs the tests; an ordinary user has a limit of file sizes
+The full disk is a small tmpfs in a mount namespace of its own if root runs the tests; an ordinary user gets a limit on file sizes
 instead."""
 import json
 import os

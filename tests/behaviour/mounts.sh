@@ -1,5 +1,5 @@
 #!/bin/bash
-# Live mounts that the code may write: the files of the directory's owner are the sandbox's own, nobody else's are.
+# Writable live mounts: files of the directory's owner belong to the sandbox, files of other users do not.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 : "${CORDON:=$here/../../build/cordon}"

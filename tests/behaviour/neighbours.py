@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What the kernel counts by user: a sandbox that takes all of it that it gets is in nobody's way. Neither is the next sandbox of
-that user, nor are his own programs. As root, whose sandboxes have a uid each, and as an ordinary user (TAP)."""
+"""Resources that the kernel counts per user: a sandbox that takes all it can get affects neither other sandboxes of that user nor
+the user's own programs. As root, whose sandboxes each have a uid, and as an ordinary user (TAP)."""
 import os
 import subprocess
 import sys

@@ -1,7 +1,7 @@
 """Tables of one-shot runs against the built program, as root and as an ordinary user (TAP).
 
 A suite makes a list of case(...) and ends with main(cases). What a case expects is compared with the JSON result of
-`cordon run --json`, field by field ("truncated.stdout" reaches inside); a value may be a function that judges."""
+`cordon run --json`, field by field ("truncated.stdout" reaches inside); a value may be a function that returns whether it is right."""
 
 import json
 import os

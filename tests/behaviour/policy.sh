@@ -1,5 +1,5 @@
 #!/bin/sh
-# `cordon policy`: what the built program shows, refuses, explains and compares. No privileges needed.
+# `cordon policy` of the built program: show, check, explain and diff. No privileges needed.
 # shellcheck disable=SC2317
 set -u
 cd "$(dirname "$0")/../.." || exit 1

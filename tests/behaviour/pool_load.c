@@ -1,5 +1,6 @@
-/* tests/behaviour/pool_load.c - pools under lasting load: from eight threads, with few descriptors,
- * with sessions that are killed. What lives has a bound meanwhile, and nothing is left behind. */
+/* tests/behaviour/pool_load.c - pools under sustained load: from eight threads, with few
+ * descriptors, with sessions that are killed. The number of live sessions stays bounded, and
+ * nothing is left behind. */
 #include "dialect.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-"""What a run may have left behind: processes under its mark, control groups, mounts."""
+"""Finds what a run left behind: processes with its marker, control groups, mounts."""
 import glob
 import os
 import time

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What comes back from a one-shot run: values, output, and why the code ended, each kind told apart."""
+"""The result of a one-shot run: values, output, and each kind of reason why the code ended."""
 import os
 
 from oneshot import below, case, has, main, run

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Sessions where there are no namespaces: every guest keeps its state from one execution to the next, in a process that is
-started for it; the pool gives such; what cannot be there says so. Driven over `cordon rpc`, as root and as an ordinary user (TAP)."""
+"""Sessions without namespaces: every guest keeps its state between executions, in a process of its own; pools contain such
+sessions; what needs namespaces returns an error. Driven over `cordon rpc`, as root and as an ordinary user (TAP)."""
 import json
 import os
 import shutil

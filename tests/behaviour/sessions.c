@@ -1,6 +1,5 @@
-/* tests/behaviour/sessions.c - living sessions through the public API, in every guest that is
- * installed: state, errors, timeouts, cancel, restart, limits, streaming, isolation, randomness,
- * values. */
+/* tests/behaviour/sessions.c - live sessions through the public API, in every installed guest:
+ * state, errors, timeouts, cancel, restart, limits, streaming, isolation, randomness, values. */
 #include "dialect.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* tests/behaviour/stdin.c - each execution of a session has a stdin of its own, in every guest. */
+/* tests/behaviour/stdin.c - each execution of a session has its own stdin, in every guest. */
 #include "dialect.h"
 
 #include <stdlib.h>

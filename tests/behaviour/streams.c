@@ -1,5 +1,5 @@
-/* tests/behaviour/streams.c - what code does to descriptors 0, 1 and 2 and to the language's own
- * streams ends with its execution, in every guest, behind the wall. */
+/* tests/behaviour/streams.c - what code does to descriptors 0, 1 and 2 and to the language's
+ * streams ends with its execution, in every guest, in the sandbox. */
 #include "dialect.h"
 
 #include <string.h>

@@ -1,6 +1,5 @@
-/* tests/behaviour/survival.c - what a session has when its template, the host's descriptors or the
- * source of a mount are gone, and that one template which does not start is nobody else's matter.
- */
+/* tests/behaviour/survival.c - sessions survive the loss of their template, of the host's
+ * descriptors or of a mount's source; and a template that does not start affects no other. */
 #include "dialect.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
-/* FS-*, SNP-* and LIM-17..19 for every guest in its own words: what one language sees of its
- * workspace the others see too. */
+/* FS-*, SNP-* and LIM-17..19 for every guest in its own language: all guests see the same
+ * workspace. */
 #include <cordon/cordon.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* The workspace as guests and their hosts see it, through the public API and the real wall: the
+/* The workspace as guests and their hosts see it, through the public API and a real sandbox: the
  * cases FS-*, SNP-* and LIM-17..19 that need a guest. */
 #include <cordon/cordon.h>
 #include <sys/mman.h>

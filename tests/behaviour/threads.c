@@ -1,6 +1,6 @@
-/* tests/behaviour/threads.c - every public function of one session from eight threads while its
- * guest crashes. What each call says does not matter here: some are refused, as the session is busy
- * or has no guest. That memory, descriptors and threads are whole, the sanitizers say. */
+/* tests/behaviour/threads.c - calls every public function of one session from eight threads while
+ * its guest crashes. Return values do not matter here: some calls are refused, because the session
+ * is busy or has no guest. The sanitizers check memory, descriptors and threads. */
 #include "dialect.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* tests/behaviour/workroom.h - a session with its files for tests: what it printed, what the host
+/* tests/behaviour/workroom.h - a session with its files for tests: its output, and what the host
  * finds in its workspace. */
 #pragma once
 

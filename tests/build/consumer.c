@@ -1,4 +1,4 @@
-/* build/consumer.c - a program of ten lines against the installed library. */
+/* build/consumer.c - a ten-line program that uses the installed library. */
 #include <cordon/cordon.h>
 #include <stdio.h>
 

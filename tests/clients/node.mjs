@@ -1,4 +1,4 @@
-// The Node client: the table, and what it has of its own. TAP.
+// The Node client: the common table of behaviours, and what is specific to it. TAP.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { execFile, spawn } from "node:child_process";

@@ -1,4 +1,4 @@
-"""The table, by the Python client."""
+"""The common table of behaviours, with the Python client."""
 import json
 import os
 

@@ -1,4 +1,4 @@
-"""codepod's Python SDK and SandboxedRunner's names, one by one: what their programs can say must be sayable here."""
+"""codepod's Python SDK and SandboxedRunner's names, one by one: programs written for them must work with these names."""
 import dataclasses
 import inspect
 

@@ -1,4 +1,4 @@
-/* The n-th allocation fails while files are written, pictured, exported and saved. */
+/* The n-th allocation fails while files are written, snapshotted, exported and saved. */
 #include <sys/mman.h>
 
 #include "../unit/files/fixture.h"

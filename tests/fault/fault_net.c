@@ -1,4 +1,4 @@
-/* fault/fault_net.c - rules, secrets, URLs, configuration, synthetic names and the host's own
+/* fault/fault_net.c - rules, secrets, URLs, configuration, fake addresses and the host's own
  * requests when memory runs out. */
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* fault/fault_serve.c - both front doors when memory runs out, before a library that does nothing.
- * What the client hears may be cut short; nothing may crash, leak or stay open. */
+/* fault/fault_serve.c - RPC and MCP servers when memory runs out, with a fake library
+ * (serve/fake.c). Answers may be cut short; nothing may crash, leak or stay open. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

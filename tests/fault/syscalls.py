@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""The n-th system call fails, for every n (TAP): first in the program itself, then in the processes that build the wall.
+"""The n-th system call fails, for every n (TAP): first in the program itself, then in the processes that set up the sandbox.
 
-However a call fails, the program does not crash or hang, says why in a line, and leaves nothing behind. And code never
-runs behind less than it would otherwise: whatever ran, ran with every layer that an undisturbed run proves."""
+Whichever call fails, the program does not crash or hang, reports why in one line, and leaves nothing behind. And code never runs
+with fewer layers: if it ran, then with every layer that an undisturbed run verifies."""
 import json
 import os
 import subprocess

@@ -1,6 +1,6 @@
 /* fuzz/archive.c - hostile archives against a workspace. The first byte chooses: the rest is a tar
- * stream, a whole export file, or the tar stream inside a sound export file. Whatever comes,
- * nothing may appear outside the three trees, and nothing half-made may stay. */
+ * stream, a whole export file, or the tar stream inside a valid export file. Nothing may appear
+ * outside the three trees, and no partial file may stay. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* fuzz/audit.c - any bytes as an audit file: verifying never crashes, and appending to what is
- * accepted keeps it whole. */
+/* fuzz/audit.c - any bytes as an audit file: verifying never crashes, and appending to a valid file
+ * keeps it valid. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>

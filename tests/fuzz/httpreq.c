@@ -1,5 +1,5 @@
-/* fuzz/httpreq.c - what a client of the gateway may send first: an HTTP request with its body, a
- * SOCKS greeting, a ClientHello; and what a server may answer. */
+/* fuzz/httpreq.c - what a client of the gateway may send first (an HTTP request with its body, a
+ * SOCKS greeting, a ClientHello), and what a server may answer. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* fuzz/json.c - what parses is written as text that parses to an equal value, byte for byte again.
- */
+/* fuzz/json.c - what parses is written as text that parses to an equal value and is written the
+ * same again. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* fuzz/module.c - the loader of the pod's added commands: what it takes lies inside what it mapped.
- */
+/* fuzz/module.c - the loader of the pod's added commands: everything that it accepts is inside what
+ * it mapped. */
 #include "inside/pod/runtime/module.h"
 
 #include <stdlib.h>

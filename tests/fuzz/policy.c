@@ -1,6 +1,6 @@
 /* fuzz/policy.c - hostile policies. The first byte chooses: a JSON document, lines of assignments,
- * or the small languages (durations, sizes, mounts, host patterns). What is accepted must read back
- * equal, and can be copied, explained and compared. */
+ * or the small languages (durations, sizes, mounts, host patterns). An accepted policy must read
+ * back equal, and can be copied, explained and compared. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

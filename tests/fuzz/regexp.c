@@ -1,4 +1,4 @@
-/* fuzz/regexp.c - a schema's pattern (up to the first NUL) and a text (behind it). */
+/* fuzz/regexp.c - a schema's pattern (up to the first NUL) and a text (after it). */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

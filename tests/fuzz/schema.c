@@ -1,4 +1,4 @@
-/* fuzz/schema.c - a tool's schema (up to the first NUL) and a call's arguments (behind it). */
+/* fuzz/schema.c - a tool's schema (up to the first NUL) and a call's arguments (after it). */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

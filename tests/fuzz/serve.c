@@ -1,5 +1,5 @@
-/* fuzz/serve.c - lines to both front doors, before a library that does nothing: every line that
- * comes back must be JSON, and everything must be gone at the end. */
+/* fuzz/serve.c - lines to the RPC and MCP servers, with a fake library (serve/fake.c): every line
+ * that comes back must be JSON, and everything must be freed at the end. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,5 @@
-/* fuzz/tool_calls.c - tool calls made of fragments, through the wire to the tool calls: whatever a
- * guest says, a handler only ever sees arguments such as its schema describes, and every call is
- * answered once.
- */
+/* fuzz/tool_calls.c - tool calls made of fragments, through the wire: whatever a guest sends, a
+ * handler only gets arguments that fit its schema, and every call is answered once. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

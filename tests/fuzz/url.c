@@ -1,4 +1,4 @@
-/* fuzz/url.c - URLs and host names: what was normalised once is normal. */
+/* fuzz/url.c - URLs and host names: normalising twice gives the same as once. */
 #include "net/gateway/url.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 # driver.py - the host's end of docs/wire.md in a few lines: runs a guest's runtime over a socketpair,
-# without any wall, and checks what it says. The tests of tests/guests use nothing else.
+# without a sandbox, and checks its messages. The tests in tests/guests use only this.
 import array
 import json
 import os

@@ -1,5 +1,5 @@
 /* tests/guests/forklib.c - cordon_guest_fork() without namespaces, for tests of template mode;
- * built with inside/lib/spawn_requests.c. */
+ * built with guests/lib/serve.c. */
 #include <signal.h>
 #include <unistd.h>
 

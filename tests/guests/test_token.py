@@ -1,5 +1,5 @@
-# test_token.py - the token of a session's hello is nowhere that its code could read it; and what sessions of one template
-# draw and name is their own.
+# test_token.py - code in a session cannot read the token of its hello anywhere; and sessions of one template do not share
+# random numbers or temporary names.
 import test_node
 import test_python
 import test_r

@@ -1,4 +1,4 @@
-/* harness/fault.c - allocations that fail when told to. */
+/* harness/fault.c - see fault.h. */
 #include "harness/fault.h"
 
 #include <dirent.h>

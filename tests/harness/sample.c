@@ -1,5 +1,4 @@
-/* harness/sample.c - tests that pass, fail, crash, hang and skip: what tests/harness/run looks at.
- */
+/* harness/sample.c - tests that pass, fail, crash, hang and skip, for tests/harness/run. */
 #include "harness/fault.h"
 
 #include <fcntl.h>

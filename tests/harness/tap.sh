@@ -1,6 +1,6 @@
 # harness/tap.sh - TAP for suites written in sh. Source it; then: check "name" command...; at the end: tap_done.
-# A command that succeeds is a pass. needs "what" command... answers false after reporting one skip (or one
-# failure when CORDON_NEEDS=strict).
+# A command that succeeds is a pass. needs "what" command... returns false after reporting one skip (or one
+# failure if CORDON_NEEDS=strict).
 # shellcheck shell=sh
 tap_count=0
 tap_failed=0

@@ -1,6 +1,6 @@
 /* tests/net/fetch.c - fetch POLICY URL [METHOD [BODY [HEADER…]]]: cordon_fetch() as a program, for
- * tests/net/run. Prints one JSON object. The environment says https only (FETCH_HTTPS_ONLY), or no
- * redirects. */
+ * tests/net/run. Prints one JSON object. Environment variables choose https only (FETCH_HTTPS_ONLY)
+ * or no redirects. */
 #include <cordon/cordon.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-"""The places in the small Internet of world.py: a resolver's table, and servers whose path says what they do."""
+"""The hosts in the small Internet of world.py: a resolver's table, and servers that do what the URL's path says."""
 import base64
 import json
 import time

@@ -1,6 +1,6 @@
 /* tests/net/turns.c - turns POLICY GUEST DELAY_MS CODE…: executes each code in one session, and
- * allows what waits for approval after a while, from another thread ("never": does not). Prints an
- * array of results. For tests/net/guests. */
+ * approves pending requests after a delay, from another thread ("never": does not). Prints an array
+ * of results. For tests/net/guests. */
 #include <cordon/cordon.h>
 #include <jansson.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 """A small Internet of its own: a network namespace in which public addresses are on the loopback, with a resolver
-that notes what it is asked, web servers that note what they get, and guests in namespaces behind the gateway."""
+that records its queries, web servers that record their requests, and guests in namespaces behind the gateway."""
 import atexit
 import json
 import os

@@ -1,9 +1,9 @@
-"""Judges what one file of bash's own suite said, hunk by hunk: bash_hunks.py DIFFERENCES NAME OUTPUT
+"""Checks the output of one file of bash's own suite, hunk by hunk: bash_hunks.py DIFFERENCES NAME OUTPUT
 
-A file of that suite prints the diff between what it gave and what it should, so nothing is agreement. Each hunk is
-known by its content, without line numbers and times. DIFFERENCES has lines "NAME KEY REASON": a hunk that is not
-there is a fault, and so is a line whose hunk is gone. "NAME KEY? REASON" is a hunk that may be gone, for what
-depends on the machine. Prints one fault a line."""
+A file of that suite prints the diff between actual and expected output, so no output means success. Each hunk is
+identified by its content, without line numbers and times. DIFFERENCES has lines "NAME KEY REASON": a hunk that is
+not listed is a failure, and so is a line whose hunk does not occur. "NAME KEY? REASON" is a hunk that may be missing,
+because it depends on the machine. Prints one failure per line."""
 import hashlib
 import re
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# tests/pod/guest_test.py - the pod as a guest, through the front door: sessions, tools, limits, files.
+# tests/pod/guest_test.py - the pod as a guest, through `cordon`: sessions, tools, limits, files.
 """usage: guest_test.py [--user] [GROUP...]   (TAP; $CORDON is the program, $CORDON_POD the image)
 
 --user: as an ordinary user, with copies that such a user can reach; started by root.

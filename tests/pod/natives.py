@@ -1,4 +1,4 @@
-# tests/pod/natives.py - which native programs are of the version that the image was built from.
+# tests/pod/natives.py - which native programs have the version that the image was built from.
 """The machine may have an older or a newer update of a program than the one that the image was made of, or none. What it prints is then no
 measure. The pins are inside/pod/image/sources; a command belongs to a module, a module to a recipe, and a recipe to its sources."""
 import os

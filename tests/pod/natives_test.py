@@ -1,4 +1,4 @@
-# tests/pod/natives_test.py - whatever update of a program the machine has, the pod is judged the same (TAP).
+# tests/pod/natives_test.py - the pod's tests give the same verdict whichever update of a program is installed (TAP).
 """usage: natives_test.py BUILD CORDON_POD ROOT"""
 import os
 import shutil

@@ -1,4 +1,4 @@
-# tests/pod/signal_test.py - no signal is lost: storms of many at once, each of which has to be answered.
+# tests/pod/signal_test.py - no signal is lost: many arrive at once, and each must be handled.
 """usage: signal_test.py CORDON_POD ROOT   (TAP)
 
 Signals that arrive within a few instructions of one another: while the program takes note of one, another comes.

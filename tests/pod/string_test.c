@@ -1,5 +1,5 @@
-/* tests/pod/string_test.c - the libc's searching and comparing beside this machine's, at the ends
- * of memory. */
+/* tests/pod/string_test.c - compares the pod libc's search and comparison functions with this
+ * machine's, at the ends of memory. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,4 +1,4 @@
-/* serve/fake.c - the library without sandboxes, for who looks at the front doors alone: sessions,
+/* serve/fake.c - a fake library without sandboxes, to test the RPC and MCP servers alone: sessions,
  * pools and files that hold nothing and always work. Nothing here touches the machine. */
 #include <cordon/cordon.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* serve/fake.h - what a test can learn from the library without sandboxes. */
+/* serve/fake.h - what a test can learn from the fake library. */
 #pragma once
 
 #include <cordon/session.h>

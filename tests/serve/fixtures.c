@@ -1,5 +1,5 @@
-/* serve/fixtures.c - the HTTP room with the tools that the official conformance suite calls by
- * name, beside our own. Prints its address; ends with its standard input. */
+/* serve/fixtures.c - the MCP server over HTTP with the tools that the official conformance suite
+ * calls by name, besides our own. Prints its address; ends when its stdin ends. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

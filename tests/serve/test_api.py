@@ -1,4 +1,4 @@
-"""Everything the C API can do is reachable over RPC: a row for every public function, and none without."""
+"""RPC covers the whole C API: the table has a row for every public function."""
 import base64
 import http.server
 import json

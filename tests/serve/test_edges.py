@@ -1,4 +1,5 @@
-"""What a client should not send, and when it should not be gone: every answer is the right error, and the server goes on."""
+"""Requests that a client should not send, and clients that leave at bad moments: every answer is the right error, and the
+server continues."""
 import base64
 import json
 import os

@@ -1,5 +1,5 @@
-# test_hostile.py - code that speaks the wire by hand, in living sessions: no handler is reached wrongly, the server
-# does not grow, the session goes on (or is replaced and goes on).
+# test_hostile.py - code that writes the wire by hand, in live sessions: no handler is called that should not be, the
+# server's memory does not grow, and the session continues (or is replaced and continues).
 import time
 
 from driver import Client

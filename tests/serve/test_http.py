@@ -1,4 +1,4 @@
-"""cordon mcp --http as a raw client sees it: who is let in, sessions, streams, cancellation, limits, the end."""
+"""cordon mcp --http with a raw client: authentication, sessions, streams, cancellation, limits, shutdown."""
 import http.client
 import json
 import os

@@ -1,4 +1,4 @@
-"""Many at once: what waits is in nobody's way, and descriptors last for what the docs promise."""
+"""Many requests at once: waiting requests block no others, and descriptors suffice for what the docs promise."""
 import resource
 import threading
 

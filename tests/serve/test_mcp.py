@@ -1,4 +1,4 @@
-"""cordon mcp over stdio, in both generations of the protocol."""
+"""cordon mcp over stdio, in both versions of the protocol."""
 import base64
 import json
 import os

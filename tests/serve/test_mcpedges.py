@@ -1,4 +1,4 @@
-"""cordon mcp and clients that do what they should not."""
+"""cordon mcp with misbehaving clients."""
 import json
 import os
 import time

@@ -1,4 +1,4 @@
-"""cordon mcp and its HTTP room as real peers see them: both SDKs, the Inspector, the conformance suites. All from npm, pinned."""
+"""cordon mcp over stdio and HTTP with real peers: both SDKs, the Inspector, the conformance suites. All from npm, pinned."""
 import json
 import os
 import subprocess

@@ -1,4 +1,5 @@
-/* tests/soak/leftovers.h - what a process holds of the machine, before and after a soak. */
+/* tests/soak/leftovers.h - descriptors, threads and other resources of a process, before and after
+ * a soak. */
 #pragma once
 
 #include <stdbool.h>

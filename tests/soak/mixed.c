@@ -1,6 +1,6 @@
-/* tests/soak/mixed.c - everything at once in one process: eight threads do scenes.c at random, on
- * sessions and pools that they share, while supervisors are killed. Nothing may be wrong, stuck or
- * left. SOAK_SECONDS: how long (30). */
+/* tests/soak/mixed.c - everything at once in one process: eight threads run scenes.c at random, on
+ * shared sessions and pools, while supervisors are killed. No wrong result, nothing stuck, nothing
+ * left behind. SOAK_SECONDS: how long (30). */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
-/* tests/soak/public.c - every function of the library from eight threads, on sessions and a pool
- * that they share, for SOAK_SECONDS (10). What a call says does not matter here: some are refused,
- * as the session is busy. That memory and threads are whole the sanitizers say.
- * tests/soak/every-function checks that no function is left out. */
+/* tests/soak/public.c - calls every function of the library from eight threads, on shared sessions
+ * and a shared pool, for SOAK_SECONDS (10). Return values do not matter here: some calls are
+ * refused, because the session is busy. The sanitizers check memory and threads.
+ * tests/soak/every-function checks that no function is missing. */
 #include <cordon/audit.h>
 #include <cordon/cordon.h>
 #include <cordon/fetch.h>

@@ -1,5 +1,5 @@
-/* tests/soak/scenes.c - see scenes.h. Where nothing was killed meanwhile, each scene knows what
- * must come back; where something was, it must come back at all. */
+/* tests/soak/scenes.c - see scenes.h. If nothing was killed meanwhile, each scene checks the
+ * result; otherwise the call only has to return. */
 #include "soak/scenes.h"
 
 #include <poll.h>

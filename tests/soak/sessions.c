@@ -1,6 +1,6 @@
-/* tests/soak/sessions.c - sessions opened, used and ended in all ways, with random kills of what
- * is inside and of the templates themselves; nothing of them may stay. At most 90 seconds and 1,000
- * sessions; SOAK=full: 10,000 and half an hour. */
+/* tests/soak/sessions.c - sessions opened, used and ended in all ways, with random kills of their
+ * processes and of templates. Nothing of them may stay. At most 90 seconds and 1,000 sessions;
+ * SOAK=full: 10,000 and half an hour. */
 #include <cordon/cordon.h>
 
 #include <pthread.h>

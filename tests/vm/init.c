@@ -1,6 +1,5 @@
-/* vm/init.c - the first program of a virtual machine: loads the modules that it finds beside it,
- * mounts the file systems, runs the tests and turns the machine off. Static; nothing else is in its
- * archive. */
+/* vm/init.c - the first program of a virtual machine: loads the modules beside it, mounts the file
+ * systems, runs the tests and turns the machine off. Static; its archive contains nothing else. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
-"""A virtual machine with a kernel of Debian's and this machine's programs, to test what this machine's own kernel is not:
-Machine.boot() starts one, runs tests/vm/inside in it and gives back the lines that it said.
+"""A virtual machine with a Debian kernel and this machine's programs, to test on other kernels: Machine.boot() starts one, runs
+tests/vm/inside in it and returns the lines that it printed.
 
-Kernels come as packages (downloaded, never installed); what was unpacked and the disk of programs are kept in the cache.
-Nothing of the machine's own disks is written: what the guest changes is thrown away."""
+Kernels come as packages, which are downloaded but never installed. The unpacked files and the disk of programs are kept in the
+cache. This machine's own disks are never written: changes by the guest are discarded."""
 
 import contextlib
 import fcntl

@@ -1,5 +1,5 @@
-/* tests/pod/wasi/numbers.c - what compilers emit for numbers, and what its translation asks of a
- * C library or of gcc's own: counts of bits, rounding, conversions, copies. */
+/* tests/pod/wasi/numbers.c - operations on numbers that compilers emit and whose translation uses a
+ * C library or gcc's builtins: bit counts, rounding, conversions, copies. */
 #include "preview1.h"
 
 typedef int i32;

@@ -1,4 +1,4 @@
-// sdk.mjs MODULES GENERATION TRANSPORT... - one of the two official SDKs against a server, all that a
+// sdk.mjs MODULES GENERATION TRANSPORT... - one of the two official SDKs against a server, everything that a
 // client does: connect, list, call, progress, cancel, an error, an image. Prints what it saw as JSON.
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';

@@ -1,4 +1,4 @@
-/* unit/audit/audit_fixture.h - a log in a directory of its own, and how tests read it. */
+/* unit/audit/audit_fixture.h - a log in a directory of its own, and functions to read it. */
 #pragma once
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* unit/audit/test_audit.c - events, the chain, and files that others write to as well. */
+/* unit/audit/test_audit.c - events, the chain, and files that other processes write to. */
 #include "audit/audit.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* unit/audit/test_loss.c - lines that cannot be written are counted, told, and chained into the
- * log. */
+/* unit/audit/test_loss.c - lines that cannot be written are counted, reported, and recorded in the
+ * chain. */
 #include "audit/audit.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-/* unit/audit/test_verify.c - every way of tampering with an audit file is found, by line. */
+/* unit/audit/test_verify.c - every way of tampering with an audit file is detected, with its
+ * line. */
 #include <fcntl.h>
 
 #include "audit/audit.h"

@@ -1,4 +1,4 @@
-/* unit/base/test_buf.c - a buffer never exceeds the limit it was born with. */
+/* unit/base/test_buf.c - a buffer never exceeds its limit. */
 #include "base/buf.h"
 
 #include <stdlib.h>

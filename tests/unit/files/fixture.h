@@ -1,5 +1,5 @@
-/* files/fixture.h - a workspace to test with: a tmpfs with a quota where the machine lets us mount
- * one, as root under a uid of its own; else a plain directory. */
+/* files/fixture.h - a workspace to test with: a tmpfs with a quota if the machine lets us mount
+ * one, as root under a uid of its own; otherwise an ordinary directory. */
 #pragma once
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* A guest that swaps names under the host's hands, 100,000 rounds. */
+/* A guest that swaps names while the host uses them, 100,000 rounds. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>

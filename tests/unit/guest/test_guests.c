@@ -1,4 +1,4 @@
-/* The table of guests and what a launch of each has, as far as no interpreter is started. */
+/* The table of guests and the launch of each, without starting an interpreter. */
 #include "guest/guest.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* unit/net/test_confine.c - what the gateway cannot do, even if somebody else speaks through it. */
+/* unit/net/test_confine.c - what the gateway cannot do, even if an attacker controls it. */
 #include "net/gateway/confine.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* unit/net/test_http.c - heads that are taken, and the many that are not. */
+/* unit/net/test_http.c - heads that are accepted, and the many that are refused. */
 #include "net/gateway/http.h"
 
 #include "harness/test.h"

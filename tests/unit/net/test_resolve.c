@@ -1,4 +1,4 @@
-/* unit/net/test_resolve.c - lookups that wait, and those that nobody waits for. */
+/* unit/net/test_resolve.c - lookups that wait, and lookups that were cancelled. */
 #include "net/gateway/resolve.h"
 
 #include <semaphore.h>

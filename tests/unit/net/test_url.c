@@ -1,5 +1,5 @@
-/* unit/net/test_url.c - URLs that parsers disagree about: where they lead, and whether it is open.
- */
+/* unit/net/test_url.c - URLs that parsers disagree about: where they lead, and whether that is
+ * allowed. */
 #include "net/gateway/url.h"
 
 #include "harness/test.h"

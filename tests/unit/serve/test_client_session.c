@@ -1,6 +1,5 @@
-/* Seats: who waits for whom. A client session that is offloaded has no session, so nothing is
- * started here.
- */
+/* Client sessions: who waits for whom. An offloaded client session has no session, so nothing is
+ * started here. */
 #include "serve/rpc/client_session.h"
 
 #include "base/str.h"

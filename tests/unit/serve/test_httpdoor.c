@@ -1,4 +1,4 @@
-/* The door of the HTTP server: who is put out, and who is served. */
+/* The connections of the HTTP server: which are closed, and which are served. */
 #include "serve/http/httpdoor.h"
 
 #include <sys/socket.h>

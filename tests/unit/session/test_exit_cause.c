@@ -1,4 +1,4 @@
-/* unit/session/test_exit_cause.c - the reason of an end, for each kind of evidence. */
+/* unit/session/test_exit_cause.c - the exit cause for each kind of evidence. */
 #include "session/exit_cause.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* unit/session/test_result.c - a result: what it keeps, and how it reads as JSON and as text. */
+/* unit/session/test_result.c - what a result keeps, and how it is written as JSON and as text. */
 #include "session/result.h"
 
 #include "base/str.h"

@@ -1,4 +1,4 @@
-/* unit/tools/bench.h - tool calls with a few tools, as tests want it. */
+/* unit/tools/bench.h - tool calls with a few tools, for tests. */
 #pragma once
 
 #include <poll.h>

@@ -1,4 +1,4 @@
-/* unit/tools/test_approval.c - calls that wait until somebody decides. */
+/* unit/tools/test_approval.c - calls that wait for a decision. */
 #include "unit/tools/bench.h"
 
 static void remember(const struct cordon_approval *a, void *arg)

@@ -1,6 +1,6 @@
-/* unit/tools/test_hostile.c - a guest that speaks the wire by hand, against wire and calls together
- * in the loop that a session runs. Whatever it does: no handler runs that should not, the host
- * stays small, and the loop comes to an end. */
+/* unit/tools/test_hostile.c - a guest that writes the wire by hand, against wire and tool calls in
+ * the loop that a session runs. Whatever it sends: no handler runs that should not, the host's
+ * memory stays bounded, and the loop ends. */
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

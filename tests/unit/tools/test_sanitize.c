@@ -1,4 +1,4 @@
-/* unit/tools/test_sanitize.c - what error texts may not tell. */
+/* unit/tools/test_sanitize.c - what error texts must not reveal. */
 #include "base/str.h"
 #include "cordon/session.h"
 #include "harness/test.h"

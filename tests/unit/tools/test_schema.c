@@ -1,4 +1,4 @@
-/* unit/tools/test_schema.c - what a schema may say, and what it then lets through. */
+/* unit/tools/test_schema.c - which schemas are valid, and which arguments they accept. */
 #include "tools/schema.h"
 
 #include "base/str.h"

@@ -1,4 +1,4 @@
-/* unit/wall/test_cgroup.c - CPU time as the control groups of each version tell it; the files are
+/* unit/wall/test_cgroup.c - CPU time from the control groups of each version, with files of
  * ours. */
 #include "wall/linux/cgroup.h"
 

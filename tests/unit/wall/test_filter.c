@@ -1,4 +1,4 @@
-/* unit/wall/test_filter.c - the compiled filters, asked about single calls without loading them. */
+/* unit/wall/test_filter.c - the compiled filters, run on single calls without loading them. */
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,4 +1,4 @@
-/* Another user's directory as the sandbox's own. */
+/* Another user's directory appears as the sandbox's own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-/* The rung without namespaces: a launch in the host's paths, its directory, its end. */
+/* The sandbox without namespaces: a launch with the host's paths, its directory, its end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

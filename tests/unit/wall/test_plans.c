@@ -1,7 +1,7 @@
-/* Each level × guest × rung gives the plan that tests/unit/wall/plans/GUEST shows. Python's first
- * one is whole there. Of its others there is what differs from that one, and of the other guests'
- * what differs from Python's. After a change that is meant, `CORDON_PLANS=1 meson test -C build
- * wall/plans` writes them anew, for review. */
+/* Each level × guest × rung gives the plan in tests/unit/wall/plans/GUEST. Python's first plan is
+ * shown completely; its others as differences from that one, and those of other guests as
+ * differences from Python's. After an intended change, `CORDON_PLANS=1 meson test -C build
+ * wall/plans` writes the files again, for review. */
 #include "harness/test.h"
 
 #include <fcntl.h>

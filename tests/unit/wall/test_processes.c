@@ -1,5 +1,5 @@
-/* unit/wall/test_processes.c - CPU time and processes of a box; ordinary processes of ours stand
- * for its own. */
+/* unit/wall/test_processes.c - CPU time and processes of a box, with ordinary processes of ours in
+ * their place. */
 #include "wall/linux/processes.h"
 
 #include <signal.h>
