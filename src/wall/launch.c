@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-/* Room for one more element at the end of an array; NULL when out of memory. */
+/* Room for one more element at the end of an array; NULL: out of memory. */
 static void *more(void *array, size_t count, size_t size)
 {
 	return (count & (count - 1)) == 0 ? mem_grow(array, count ? count * 2 : 1, size) : array;

@@ -1,4 +1,4 @@
-/* wall/wall.c - see wall.h. The one place that knows which walls there are. */
+/* wall/wall.c - see wall.h. The only file that knows which walls there are. */
 #include "wall/wall.h"
 
 #include "wall/linux/linux_wall.h"

@@ -21,7 +21,8 @@ enum { PLAN_MAX_BYTES = 64 << 20 };
 	(READ_RIGHTS | LL_FS_WRITE_FILE | LL_FS_REMOVE_DIR | LL_FS_REMOVE_FILE | LL_FS_MAKE_DIR |  \
 	 LL_FS_MAKE_REG | LL_FS_MAKE_FIFO | LL_FS_MAKE_SYM | LL_FS_REFER | LL_FS_TRUNCATE)
 
-/* The plan grows as: header, strings and bytes; ops and rules are kept apart and added last. */
+/* The plan is built as header, strings and bytes; ops and rules are collected separately and
+ * appended last. */
 struct draft {
 	struct buf blob; /* starts with struct plan */
 	struct plan head;
@@ -151,10 +152,10 @@ static bool is_covered(const struct launch *l, const char *guest)
 	return covered;
 }
 
-/* Half of what a root has (init/root.c) is for the folders and places of mounts. */
+/* Half the usual size of a root (init/root.c) is for directories and mount points. */
 enum { ROOT_BYTES = 4 << 20, ROOT_INODES = 2048 };
 
-/* Room for the files that are given by value where they are many. */
+/* Enlarges the root if there are many files with given bytes. */
 static void root_data(struct draft *d, const struct launch *l)
 {
 	uint64_t bytes = ROOT_BYTES, inodes = ROOT_INODES + l->link_count;
@@ -162,7 +163,7 @@ static void root_data(struct draft *d, const struct launch *l)
 
 	for (size_t i = 0; i < l->file_count; i++) {
 		bytes += (l->files[i].len + 4095) / 4096 * 4096;
-		inodes += 8; /* its folders too */
+		inodes += 8; /* including its directories */
 	}
 	if (bytes <= 2ULL * ROOT_BYTES && inodes <= 2ULL * ROOT_INODES)
 		return;
@@ -177,7 +178,7 @@ static void launch_root(struct draft *d, const struct launch *l)
 		const struct launch_bind *b = &l->binds[i];
 
 		add_bind(d, b);
-		/* One rule on /usr and one on /etc cover what is bound below them. */
+		/* One rule for /usr and one for /etc cover all binds below them. */
 		bool covered = str_starts(b->guest, "/usr/") || str_starts(b->guest, "/etc/");
 		uint64_t access = b->flags & BIND_WRITABLE ? WRITE_RIGHTS : READ_RIGHTS;
 		if (b->flags & BIND_EXEC)
@@ -186,14 +187,15 @@ static void launch_root(struct draft *d, const struct launch *l)
 			add_rule(d, b->guest, access, b->flags & BIND_OPTIONAL);
 	}
 	if (l->link_count > 0)
-		add_dir(d, "/run/cordon/bin", 0755); /* where host tools are commands */
+		add_dir(d, "/run/cordon/bin", 0755); /* for host tools that are commands */
 	for (size_t i = 0; i < l->link_count; i++)
 		add_link(d, l->links[i].target, l->links[i].guest);
 	for (size_t i = 0; i < l->file_count; i++) {
 		const struct launch_file *f = &l->files[i];
 
 		add_file(d, f->guest, f->bytes, f->len, f->mode);
-		/* Mounts by value may be anywhere; the runtimes' files have a rule of their own. */
+		/* Mounts by value may be anywhere. The runtimes' files are covered by a rule of
+		 * their own. */
 		if (!is_covered(l, f->guest))
 			add_rule(d, f->guest, READ_RIGHTS, false);
 	}
@@ -213,7 +215,7 @@ static void common_rules(struct draft *d)
 	add_rule(d, "/home", WRITE_RIGHTS, false);
 	add_rule(d, "/tmp", WRITE_RIGHTS, false);
 	add_rule(d, "/workspace", WRITE_RIGHTS, false);
-	add_rule(d, "/", LL_FS_READ_DIR, false); /* names may be listed everywhere */
+	add_rule(d, "/", LL_FS_READ_DIR, false); /* directories may be listed everywhere */
 }
 
 static void proc_files(struct draft *d, const struct blueprint_options *o)
@@ -236,7 +238,7 @@ static void proc_files(struct draft *d, const struct blueprint_options *o)
 	d->head.flags |= PLANF_PROC_FILES;
 }
 
-/* The rung without namespaces: files in a directory of the host instead of a root. */
+/* Without namespaces: files go into a directory of the host, not into a root. */
 static void no_userns_files(struct draft *d, const struct launch *l, const char *dir)
 {
 	static const char *const dirs[] = { "run", NO_USERNS_RUNTIME, NO_USERNS_WORKSPACE };
@@ -259,7 +261,7 @@ static void no_userns_files(struct draft *d, const struct launch *l, const char 
 	add_rule(d, runtime ? runtime : "", READ_RIGHTS, false);
 }
 
-/* Each path by itself: there is no view of /usr or /etc that holds only what was given. */
+/* One rule per path, because the host's /usr and /etc contain more than was given. */
 static void no_userns_rules(struct draft *d, const struct launch *l)
 {
 	static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
@@ -298,12 +300,12 @@ static void add_rlimit(struct plan *p, unsigned resource, uint64_t soft, uint64_
 		(struct plan_rlimit){ .resource = resource, .soft = soft, .hard = hard };
 }
 
-/* What a module of a pod has before it asks for memory, most of it a stack that is never touched:
- * its runtime counts what comes on top. */
+/* A pod's module starts with this much, mostly stack that is never touched. Its runtime counts
+ * memory beyond that. */
 enum { POD_START_BYTES = 128 << 20 };
 
-/* What Node has of its own accord and never touches: the stacks of some ten threads. With them in
- * the limit V8 would give up long before its memory is used. */
+/* Node maps stacks for about ten threads and never touches most of them. If they counted, V8 would
+ * abort long before it uses its memory. */
 enum { NODE_THREADS = 12 };
 
 static uint64_t untouched(const struct policy *policy, enum launch_filter filter)
@@ -322,24 +324,25 @@ static void limits(struct plan *p, const struct policy *policy, const struct lau
 	uint64_t data = policy->memory_bytes + untouched(policy, l->filter);
 
 	add_rlimit(p, RLIMIT_CORE, 0, 0);
-	/* A session lives for many executions: its soft limit moves, the host watches the clock. */
+	/* A session has many executions, so its soft limit is raised for each; the host checks the
+	 * time. */
 	add_rlimit(p, RLIMIT_CPU, policy->cpu_seconds,
 		   template ? RLIM_INFINITY : policy->cpu_seconds);
 	add_rlimit(p, RLIMIT_DATA, data, data);
 	add_rlimit(p, RLIMIT_FSIZE, policy->file_bytes, policy->file_bytes);
 	add_rlimit(p, RLIMIT_NOFILE, policy->open_files, policy->open_files);
-	/* In a user namespace the count starts at nothing; else at what the user has already. */
+	/* In a user namespace the count starts at zero; otherwise at the user's current number. */
 	add_rlimit(p, RLIMIT_NPROC, policy->processes + tasks, policy->processes + tasks);
 	add_rlimit(p, RLIMIT_STACK, policy->stack_bytes, policy->stack_bytes);
 	add_rlimit(p, RLIMIT_MEMLOCK, 0, 0);
 	add_rlimit(p, RLIMIT_MSGQUEUE, 0, 0);
-	/* Queued signals and timers, of which the user has some ten thousand in all. */
+	/* Queued signals and timers: a user may have some ten thousand in total. */
 	add_rlimit(p, RLIMIT_SIGPENDING, SIGNALS_MAX, SIGNALS_MAX);
 }
 
 void blueprint_workspace_data(const struct policy *p, char *ret, size_t size)
 {
-	/* The tmpfs root and its three trees take an inode each. */
+	/* The tmpfs root and its three trees use one inode each. */
 	snprintf(ret, size, "size=%llu,nr_inodes=%llu,mode=555", (unsigned long long)p->fs_bytes,
 		 (unsigned long long)p->file_count + 4);
 }
@@ -482,7 +485,7 @@ int blueprint_make(const struct blueprint_options *o, struct buf *ret, struct co
 	return 0;
 }
 
-/* One filter as it was loaded: only the last one of a guest has a listener to lose. */
+/* Hashes one filter as it was loaded. Only the last filter of a guest can have a listener. */
 static void hash_filter(crypto_hash_sha256_state *state, const struct blueprint_seal *s,
 			enum plan_filter which)
 {

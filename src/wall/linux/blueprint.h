@@ -15,33 +15,33 @@ struct blueprint_options {
 	const struct launch *launch;
 	const struct machine *machine;
 	const struct cgroup *cgroup;
-	/* Without namespaces: the launch uses the host's paths (wall/linux/no_userns.h), and this
+	/* Without namespaces, the launch uses host paths (wall/linux/no_userns.h), and this
 	 * directory holds what the guest may write. NULL: there are namespaces. */
 	const char *private_dir;
-	/* Host paths whose mounts the host has made itself, in the order of INIT_FD_MOUNT. */
+	/* Host paths that the host has mounted itself, in the order of INIT_FD_MOUNT. */
 	const char *made[PLAN_MOUNTS];
 	uint32_t made_count;
-	uint64_t
-		tasks; /* without namespaces: how many processes and threads the user already has */
+	uint64_t tasks; /* without namespaces: the user's current number of processes and threads */
 	uint32_t layers_off; /* policy_layer bits that `doctor --prove` switches off */
 };
 
-/* The flags of PLANF_EARLY, which are known before there are control groups. */
+/* The flags of PLANF_EARLY, known before there are control groups. */
 uint32_t blueprint_early_flags(const struct blueprint_options *o);
 /* The plan's bytes. */
 int blueprint_make(const struct blueprint_options *o, struct buf *ret,
 		   struct cordon_error **reterr);
 /* Mount data of the session's tmpfs: size, inodes, mode. */
 void blueprint_workspace_data(const struct policy *p, char *ret, size_t size);
-/* The filter that a launch uses, and its bytes. */
+/* The filter for a launch: its bytes. */
 const void *blueprint_filter(enum launch_filter guest, bool network, enum plan_filter which,
 			     size_t *ret_len);
 /* How a guest was sealed. */
 struct blueprint_seal {
 	enum launch_filter filter;
 	bool has_network;
-	bool is_forked; /* from a template, whose filter it has too */
-	bool is_deaf;   /* nobody listens to the filter */
+	bool is_forked; /* from a template, whose filter applies too */
+	bool is_deaf;   /* the filter has no listener */
 };
-/* SHA-256 of the loaded filters, without the small ones that only a missing layer adds. */
+/* SHA-256 of the loaded filters, without the small ones that are added only if a layer is
+ * missing. */
 void blueprint_filter_hash(const struct blueprint_seal *s, uint8_t ret[static 32]);

@@ -1,4 +1,4 @@
-/* wall/linux/cgroup.c - see cgroup.h. Attaching is never done through cgroup.procs: on an idle
+/* wall/linux/cgroup.c - see cgroup.h. Processes are never attached through cgroup.procs: on an idle
  * machine that waits milliseconds for an RCU grace period. */
 #include "wall/linux/cgroup.h"
 
@@ -13,16 +13,15 @@
 
 #include "base/random.h"
 
-/* The supervisor and pid 1 are counted besides the guest's own processes. */
+/* The supervisor and pid 1 count as well as the guest's processes. */
 enum { OWN_PROCESSES = 2 };
 
-/* What the sockets of a sandbox may hold, in parts of its memory limit. */
+/* Sockets of a sandbox may hold this fraction of its memory limit. */
 enum { TCP_SHARE = 8 };
 
 #define SUPERVISORS "supervisors"
 
-/* ret_is, when not NULL: what the kernel says it will enforce, not what we wrote; UINT64_MAX: no
- * number. */
+/* ret_is, if not NULL: the value that the kernel reports afterwards; UINT64_MAX: not a number. */
 static int write_at(int dir, const char *file, uint64_t value, uint64_t *ret_is)
 {
 	char text[32];
@@ -53,7 +52,7 @@ static int write_text_at(int dir, const char *file, const char *text)
 	return r;
 }
 
-/* A group that we have just made: the host's file mask may have left us no right to it. */
+/* Opens a group that we just made. The host's umask may have removed our own rights. */
 static int open_made(int parent, const char *name)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
@@ -64,7 +63,7 @@ static int open_made(int parent, const char *name)
 	return fd;
 }
 
-/* Supervisors have uids of their own and one group. */
+/* Each supervisor has its own uid, but all have the same group. */
 static int give(int dir, const char *file, gid_t owner, mode_t mode)
 {
 	struct stat st;
@@ -80,8 +79,8 @@ static int give(int dir, const char *file, gid_t owner, mode_t mode)
 	return file[0] ? fchmodat(dir, file, mode, 0) : fchmod(dir, mode);
 }
 
-/* A folder for our groups below a controller's directory, made when missing and given to the
- * supervisor. */
+/* A directory for our groups below a controller's, created if missing. The supervisor gets write
+ * access. */
 static int open_folder(const char *path, gid_t owner, bool is_v2)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -89,11 +88,11 @@ static int open_folder(const char *path, gid_t owner, bool is_v2)
 		fd = open_made(AT_FDCWD, path);
 	if (fd < 0)
 		return -errno;
-	/* So that the supervisor may remove our directories when the host is gone. */
+	/* So that the supervisor can remove our groups after the host has died. */
 	bool good = give(fd, "", owner, 0775) == 0 &&
 		    faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
 	if (good && is_v2) {
-		/* And, in v2, move its sessions in. */
+		/* And, with v2, move its sessions into them. */
 		(void)write_text_at(fd, "cgroup.subtree_control", "+memory +pids");
 		(void)write_text_at(fd, "cgroup.subtree_control", "+cpu");
 		good = give(fd, "cgroup.procs", owner, 0664) == 0;
@@ -111,8 +110,8 @@ static bool is_foreign(int r)
 	return r == -EACCES || r == -EPERM || r == -EROFS;
 }
 
-/* The folder `cordon`; where that is another's (of the machine's root, in a container that has the
- * same groups; of another user), one with our own number. */
+/* The directory `cordon`. If that belongs to someone else (the machine's root, seen from a
+ * container with the same groups, or another user), one with our own uid in its name. */
 static int open_parent(const char *dir, gid_t owner, bool is_v2)
 {
 	char path[300];
@@ -126,7 +125,7 @@ static int open_parent(const char *dir, gid_t owner, bool is_v2)
 	return open_folder(path, owner, is_v2);
 }
 
-/* The number after a word at the start of a line, or alone when word is NULL. */
+/* The number after a word at the start of a line; word NULL: the file is only a number. */
 static uint64_t number_in(int dir, const char *file, const char *word)
 {
 	char text[2048];
@@ -158,12 +157,12 @@ static int limit_v1(struct cgroup *c, const struct policy *p)
 
 	if (r < 0)
 		return r;
-	/* With swap accounting, no swap on top; without it the file is missing. */
+	/* With swap accounting, allow no swap in addition. Without it the file is missing. */
 	r = write_at(c->dir_fds[CONTROLLER_MEMORY], "memory.memsw.limit_in_bytes", p->memory_bytes,
 		     NULL);
 	if (r < 0 && r != -ENOENT && r != -EOPNOTSUPP)
 		return r;
-	/* v1 counts what TCP holds apart, and only where there is a limit. */
+	/* v1 accounts TCP buffers separately, and only if there is a limit. */
 	r = write_at(c->dir_fds[CONTROLLER_MEMORY], "memory.kmem.tcp.limit_in_bytes",
 		     p->memory_bytes / TCP_SHARE, NULL);
 	if (r < 0 && r != -ENOENT && r != -EOPNOTSUPP)
@@ -189,7 +188,8 @@ static int limit_v2(struct cgroup *c, const struct policy *p)
 	r = write_at(c->dir_fds[0], "pids.max", p->processes + OWN_PROCESSES, &c->processes);
 	if (r < 0 || p->cpu_percent == POLICY_UNLIMITED)
 		return r;
-	/* Without the controller's file the group has none: not passed on by those above. */
+	/* Without this file the group has no cpu controller, because its parents do not pass it
+	 * on. */
 	snprintf(quota, sizeof(quota), "%llu 100000", (unsigned long long)p->cpu_percent * 1000);
 	r = write_text_at(c->dir_fds[0], "cpu.max", quota);
 	c->has_cpu = r == 0;
@@ -198,7 +198,7 @@ static int limit_v2(struct cgroup *c, const struct policy *p)
 	return r == -ENOENT ? 0 : r; /* the cpu controller may not be delegated */
 }
 
-/* v2: a group in which supervisors live, beside those that they remove. */
+/* v2: the group for supervisors, beside the groups that they remove. */
 static int open_supervisors(struct cgroup *c)
 {
 	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, parent = c->parent_fds[0];
@@ -219,13 +219,13 @@ static int make_one(struct cgroup *c, const char *dir, uint32_t i,
 						      : open_parent(dir, owner, c->is_v2);
 	if (c->parent_fds[i] < 0)
 		return c->parent_fds[i];
-	c->count = i + 1; /* from here on cgroup_done() closes and removes what there is */
+	c->count = i + 1; /* from here on cgroup_done() closes and removes them */
 	if (mkdirat(c->parent_fds[i], c->name, 0755) != 0)
 		return -errno;
 	c->dir_fds[i] = open_made(c->parent_fds[i], c->name);
 	if (c->dir_fds[i] < 0)
 		return -errno;
-	/* The supervisor and templates, not we, start what lives in it. */
+	/* The supervisor and templates start the processes in it, not we. */
 	if (c->is_v2 && give(c->dir_fds[i], "cgroup.procs", owner, 0664) != 0)
 		return -errno;
 	c->join_fds[i] =
@@ -233,7 +233,8 @@ static int make_one(struct cgroup *c, const char *dir, uint32_t i,
 	return c->join_fds[i] < 0 ? -errno : 0;
 }
 
-/* Converts the kernel's value to the policy's; a limit that could not be read back is none. */
+/* Converts the kernel's values to the policy's units. A limit that could not be read back counts as
+ * none. */
 static int read_back(struct cgroup *c, const struct policy *p)
 {
 	if (c->memory_bytes == UINT64_MAX || c->processes == UINT64_MAX)
@@ -315,13 +316,13 @@ int cgroup_make(const struct machine *m, const struct policy *p, const struct cg
 		cgroup_done(&c);
 		return err_set(reterr, CORDON_UNSUPPORTED,
 			       "the policy requires the layer 'cgroups' and limits cpu_percent, "
-			       "and the cpu controller is not ours to use; remedy: run as root, "
+			       "but the cpu controller is not delegated; remedy: run as root, "
 			       "delegate the cpu controller, or cpu_percent=none");
 	}
 	if (r < 0) {
 		cgroup_done(&c);
-		/* Seen but not ours to use (a container's): as if there were none, unless required.
-		 */
+		/* Visible but not ours to write (a container's): treated as missing, unless
+		 * required. */
 		if (!is_foreign(r) || is_required)
 			return err_errno(reterr, -r, "make a control group in '%s'",
 					 m->cgroup_dir[0]);
@@ -384,24 +385,24 @@ uint64_t cgroup_read_cpu(const struct cgroup *c)
 		return 0;
 	if (c->is_v2)
 		return or_zero(number_in(c->dir_fds[0], "cpu.stat", "usage_usec "));
-	/* v1: where the two controllers are mounted together, as systemd does. */
+	/* v1: needs the cpu and cpuacct controllers mounted together, as systemd does. */
 	return c->has_cpu ? or_zero(number_in(c->dir_fds[CONTROLLER_CPU], "cpuacct.usage", NULL)) /
 				    1000
 			  : 0;
 }
 
-/* Memory of a former life that may stay charged: per-CPU stock and kernel objects. */
+/* Memory of earlier use that may stay charged: per-CPU caches and kernel objects. */
 enum { RENEW_BYTES = 4 << 20, RENEW_SHARE = 64 };
 
 int cgroup_renew(struct cgroup *c)
 {
 	struct box_counts counts;
 
-	/* The peaks of v2 cannot be set back on most kernels. */
+	/* On most kernels the peaks of v2 cannot be reset. */
 	if (c->count == 0 || c->is_v2)
 		return -1;
 	/* A supervisor that cannot see us from its pid namespace takes old, empty groups for those
-	 * of a dead host. This makes the group look new again, unless it was removed already. */
+	 * of a dead host. This makes the group look new, unless it was already removed. */
 	for (uint32_t i = 0; i < c->count; i++)
 		if (futimens(c->dir_fds[i], NULL) != 0 && errno == ENOENT)
 			return -1;
@@ -412,7 +413,7 @@ int cgroup_renew(struct cgroup *c)
 		return -1;
 	uint64_t used = number_in(c->dir_fds[CONTROLLER_MEMORY], "memory.usage_in_bytes", NULL);
 	if (used > RENEW_BYTES || used > c->memory_bytes / RENEW_SHARE)
-		return 0; /* its files may still be on their way out */
+		return 0; /* its last processes may still be exiting */
 	return write_at(c->dir_fds[CONTROLLER_MEMORY], "memory.max_usage_in_bytes", 0, NULL) < 0
 		       ? -1
 		       : 1;
@@ -432,7 +433,7 @@ void cgroup_done(struct cgroup *c)
 		close_one(&c->supervisor_fd);
 	}
 	for (uint32_t i = 0; i < c->count; i++) {
-		/* EBUSY: the last task is still being buried. */
+		/* EBUSY: the last task is still exiting. */
 		for (int tries = 0; tries < 100; tries++) {
 			if (unlinkat(c->parent_fds[i], c->name, AT_REMOVEDIR) == 0 ||
 			    errno != EBUSY)

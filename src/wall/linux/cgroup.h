@@ -12,47 +12,47 @@
 #include "wall/wall.h"
 
 struct cgroup {
-	uint32_t count; /* v1: directories, one a controller; v2: 1; 0: there are none */
+	uint32_t count; /* v1: directories, one per controller; v2: 1; 0: none */
 	bool is_v2;
 	bool has_cpu;
-	/* As read back after they were set; UINT64_MAX: none. */
+	/* As read back after setting; UINT64_MAX: none. */
 	uint64_t memory_bytes, processes, cpu_percent;
 	char name[64];                       /* of the directories */
-	int parent_fds[MACHINE_CONTROLLERS]; /* directories that hold them */
-	bool is_below;                       /* those are the template's */
+	int parent_fds[MACHINE_CONTROLLERS]; /* the directories that contain them */
+	bool is_below;                       /* those belong to the template */
 	int dir_fds[MACHINE_CONTROLLERS];
-	int peak_fd;                       /* the memory peak, read after every execution */
-	int join_fds[MACHINE_CONTROLLERS]; /* v1: `tasks`, for writing; v2: the directory itself */
-	int supervisor_fd; /* v2: the supervisor's own group, because it cannot remove a group that
-			      it is in; -1: none */
+	int peak_fd;                       /* memory peak, read after every execution */
+	int join_fds[MACHINE_CONTROLLERS]; /* v1: `tasks`, for writing; v2: the directory */
+	int supervisor_fd; /* v2: the group of supervisors, because a supervisor cannot remove the
+			      group that it is in; -1: none */
 };
 
 struct cgroup_options {
-	/* Who may remove the groups: the supervisor, which outlives a host that died. -1:
-	 * ourselves. */
+	/* Group that may remove the control groups: the supervisor's, which outlives a dead host.
+	 * -1: our own. */
 	gid_t owner_gid;
-	/* The template's cgroup, whose supervisor cleans up, and which outlives this one; NULL:
+	/* The template's groups, whose supervisor cleans up and which outlive this one; NULL:
 	 * none */
 	const struct cgroup *below;
-	bool limits_later; /* v1: cgroup_limit() follows, before anything runs in them */
+	bool limits_later; /* v1: cgroup_limit() follows before anything runs in them */
 };
 
-/* Makes the groups and sets their limits. If there is no usable place, *ret is empty and that is
- * success. */
+/* Makes the groups and sets their limits. If there is no usable place, *ret is empty, and that is
+ * not an error. */
 int cgroup_make(const struct machine *m, const struct policy *p, const struct cgroup_options *opts,
 		struct cgroup *ret, struct cordon_error **reterr);
 /* Sets the policy's limits and reads them back. */
 int cgroup_limit(struct cgroup *c, const struct policy *p, struct cordon_error **reterr);
-/* The most processes there were at once; 0: unknown. */
+/* The highest number of processes at the same time; 0: unknown. */
 uint64_t cgroup_pids_peak(const struct cgroup *c);
-/* Whether there never were more processes and threads than pid 1 and the guest; false: unknown. */
+/* True if there were never more processes and threads than pid 1 and the guest; false: unknown. */
 bool cgroup_had_no_others(const struct cgroup *c);
 void cgroup_read(const struct cgroup *c, struct box_counts *ret);
-/* CPU time in microseconds of everything that ran in it, also in earlier uses; 0: not counted. */
+/* CPU time in microseconds of everything that ran in it, including earlier uses; 0: not counted. */
 uint64_t cgroup_read_cpu(const struct cgroup *c);
 uint64_t cgroup_read_peak(const struct cgroup *c); /* bytes; 0: unknown */
-/* Resets used groups for the next session, with the same limits. 1: done; 0: processes are still in
- * them; -1: they have counters that cannot be reset. */
+/* Resets used groups for the next session with the same limits. 1: done; 0: they still have
+ * processes; -1: they have counters that cannot be reset. */
 int cgroup_renew(struct cgroup *c);
-/* Removes the directories when nothing is left in them, and closes everything. */
+/* Removes the directories if they are empty, and closes everything. */
 void cgroup_done(struct cgroup *c);

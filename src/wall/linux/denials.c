@@ -10,7 +10,7 @@
 
 _Static_assert(BOX_DENIAL_COUNTS == STATUS_DENIALS + 1, "the rest is counted too");
 
-/* Families worth a sentence: what was tried, and the smallest policy change that allows it. */
+/* Calls that get a sentence: what was tried, and the smallest policy change that allows it. */
 static const struct explanation {
 	long nr;
 	const char *operation, *remedy;
@@ -65,7 +65,7 @@ static const char *family_name(uint64_t family)
 	}
 }
 
-/* What neither the view nor Landlock lets start. */
+/* A program that the view does not contain or Landlock does not allow. */
 static json_t *exec_denial_json(const struct status_denial *d, uint32_t times)
 {
 	bool is_absent = d->arg == EXEC_ABSENT;
@@ -76,7 +76,7 @@ static json_t *exec_denial_json(const struct status_denial *d, uint32_t times)
 			   : json_string_lossy(d->target, strnlen(d->target, STATUS_TARGET)),
 		"layer", is_absent ? "mount" : "landlock", "rule",
 		is_absent ? "only the commands of the policy are there"
-			  : "no right to execute this file was given",
+			  : "the policy does not allow executing this file",
 		"remedy", "commands: name the program in the policy", "count", (json_int_t)times);
 }
 
@@ -125,14 +125,14 @@ void denials_count(const struct box *box, uint32_t ret[static BOX_DENIAL_COUNTS]
 	ret[STATUS_DENIALS] = s->denials_lost;
 }
 
-/* What was refused when there was no room left to tell it apart. */
+/* Refusals that did not fit the list. */
 static void add_lost(json_t *a, uint32_t times)
 {
 	if (times > 0)
 		json_array_append_new(
 			a, json_pack("{s:s, s:n, s:s, s:s, s:s, s:I}", "operation",
 				     "other system calls", "target", "layer", "seccomp", "rule",
-				     "system calls that are not allowed, more than are told apart",
+				     "system calls that are not allowed; too many to list",
 				     "remedy", "none", "count", (json_int_t)times));
 }
 

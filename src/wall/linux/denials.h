@@ -1,4 +1,4 @@
-/* wall/linux/denials.h - the refusals on the status page, in words. */
+/* wall/linux/denials.h - turns the refusals on the status page into denials. */
 #pragma once
 
 #include "wall/wall.h"

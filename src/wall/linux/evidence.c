@@ -51,14 +51,14 @@ static json_t *namespaces_json(const struct linux_box *b)
 	const uint64_t *ours = b->machine.namespaces, *theirs = b->status->namespaces;
 	json_t *a = json_array();
 
-	/* A namespace counts when it is another one than the host's. */
+	/* A namespace counts if it differs from the host's. */
 	for (int i = 0; i < PLAN_NAMESPACES; i++)
 		if (ours[i] && theirs[i] && ours[i] != theirs[i])
 			json_array_append_new(a, json_string(names[i]));
 	return a;
 }
 
-/* SHA-256 of the system call filters that its guest was sealed with. */
+/* SHA-256 of the system call filters of its guest. */
 static void filter_hash(const struct linux_box *b, uint8_t ret[static 32])
 {
 	const struct blueprint_seal seal = { .filter = b->filter,
@@ -85,15 +85,18 @@ static json_t *filter_json(const struct linux_box *b)
 static void lacks_namespaces(const struct machine *m, json_t *a)
 {
 	static const char *const words[] = {
-		("no user namespace: the code has the uid of the sandbox on the host, and what the "
-		 "kernel counts by user (queued signals) is counted with that uid's others"),
-		"no pid namespace: numbers of the host's processes can be tried",
-		"no mount namespace: the host's files can be seen, not read; the workspace is one",
-		"no ipc namespace: the filter alone refuses System V objects",
+		("no user namespace: the code has the sandbox's uid on the host, and per-user "
+		 "limits of the kernel (queued signals) are shared with other processes of that "
+		 "uid"),
+		"no pid namespace: the code can probe for process ids of the host",
+		"no mount namespace: the code sees the names of host files but cannot read them; "
+		"the workspace is a host directory",
+		"no ipc namespace: only the filter refuses System V objects",
 		"no uts namespace: the host's name can be read",
 		"no cgroup namespace",
 		"no quota: fs_bytes and file_count are not enforced, file_bytes is",
-		"no noexec mount: the loader can start a program of the workspace, walled alike",
+		"no noexec mount: the loader can start programs from the workspace, in the same "
+		"sandbox",
 		"chmod, chown, times and extended attributes are refused everywhere",
 	};
 
@@ -105,17 +108,19 @@ static void lacks_namespaces(const struct machine *m, json_t *a)
 						     : "no network namespace: the filter and "
 						       "Landlock's TCP rules refuse sockets"));
 	if (m->landlock_abi < 5)
-		json_array_append_new(a, json_string("no Landlock rule for device ioctls: the "
-						     "filter holds alone"));
+		json_array_append_new(a, json_string("no Landlock rule for device ioctls: only the "
+						     "filter refuses them"));
 	if (m->landlock_abi < 6)
-		json_array_append_new(a, json_string("no signal scope: the code may signal itself "
-						     "and its group only"));
+		json_array_append_new(a, json_string("no signal scope: the filter lets the code "
+						     "signal only itself and its process group"));
 	if (!m->is_root)
-		json_array_append_new(a, json_string("the bounding set is not empty; no_new_privs "
-						     "leaves nothing to gain from it"));
+		json_array_append_new(a, json_string("the capability bounding set is not empty; "
+						     "no_new_privs prevents gaining any of it"));
 	if (!m->cgroup_dir[0][0])
 		json_array_append_new(
-			a, json_string("processes: counted with all others of the same user"));
+			a,
+			json_string(
+				"processes are counted together with all others of the same user"));
 }
 
 #define NO_GROUP                                                                                   \
@@ -129,11 +134,12 @@ json_t *evidence_lacks(const struct machine *m)
 		int abi;
 		const char *words;
 	} parts[] = {
-		{ 1, "no Landlock: the mount view and the filter hold alone" },
-		{ 3, "no Landlock rule for truncation: read-only mounts hold alone" },
-		{ 4, "no Landlock rules for TCP: the network namespace and the filter hold alone" },
-		{ 5, "no Landlock rule for device ioctls: the filter holds alone" },
-		{ 6, "no Landlock scopes: the pid and network namespaces hold alone" },
+		{ 1, "no Landlock: only the mount view and the filter protect files" },
+		{ 3, "no Landlock rule for truncation: only read-only mounts prevent it" },
+		{ 4, "no Landlock rules for TCP: only the network namespace and the filter prevent "
+		     "it" },
+		{ 5, "no Landlock rule for device ioctls: only the filter refuses them" },
+		{ 6, "no Landlock scopes: only the pid and network namespaces separate processes" },
 	};
 	json_t *a = json_array();
 
@@ -162,15 +168,14 @@ json_t *evidence_assurance(const struct box *box, const struct policy *p)
 	json_t *lacks = evidence_lacks(&b->machine);
 	if (s->is_deaf)
 		json_array_append_new(lacks,
-				      json_string("no listener of the filter: what it refuses "
-						  "is not explained, and file locks are not "
-						  "counted"));
+				      json_string("the filter has no listener: refused calls are "
+						  "not reported, and file locks are not counted"));
 	if (b->cgroup.count == 0 && b->machine.cgroup_dir[0][0])
 		json_array_append_new(lacks, json_string(NO_GROUP));
 	if (b->is_stuck)
-		json_array_append_new(lacks, json_string("killed, and not all of it has ended: a "
-							 "process waits in the kernel, as for a "
-							 "mount that does not answer"));
+		json_array_append_new(
+			lacks, json_string("killed, but a process has not ended: it waits in the "
+					   "kernel, for example for a mount that does not answer"));
 	if (json_array_size(lacks) > 0)
 		json_object_set(o, "lacks", lacks);
 	json_decref(lacks);

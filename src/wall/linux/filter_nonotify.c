@@ -18,7 +18,7 @@ size_t filter_nonotify_make(const struct sock_filter *from, size_t count, struct
 		LOAD(nr),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execve, 6, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 6),
-		/* Locks, which nobody counts then. */
+		/* File locks, because no listener counts them. */
 		LOAD(args[1]),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 6 /* F_SETLK */, 3, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 7 /* F_SETLKW */, 2, 0),

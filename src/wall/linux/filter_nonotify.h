@@ -8,7 +8,7 @@
 
 struct sock_filter;
 
-enum { FILTER_NONOTIFY_MORE = 11 }; /* instructions that come on top */
+enum { FILTER_NONOTIFY_MORE = 11 }; /* instructions that are added */
 
-/* `ret` has room for count + FILTER_NONOTIFY_MORE instructions; gives their number. */
+/* `ret` has room for count + FILTER_NONOTIFY_MORE instructions. Returns their number. */
 size_t filter_nonotify_make(const struct sock_filter *from, size_t count, struct sock_filter *ret);

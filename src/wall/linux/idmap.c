@@ -1,4 +1,4 @@
-/* wall/linux/idmap.c - see idmap.h. Never for files of root: a setuid file that the code makes
+/* wall/linux/idmap.c - see idmap.h. Never used for files of root: a setuid file that the code makes
  * there would belong to root. */
 #include "wall/linux/idmap.h"
 
@@ -28,7 +28,7 @@ static int write_map(pid_t pid, const char *file, unsigned long from, unsigned l
 	return fd < 0 || write(fd, line, strlen(line)) < 0 ? -errno : 0;
 }
 
-/* A user namespace is its maps here; a child holds it until we have it by descriptor. */
+/* A user namespace defines the id map. A child holds the namespace until we have its descriptor. */
 static int open_maps(const struct stat *st, uid_t uid, gid_t gid, int *ret_fd)
 {
 	int made[2], held[2], r = 0;
@@ -46,7 +46,7 @@ static int open_maps(const struct stat *st, uid_t uid, gid_t gid, int *ret_fd)
 	if (pid == 0) {
 		close(held[1]);
 		if (unshare(CLONE_NEWUSER) == 0 && write(made[1], "1", 1) == 1)
-			(void)!read(held[0], &byte, 1); /* until our parent is done, or dead */
+			(void)!read(held[0], &byte, 1); /* until our parent is done or dead */
 		_exit(0);
 	}
 	close(made[1]);
@@ -78,23 +78,22 @@ int idmap_open(const char *path, uid_t uid, gid_t gid, int *ret_fd, struct cordo
 
 	if (stat(path, &st) != 0)
 		return err_errno(reterr, errno, "mount '%s'", path);
-	/* Its own, or anybody's. */
+	/* The sandbox's own, or writable for everyone. */
 	if (st.st_uid == uid || (st.st_uid == 0 && (st.st_mode & S_IWOTH))) {
 		*ret_fd = -1;
 		return 0;
 	}
 	if (st.st_uid == 0)
-		return err_set(
-			reterr, CORDON_INVALID,
-			"'%s' is to be writable and belongs to root, whose files no code gets "
-			"to write; remedy: a directory of another user's, or mode snapshot",
-			path);
-	/* Files that it makes have a group too, and that is not root's either; and where the
-	 * directory's own has no map nothing can be made. */
+		return err_set(reterr, CORDON_INVALID,
+			       "'%s' cannot be mounted writable, because it belongs to root; "
+			       "remedy: a directory of another user, or mode snapshot",
+			       path);
+	/* New files get a group too, which must not be root's. And without a map for the
+	 * directory's group no file could be created. */
 	if (st.st_gid == 0)
 		return err_set(reterr, CORDON_INVALID,
-			       "'%s' is to be writable and has root's group, which no code gets; "
-			       "remedy: chgrp it to a group of its owner's, or mode snapshot",
+			       "'%s' cannot be mounted writable, because its group is root; "
+			       "remedy: chgrp it to a group of its owner, or mode snapshot",
 			       path);
 	int r = open_maps(&st, uid, gid, &maps);
 	if (r < 0)
@@ -106,9 +105,9 @@ int idmap_open(const char *path, uid_t uid, gid_t gid, int *ret_fd, struct cordo
 	if (tree < 0 ||
 	    syscall(SYS_mount_setattr, tree, "", EMPTY_PATH | RECURSIVE, &attr, sizeof(attr)) != 0)
 		return err_set(reterr, CORDON_UNSUPPORTED,
-			       "'%s' is to be writable and belongs to uid %u, and its file system "
-			       "cannot map that to a sandbox's own (%s); remedy: a directory on "
-			       "another file system, or mode snapshot",
+			       "'%s' cannot be mounted writable: it belongs to uid %u, and its "
+			       "file system cannot map ids (%s); remedy: a "
+			       "directory on another file system, or mode snapshot",
 			       path, st.st_uid, strerror(errno));
 	*ret_fd = TAKE_FD(tree);
 	return 0;

@@ -3,5 +3,5 @@
 
 #include "wall/linux/machine.h"
 
-/* Adds user, rung, layers, what is lacking, and the control groups to the report. */
+/* Adds user, rung, layers, what is missing, and the control groups to the report. */
 void ladder_report(const struct machine *m, json_t *report);

@@ -1,5 +1,5 @@
-/* wall/linux/linux_attacks.h - the attacks on this wall (probe/list.h), and what carries them out.
- */
+/* wall/linux/linux_attacks.h - the attacks on this wall (probe/list.h), and the programs that run
+ * them. */
 #pragma once
 
 #include "wall/attack_table.h"

@@ -21,10 +21,10 @@
 #include "wall/linux/plan_send.h"
 #include "wall/linux/supervisor.h"
 
-/* Killing a full process limit takes about 30 ms; a machine may be busy. */
+/* Killing as many processes as the limit allows takes about 30 ms; a machine may be busy. */
 enum { KILL_MS = 10000 };
 
-/* The number that a process of another namespace has in ours. */
+/* The pid, in our namespace, of a process in another one. */
 static pid_t pid_of(int pidfd)
 {
 	char path[64], text[512];
@@ -37,7 +37,7 @@ static pid_t pid_of(int pidfd)
 	return p ? (pid_t)strtol(p + 4, NULL, 10) : 0;
 }
 
-/* One message of the control socket. 1: something came, 0: nothing now, -1: it is over. */
+/* Handles one message of the control socket. 1: there was one, 0: none now, -1: closed. */
 static int receive(struct linux_box *b)
 {
 	union {
@@ -77,7 +77,8 @@ static int receive(struct linux_box *b)
 	return 1;
 }
 
-/* A template that was stopped while it forked has a copy of the session's end of the socket. */
+/* A template that was stopped while it forked still holds a copy of the session's end of the
+ * socket. So the pidfd decides. */
 static bool is_dead(const struct linux_box *b)
 {
 	struct pollfd p = { .fd = b->base.end_fd, .events = POLLIN };
@@ -88,7 +89,7 @@ static bool is_dead(const struct linux_box *b)
 bool linux_box_is_gone(struct box *box)
 {
 	struct linux_box *b = linux_box(box);
-	bool was_dead = !b->is_gone && is_dead(b); /* before what it has said is read */
+	bool was_dead = !b->is_gone && is_dead(b); /* before its last messages are read */
 	int r = 1;
 
 	while (!b->is_gone && (r = receive(b)) > 0)
@@ -106,7 +107,7 @@ bool linux_box_has_ended(const struct box *box)
 	return b->is_gone || poll(&p, 1, 0) > 0 || is_dead(b);
 }
 
-/* 0: time is up, or nobody could wait. */
+/* 0: the deadline passed, or poll failed. */
 static int wait_word(const struct linux_box *b, deadline_ns deadline)
 {
 	struct pollfd p[] = { { .fd = b->base.control_fd, .events = POLLIN },
@@ -164,7 +165,7 @@ int linux_box_failure(const struct box *box, struct cordon_error **reterr)
 			       policy_layer_name(layer), why, strerror(s->os_errno), remedy);
 	}
 	const char *what = s->stage < sizeof(words) / sizeof(*words) ? words[s->stage] : "?";
-	/* Not err_errno: an EPERM here is this machine's, not the policy's refusal. */
+	/* Not err_errno: an EPERM here comes from this machine, not from the policy. */
 	return err_set(reterr, CORDON_OS, "the sandbox could not %s (step %u): %s", what, s->detail,
 		       strerror(s->os_errno));
 }
@@ -172,13 +173,13 @@ int linux_box_failure(const struct box *box, struct cordon_error **reterr)
 void linux_box_end(struct box *box)
 {
 	struct linux_box *b = linux_box(box);
-	/* A supervisor takes SIGTERM as the order to end pid 1, which takes the rest along. */
+	/* SIGTERM tells a supervisor to end pid 1, which ends all others. */
 	int signo = b->supervisor > 0 ? SIGTERM : SIGKILL;
 
 	if (b->pidfd < 0 || b->is_gone)
 		return;
 	(void)syscall(SYS_pidfd_send_signal, b->pidfd, signo, NULL, 0);
-	if (b->supervisor > 0) /* one that was stopped takes no order */
+	if (b->supervisor > 0) /* a stopped supervisor does not act on it */
 		(void)syscall(SYS_pidfd_send_signal, b->pidfd, SIGCONT, NULL, 0);
 }
 
@@ -215,7 +216,7 @@ void linux_box_release(struct box *box)
 		close_fdp(&b->base.control_fd);
 }
 
-/* The supervisor of a stuck sandbox is left running: it cleans up when that has ended. */
+/* The supervisor of a stuck sandbox keeps running and cleans up when the sandbox ends. */
 static void reap_supervisor(struct linux_box *b)
 {
 	struct pollfd p = { .fd = b->pidfd, .events = POLLIN };
@@ -238,7 +239,7 @@ void linux_box_free(struct box *box)
 	struct linux_box *b = linux_box(box);
 
 	linux_box_kill(box);
-	/* The supervisor leaves, and removes what is left, when our end of the control socket is
+	/* The supervisor ends, and removes what is left, when our end of the control socket is
 	 * closed. */
 	close_fdp(&b->base.control_fd);
 	close_fdp(&b->base.workspace_fd);
@@ -248,8 +249,8 @@ void linux_box_free(struct box *box)
 	reap_supervisor(b);
 	close_fdp(&b->pidfd);
 	if (!had_supervisor && b->private_dir[0])
-		(void)rmdir(b->private_dir); /* nobody was there to fill it */
-	slots_done(&b->slots);               /* before what they are below */
+		(void)rmdir(b->private_dir); /* in case there was no supervisor to do it */
+	slots_done(&b->slots);               /* before the groups that contain them */
 	if (b->template && b->cgroup.count)
 		slots_give(&b->template->slots, &b->cgroup);
 	else
@@ -279,7 +280,7 @@ pid_t linux_box_pid(const struct box *box)
 	return b->is_gone ? 0 : b->status->init_pid;
 }
 
-/* pid 1 has no other child when the guest is first asked for. */
+/* pid 1 has only one child when this is first called. */
 pid_t linux_box_guest_pid(struct linux_box *b)
 {
 	char path[64], text[32] = "";
@@ -304,7 +305,7 @@ const struct status *linux_box_status(const struct box *box)
 	return linux_box(box)->status;
 }
 
-/* The supervisor of a forked session is its template's, and tells of it on that page. */
+/* The supervisor of a forked session is its template's, and reports on the template's page. */
 static bool is_out_of_memory(const struct linux_box *b)
 {
 	const struct status *s = b->template ? b->template->status : b->status;

@@ -1,6 +1,5 @@
-/* wall/linux/linux_box.h - a box of this wall from inside: its supervisor, its control groups, its
- * status page; and the operations on it (linux_wall.c lists them, wall/wall.h says what they do).
- */
+/* wall/linux/linux_box.h - the inside of a Linux box: its supervisor, its control groups, its
+ * status page; and the operations on it (linux_wall.c lists them, wall/wall.h describes them). */
 #pragma once
 
 #include "wall/linux/cgroup.h"
@@ -11,25 +10,24 @@
 #include "wall/wall.h"
 
 struct linux_box {
-	struct box base; /* its control_fd is a seqpacket socket */
+	struct box base; /* its control_fd is a SOCK_SEQPACKET socket */
 	struct machine machine;
 	struct cgroup cgroup;
 	pid_t supervisor; /* our child; 0: a template forked this box */
-	int pidfd;        /* of the supervisor, or of pid 1 when there is none */
+	int pidfd;        /* of the supervisor; of pid 1 if there is none */
 	struct status *status;
-	enum launch_filter filter; /* which system call filter its guest has */
+	enum launch_filter filter; /* the system call filter of its guest */
 	bool has_network;
 	pid_t guest_pid;            /* looked up once */
-	bool is_ready, is_answered; /* its root stands; pid 1 has sent the last interrupt */
+	bool is_ready, is_answered; /* its root is ready; pid 1 has sent the last interrupt */
 	_Atomic bool is_gone;
-	_Atomic bool is_stuck;      /* killed, and not dead: it waits in the kernel */
-	bool is_prestarted;         /* its supervisor was there before it */
-	bool is_forked;             /* from a template */
-	struct slots slots;         /* a template's: control groups of sessions that are over */
-	struct linux_box *template; /* outlives this box; NULL: none */
-	uint32_t require;           /* the policy's */
-	char private_dir[NO_USERNS_PATH]; /* on the rung without namespaces; the supervisor removes
-					     it */
+	_Atomic bool is_stuck;            /* killed but not dead: it waits in the kernel */
+	bool is_prestarted;               /* its supervisor was prestarted */
+	bool is_forked;                   /* from a template */
+	struct slots slots;               /* of a template: control groups of closed sessions */
+	struct linux_box *template;       /* must outlive this box; NULL: none */
+	uint32_t require;                 /* the policy's */
+	char private_dir[NO_USERNS_PATH]; /* without namespaces; the supervisor removes it */
 };
 
 static inline struct linux_box *linux_box(const struct box *b)

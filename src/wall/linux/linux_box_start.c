@@ -64,7 +64,7 @@ static gid_t owner_of_groups(const struct linux_box *b)
 	return b->machine.is_root ? b->base.gid : (gid_t)-1;
 }
 
-/* The sandbox without namespaces is only for policies that require no namespace, and needs Landlock
+/* The sandbox without namespaces is only for policies that require no namespace. It needs Landlock
  * and the filter. */
 static int enter_private_dir(struct linux_box *b, const struct launch *from, struct launch *ret,
 			     struct cordon_error **reterr)
@@ -140,20 +140,20 @@ static int start_supervisor(struct linux_box *b, const struct box_options *o, ui
 	return 0;
 }
 
-/* Before that nothing of the guest's runs. When the supervisor is gone already, it has told why. */
+/* Lets the guest start. If the supervisor is gone already, the status page says why. */
 static int give_leave(struct linux_box *b, struct cordon_error **reterr)
 {
 	char order = CONTROL_GO;
 
 	if (send(b->base.control_fd, &order, 1, MSG_NOSIGNAL) < 0 && errno != EPIPE &&
 	    errno != ECONNRESET)
-		return err_errno(reterr, errno, "tell the supervisor to go on");
+		return err_errno(reterr, errno, "tell the supervisor to continue");
 	return 0;
 }
 
-/* The supervisor makes the namespaces while the rest is done here; but in v2 pid 1 is born in its
- * group, which must exist before. No untrusted code runs before the plan has come, or if it never
- * comes. */
+/* The supervisor makes the namespaces while the rest happens here. With cgroup v2, pid 1 is cloned
+ * into its group, so that must exist first. No untrusted code runs before the plan arrives, or if
+ * it never does. */
 static int start(struct linux_box *b, const struct box_options *o, struct cordon_error **reterr)
 {
 	struct blueprint_options blueprint = { .policy = o->policy,

@@ -32,7 +32,7 @@ static bool has_word(const char *list, const char *word, char separator)
 	return false;
 }
 
-/* A directory in which we may make cgroups: ours to write, or root's. */
+/* A directory in which we may make cgroups. */
 static bool is_usable(const char *dir)
 {
 	return access(dir, W_OK | X_OK) == 0;
@@ -50,7 +50,7 @@ static bool read_line(const char *path, char *ret, size_t size)
 	return n > 0;
 }
 
-/* The controllers a group of v2 passes on to its children, and those it has itself. */
+/* Whether a v2 group passes memory and pids on to its children. */
 static bool passes_on(const char *path)
 {
 	char file[600], text[256];
@@ -81,8 +81,8 @@ static bool tell_to_pass_on(const char *path)
 	return passes_on(path);
 }
 
-/* A service that was delegated its group lives in that group, which can then have no children with
- * controllers. When it is alone there it makes room: it moves into a leaf. */
+/* A delegated service lives in its own group, which then cannot have children with controllers. If
+ * the service is alone in it, it moves into a leaf group. */
 static bool make_room(const char *path)
 {
 	char file[600], text[64], own[32], leaf[600];
@@ -105,7 +105,7 @@ static bool make_room(const char *path)
 	return false;
 }
 
-/* The nearest ancestor of a group, or itself, that is ours to write and of which this is true. */
+/* The nearest writable group, from `own` upwards, for which `is` returns true. */
 static bool find_ancestor(const char *mount, const char *own, bool (*is)(const char *),
 			  char ret[static 256])
 {
@@ -124,7 +124,7 @@ static bool find_ancestor(const char *mount, const char *own, bool (*is)(const c
 	return str_copy(ret, 256, path);
 }
 
-/* v2: where children get the controllers, or can be made to. */
+/* v2: a group whose children get the controllers, or can be made to. */
 static bool find_v2(struct machine *m, const char *mount, const char *own)
 {
 	static bool (*const ways[])(const char *) = { passes_on, tell_to_pass_on, make_room };
@@ -134,7 +134,7 @@ static bool find_v2(struct machine *m, const char *mount, const char *own)
 	return m->cgroup_v2;
 }
 
-/* One line of /proc/self/cgroup: "4:memory:/path" or "0::/path"; the path of the latter. */
+/* One line of /proc/self/cgroup: "4:memory:/path" or "0::/path"; returns the path of the latter. */
 static char *look_at_hierarchy(struct machine *m, char *line, bool v1[MACHINE_CONTROLLERS])
 {
 	char *names = strchr(line, ':');
@@ -174,7 +174,7 @@ static void look_at_cgroups(struct machine *m)
 		char *own = look_at_hierarchy(m, l, v1);
 		v2 = own ? own : v2;
 	}
-	/* Hybrid: a controller that is in v1 is not in v2. */
+	/* Hybrid: a controller mounted as v1 is not available in v2. */
 	if (!v1[CONTROLLER_MEMORY] || !v1[CONTROLLER_PIDS]) {
 		memset(m->cgroup_dir, 0, sizeof(m->cgroup_dir));
 		if (v2 && !find_v2(m, "/sys/fs/cgroup", v2))
@@ -185,8 +185,7 @@ static void look_at_cgroups(struct machine *m)
 			 "no cgroup with memory and pids controllers is delegated to this user");
 }
 
-/* Root of a container's user namespace is root of nothing else, and may not have the uid to give.
- */
+/* Whether our user namespace maps this uid. In a container, root may not be able to use it. */
 static bool has_uid(unsigned long uid, unsigned long *ret_outside)
 {
 	char text[4096], *save = NULL;
@@ -224,7 +223,7 @@ void machine_look_first(struct machine *m)
 	*m = (struct machine){ .has_userns = true, .box_uid = machine_box_uid() };
 	m->is_root = m->box_uid != geteuid();
 	m->has_box_uids = m->is_root && m->box_uid == MACHINE_BOX_UID;
-	/* Only where uid 0 cannot be left: an ordinary user's is not 0 anywhere. */
+	/* Only if we must stay uid 0. An ordinary user's uid is not 0 outside either. */
 	unsigned long outside = 1;
 	m->is_host_root = m->box_uid == 0 && has_uid(0, &outside) && outside == 0;
 	look_at_cgroups(m);
@@ -238,7 +237,7 @@ void machine_look_further(struct machine *m)
 	namespaces_read(m->namespaces);
 }
 
-/* What the launch does first, in a child that ends at once. */
+/* Does what a launch does first, in a child that ends at once. */
 static int try_userns(void)
 {
 	uid_t uid = machine_box_uid();
@@ -281,7 +280,7 @@ void machine_probe(struct machine *m)
 	close(pair[0]);
 }
 
-/* Whether a namespace of this kind could be told from ours. */
+/* Whether a new namespace of this kind could be distinguished from ours. */
 static bool can_tell(const struct machine *m, uint32_t layer)
 {
 	if (layer == LAYER_OWN_NETNS)
@@ -316,8 +315,8 @@ const char *machine_missing(const struct machine *m, uint32_t layer, const char 
 	default:
 		if (m->has_userns && !can_tell(m, layer)) {
 			*ret_remedy = "mount /proc";
-			return "our own namespaces cannot be read in /proc/self/ns, so that a new "
-			       "one could not be proven";
+			return "our own namespaces cannot be read in /proc/self/ns, so a new one "
+			       "could not be verified";
 		}
 		*ret_remedy =
 			"allow unprivileged user namespaces: sysctl user.max_user_namespaces, "

@@ -27,7 +27,7 @@ static uint64_t from_proc(const char *name)
 	return stat(path, &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-/* Several times cheaper than seven files of /proc that nobody has looked up before. */
+/* Several times cheaper than seven uncached files in /proc. */
 static uint64_t from_pidfd(int pidfd, unsigned long request)
 {
 	int fd = pidfd < 0 ? -1 : ioctl(pidfd, (int)request, 0);

@@ -6,5 +6,5 @@
 
 #include "wall/linux/format.h"
 
-/* Of the calling process, as inode numbers in the status page's order; 0: unknown. */
+/* Inode numbers of the calling process's namespaces, in the status page's order; 0: unknown. */
 void namespaces_read(uint64_t ret[static PLAN_NAMESPACES]);

@@ -43,13 +43,13 @@ int no_userns_make(uid_t owner, char ret[static NO_USERNS_PATH], struct cordon_e
 		return err_errno(reterr, e, "make a private directory in '%s'",
 				 parent ? parent : "/tmp");
 	}
-	/* Whatever the host's file mask leaves of it. */
+	/* Independent of the host's umask. */
 	if (chmod(ret, 0700) != 0 || (owner != geteuid() && chown(ret, owner, owner) != 0)) {
 		int e = errno;
 
 		(void)rmdir(ret);
 		ret[0] = '\0';
-		return err_errno(reterr, e, "give the private directory away");
+		return err_errno(reterr, e, "change the owner of the private directory");
 	}
 	return 0;
 }
@@ -63,7 +63,7 @@ static const struct {
 	{ "/run/cordon", NO_USERNS_RUNTIME },
 };
 
-/* A path of the guest's as the host has it; NULL when out of memory. */
+/* The host path of a guest path; NULL: out of memory. */
 static char *host_path(const char *path, const char *dir)
 {
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
@@ -76,7 +76,7 @@ static char *host_path(const char *path, const char *dir)
 	return str_dup(path);
 }
 
-/* Paths, NAME=path and --option=path. */
+/* Rewrites paths, NAME=path and --option=path. */
 static int rewrite_list(const struct strlist *from, const char *dir, struct strlist *to)
 {
 	for (size_t i = 0; i < from->count; i++) {
@@ -108,8 +108,8 @@ static int rewrite_binds(const struct launch *l, struct launch *ret, struct cord
 	return 0;
 }
 
-/* R asks for the name of the system while it starts: in a private root `which` is ours and says
- * that there is no uname; here the host's finds it, and then it must answer. */
+/* R asks for the system's name while it starts. In a private root, our `which` says that there is
+ * no uname. Here the host's `which` finds it, so it must be allowed to run. */
 #define HOSTS_OWN "/usr/bin/which"
 
 static int add_system_name(const struct launch *l, struct launch *new)

@@ -34,8 +34,7 @@ void plan_send_done(struct plan_send *p)
 	p->mount_count = 0;
 }
 
-/* Whether a process of no rights can come to path: an interpreter of root's own may lie in /root.
- */
+/* Whether a process without privileges can reach path: an interpreter of root may be in /root. */
 static bool is_reachable(const char *path, uid_t uid)
 {
 	char part[PATH_MAX];
@@ -76,7 +75,7 @@ int plan_send_map_mounts(struct plan_send *p, uid_t uid, gid_t gid,
 			return err_set(reterr, CORDON_UNSUPPORTED, "'%s' cannot be mounted: %s",
 				       path,
 				       blueprint->private_dir ? "there is no mount namespace"
-							      : "there are 8 such already");
+							      : "there are already 8 such mounts");
 		r = open_mount(&l->binds[i], uid, gid, &fd, reterr);
 		if (r < 0)
 			return r;
@@ -99,7 +98,7 @@ int plan_send_send(const struct plan_send *p, int socket, int plan_fd, struct co
 	int fds[INIT_FD_END];
 	size_t count = 0;
 
-	/* In this order they mostly get the right numbers by themselves (plan_receive). */
+	/* In this order most of them get the right numbers on arrival (plan_receive). */
 	for (int i = 0; i < INIT_FD_END; i++)
 		if (p->fds[i] >= 0) {
 			numbers[count] = (unsigned char)i;
@@ -120,6 +119,6 @@ int plan_send_send(const struct plan_send *p, int socket, int plan_fd, struct co
 		if (sendmsg(socket, &msg, MSG_NOSIGNAL) < 0)
 			return errno == EPIPE || errno == ECONNRESET
 				       ? 0
-				       : err_errno(reterr, errno, "hand the plan over");
+				       : err_errno(reterr, errno, "send the plan");
 	return 0;
 }

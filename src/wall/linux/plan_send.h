@@ -7,13 +7,14 @@
 #include "wall/linux/format.h"
 
 struct plan_send {
-	int fds[INIT_FD_END];    /* by the numbers that they get there */
-	int mounts[PLAN_MOUNTS]; /* of these, the ones that are ours to close */
+	int fds[INIT_FD_END];    /* by the numbers that they get in cordon-init */
+	int mounts[PLAN_MOUNTS]; /* those of them that we own */
 	uint32_t mount_count;
 };
 
 void plan_send_init(struct plan_send *p, const struct cgroup *c);
-/* Maps the ids of writable mounts that root gives, so that their files belong to the sandbox. */
+/* Maps the ids of writable mounts if root starts the sandbox, so that their files belong to the
+ * sandbox. */
 int plan_send_map_mounts(struct plan_send *p, uid_t uid, gid_t gid,
 			 struct blueprint_options *blueprint, struct cordon_error **reterr);
 /* Sends to each of the three processes: the supervisor, pid 1 and the one that becomes the guest.

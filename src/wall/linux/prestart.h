@@ -8,17 +8,17 @@
 #include <sys/types.h>
 
 struct prestart {
-	int32_t pid; /* of the supervisor; 0: there is none */
+	int32_t pid; /* of the supervisor; 0: none */
 	int32_t pidfd, control, plan, status;
-	uint32_t uid; /* it runs under; if root starts it, the first of the sandboxes' range */
+	uint32_t uid; /* that it runs under; if root starts it, the first of the sandboxes' range */
 };
 
-/* The one that this program has; written before main() begins, and never by the library. */
+/* Of this program. Written before main(), never by the library. */
 extern struct prestart prestart_started __attribute__((visibility("hidden")));
 
-/* Whether there is one with that uid. It was told PLANF_USERNS and nothing else. */
+/* Whether there is one with that uid. It was started with only PLANF_USERNS. */
 bool prestart_has(uid_t uid, struct prestart *ret);
-/* It is the caller's from now on, with its descriptors. */
+/* The caller takes over the supervisor and its descriptors. */
 void prestart_take(void);
 /* Ends it if nothing took it over, and waits for that. */
 void prestart_drop(void);

@@ -1,11 +1,11 @@
-/* wall/linux/prestart_entry.c - the very first instructions of the program, before the C library's
- * own: `cordon run` starts the supervisor of its sandbox here (wall/linux/prestart.h), which makes
- * namespaces while the C library, the options and the policy are still to come. Asking the
- * processor what it can do takes the C library longer than all of this, where a hypervisor answers.
+/* wall/linux/prestart_entry.c - the first instructions of the program, before the C library starts:
+ * `cordon run` starts the supervisor of its sandbox here (wall/linux/prestart.h). It makes
+ * namespaces while the C library starts and options and policy are read. Under a hypervisor, the
+ * C library's CPUID queries alone take longer than all of this.
  *
- * Nothing is relocated yet, there are no thread-local variables and no library: plain system calls,
- * and whatever fails means that there is no supervisor ahead. The child shares our memory until it
- * execs, has a stack of its own, and we do not wait for it. Linked into the static program only. */
+ * Nothing is relocated yet, and there are no thread-local variables and no library: only plain
+ * system calls. If one fails, there is no prestarted supervisor. The child shares our memory until
+ * it execs and has its own stack; we do not wait for it. Linked into the static program only. */
 #include <fcntl.h>
 #include <linux/memfd.h>
 #include <sched.h>
@@ -28,10 +28,10 @@
 extern const unsigned char cordon_init_bytes[] __attribute__((visibility("hidden")));
 extern const unsigned long cordon_init_bytes_len __attribute__((visibility("hidden")));
 
-/* Numbers that nobody has business with, here and in the child. */
+/* Descriptor numbers that are unused here and in the child. */
 enum { PARK = 64, STACK_BYTES = 16384 };
 
-/* What the child needs, which goes on when start() has returned. */
+/* The child's data, which it uses after start() has returned. */
 static struct head {
 	int control, plan, status, program; /* its ends */
 	bool is_root;
@@ -56,7 +56,7 @@ static inline long address(const volatile void *p)
 	return (long)(uintptr_t)p;
 }
 
-/* Out of the way of what the program, or the child, has at low numbers. */
+/* Moves a descriptor away from the low numbers that the program or the child uses. */
 static int park(long fd)
 {
 	if (fd < 0)
@@ -78,7 +78,7 @@ static int child(void *arg)
 
 	for (int i = 0; i < 4; i++)
 		good = good && call(SYS_dup2, from[i], INIT_FD_CONTROL + i, 0, 0, 0) >= 0;
-	/* The guest's own come with the plan. */
+	/* The guest's descriptors come with the plan. */
 	good = good && call(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0, 0, 0) == 0 &&
 	       call(SYS_close_range, INIT_FD_SELF + 1, ~0U, 4 /* CLOEXEC */, 0, 0) == 0;
 	if (h->is_root) {
@@ -94,7 +94,7 @@ static int child(void *arg)
 	return 127;
 }
 
-/* The program in a file that nobody has open for writing. */
+/* The program in a file that is not open for writing. */
 static int open_program(void)
 {
 	const char name[] = "cordon-init";
@@ -146,7 +146,7 @@ static void close_own(int fd)
 		call(SYS_close, fd, 0, 0, 0, 0);
 }
 
-/* v2 groups are made before the supervisor, which is born in one. */
+/* v2 groups are made before the supervisor, which is cloned into one. */
 static bool is_v2(void)
 {
 	const char path[] = "/sys/fs/cgroup/cgroup.controllers";
@@ -185,7 +185,7 @@ static void start(void)
 					   .uid = h->is_root ? MACHINE_BOX_UID : (uint32_t)euid };
 		return;
 	}
-	/* A supervisor whose pidfd found no place ends when these are closed. */
+	/* If the pidfd could not be stored, closing these ends the supervisor. */
 	close_own(control);
 	close_own(plan);
 	close_own(h->status);
@@ -194,7 +194,7 @@ static void start(void)
 		call(SYS_wait4, pid, 0, __WALL, 0, 0);
 }
 
-/* The stack as the kernel made it: argc, then argv. Called from below. */
+/* stack: as the kernel set it up, argc followed by argv. Called from the assembly below. */
 __attribute__((used)) static void prestart_entry_main(const long *stack)
 {
 	const char *verb = stack[0] > 1 ? (const char *)(uintptr_t)stack[2] : "";

@@ -151,7 +151,7 @@ static bool is_stopped(pid_t pid)
 	return state && state[1] == ' ' && (state[2] == 'T' || state[2] == 't');
 }
 
-/* The supervisor, pid 1 and the guest, as far as they are known. */
+/* The supervisor, pid 1 and the guest, if known. */
 bool processes_are_stopped(const struct box *box)
 {
 	const struct linux_box *b = linux_box(box);

@@ -1,4 +1,4 @@
-/* wall/linux/processes.h - what the processes of a sandbox use and do, read while they run. */
+/* wall/linux/processes.h - CPU time, number and state of a sandbox's processes, while they run. */
 #pragma once
 
 #include "wall/wall.h"

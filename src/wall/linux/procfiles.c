@@ -35,7 +35,7 @@ static int tell_cpuinfo(struct buf *b, int cpus)
 	return r;
 }
 
-/* All of it free: what is used, nobody counts here. */
+/* Shows all memory as free, because the used part is not known here. */
 static int tell_meminfo(struct buf *b, unsigned long long kib)
 {
 	static const char *const none[] = {
@@ -54,8 +54,8 @@ static int tell_meminfo(struct buf *b, unsigned long long kib)
 	return r;
 }
 
-/* No processor has worked yet. The time of the start is the kernel's: the times that processes
- * started at are counted from it, and every clock tells it. */
+/* Shows no CPU time used. The boot time is the kernel's: process start times count from it, and any
+ * clock reveals it anyway. */
 static int tell_stat(struct buf *b, int cpus, long long started)
 {
 	int r = buf_printf(b, "cpu  0 0 0 0 0 0 0 0 0 0\n");
@@ -87,6 +87,6 @@ int procfiles_make(const struct procfiles_options *o, struct buf ret[static PROC
 		    buf_printf(&ret[3], "0.00 0.00 0.00 1/1 1\n") == 0 &&
 		    tell_stat(&ret[4], cpus, (long long)time(NULL) - up.tv_sec) == 0 &&
 		    buf_printf(&ret[5], "Linux version %s (Cordon sandbox)\n", release) == 0;
-	/* The last, of locks, is empty: pid 1 reads the kernel's (init/locks.h). */
+	/* The last one, `locks`, is empty: pid 1 reads the kernel's (init/locks.h). */
 	return good ? 0 : -1;
 }

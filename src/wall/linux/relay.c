@@ -1,6 +1,4 @@
-/* wall/linux/relay.c - the guest's half of the gateway: sockets opened in its namespace, and handed
- * over.
- */
+/* wall/linux/relay.c - see relay.h. */
 #include "wall/linux/relay.h"
 
 #include <arpa/inet.h>
@@ -51,7 +49,7 @@ static void add_attribute(struct route_request *q, unsigned short type, const vo
 	q->header.nlmsg_len = NLMSG_ALIGN(q->header.nlmsg_len) + RTA_ALIGN(a->rta_len);
 }
 
-/* "ip route add local PREFIX dev lo": every address below it is this machine's own. */
+/* "ip route add local PREFIX dev lo": makes every address below the prefix local. */
 static int add_route(int fd, int family, const void *prefix, unsigned char bits)
 {
 	struct route_request q = {
@@ -88,7 +86,7 @@ static int add_route(int fd, int family, const void *prefix, unsigned char bits)
 
 static int add_routes(bool *ret_v6)
 {
-	/* fake_address.h has the same two in words: 198.18.0.0/15 and fd63:6f72:646f:6e00::/64 */
+	/* The same prefixes as in fake_address.h: 198.18.0.0/15 and fd63:6f72:646f:6e00::/64. */
 	static const unsigned char v4[4] = { 198, 18, 0, 0 };
 	static const unsigned char v6[16] = { 0xfd, 0x63, 0x6f, 0x72, 0x64, 0x6f, 0x6e };
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
@@ -96,7 +94,7 @@ static int add_routes(bool *ret_v6)
 	if (fd < 0)
 		return -errno;
 	int r = add_route(fd, AF_INET, v4, 15);
-	/* A kernel without IPv6 has no such route, and nobody needs it. */
+	/* A kernel without IPv6 has no such route and does not need it. */
 	*ret_v6 = r == 0 && add_route(fd, AF_INET6, v6, 64) == 0;
 	(void)close(fd);
 	return r;
@@ -143,7 +141,7 @@ static int open_ports(struct socket_list *l, const struct relay_options *o, bool
 {
 	for (size_t i = 0; i < o->port_count && i < RELAY_PORTS_MAX; i++) {
 		uint16_t port = o->ports[i];
-		if (port == RELAY_PROXY_PORT || port == 53) /* through the proxy only */
+		if (port == RELAY_PROXY_PORT || port == 53) /* only through the proxy */
 			continue;
 		int r = open_v4(l, SOCK_STREAM, INADDR_ANY, port);
 		if (r == 0 && v6)
@@ -180,7 +178,7 @@ static int open_all(const struct relay_options *o, struct socket_list *l, struct
 	*stage = "bring the loopback up";
 	int r = bring_loopback_up();
 	if (r == 0 && !o->only_proxy) {
-		*stage = "route the synthetic addresses";
+		*stage = "route the fake addresses";
 		r = add_routes(&hello->has_v6);
 		hello->has_direct = r == 0;
 	}
@@ -189,7 +187,7 @@ static int open_all(const struct relay_options *o, struct socket_list *l, struct
 		r = open_v4(l, SOCK_STREAM, INADDR_LOOPBACK, RELAY_PROXY_PORT);
 	}
 	if (r == 0 && !o->only_proxy) {
-		*stage = "listen for names";
+		*stage = "listen for DNS";
 		r = open_v4(l, SOCK_STREAM, INADDR_LOOPBACK, 53);
 		if (r == 0)
 			r = open_v4(l, SOCK_DGRAM, INADDR_LOOPBACK, 53);
@@ -209,7 +207,7 @@ int relay_open(const struct relay_options *options, const char **ret_stage)
 
 	int r = open_all(options, &l, &hello, &stage);
 	if (r == 0) {
-		stage = "hand the sockets over";
+		stage = "send the sockets";
 		r = send_sockets(options->gateway_fd, &l, &hello);
 	}
 	for (size_t i = 0; i < l.count; i++)

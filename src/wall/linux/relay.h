@@ -1,9 +1,9 @@
-/* wall/linux/relay.h - the guest's half of the gateway. There is no process of ours in the guest's
- * namespace: before the guest is sealed, whoever sets its namespace up opens the listening sockets
- * there and hands them to the gateway, which accepts on them from outside. A socket belongs to the
- * namespace that it was made in for as long as it lives.
+/* wall/linux/relay.h - the guest's half of the gateway. No process of ours runs in the guest's
+ * network namespace. Before the guest is sealed, the process that sets up the namespace opens the
+ * listening sockets in it and sends them to the gateway, which accepts on them from outside: a
+ * socket stays in the namespace that it was made in.
  *
- * Only system calls, no allocation: safe between clone and exec. Nothing but libc is needed. */
+ * Only system calls, no allocation: safe between clone and exec. Needs only libc. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,13 +25,13 @@ struct relay_hello {
 };
 
 struct relay_options {
-	int gateway_fd;        /* where the sockets go; stays the caller's, who closes it */
-	const uint16_t *ports; /* that programs without a proxy may connect to */
+	int gateway_fd;        /* where to send the sockets; the caller owns and closes it */
+	const uint16_t *ports; /* ports that programs without a proxy may connect to */
 	size_t port_count;
-	bool only_proxy; /* no synthetic addresses: neither routes nor port listeners */
+	bool only_proxy; /* no fake addresses: neither routes nor port listeners */
 };
 
-/* In a fresh network namespace, with CAP_NET_ADMIN and CAP_NET_BIND_SERVICE in the user namespace
- * that owns it: loopback up, synthetic addresses routed to it, sockets opened and sent. Returns 0
- * or -errno; *ret_stage (may be NULL) then tells which part failed, in words. */
+/* In a new network namespace, with CAP_NET_ADMIN and CAP_NET_BIND_SERVICE in its user namespace:
+ * brings loopback up, routes fake addresses to it, opens the sockets and sends them. Returns 0 or
+ * -errno; *ret_stage (may be NULL) then says which step failed. */
 int relay_open(const struct relay_options *options, const char **ret_stage);

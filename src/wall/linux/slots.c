@@ -50,7 +50,7 @@ void slots_give(struct slots *s, struct cgroup *c)
 	struct cgroup out = { 0 };
 
 	pthread_mutex_lock(&s->lock);
-	if (s->count == SLOTS_MAX) { /* the oldest has had the most time to become empty */
+	if (s->count == SLOTS_MAX) { /* the oldest is the likeliest to be empty */
 		out = s->groups[0];
 		remove_at(s, 0);
 	}

@@ -1,5 +1,5 @@
 /* wall/linux/slots.h - control groups of closed sessions, reused by the next session of the same
- * template: checking that they are empty is cheaper than making and removing them. */
+ * template. Checking that they are empty is cheaper than making and removing groups. */
 #pragma once
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ struct slots {
 void slots_init(struct slots *s);
 /* Removes them all. */
 void slots_done(struct slots *s);
-/* One that is empty and keeps no trace of its earlier use; false: there is none. */
+/* Returns groups that are empty and carry nothing from their earlier use; false: none. */
 bool slots_take(struct slots *s, struct cgroup *ret);
-/* Takes over groups whose processes are dead or dying. */
+/* Takes ownership of groups whose processes are dead or dying. */
 void slots_give(struct slots *s, struct cgroup *c);

@@ -1,7 +1,7 @@
-/* wall/linux/spawn.c - see spawn.h. child() is the one function that runs between clone and exec:
- * it shares the host's memory, so it makes system calls and nothing else. They are raw calls: a
- * wrapper may keep books that belong to the host (ThreadSanitizer's table of descriptors, the C
- * library's list of threads to change). */
+/* wall/linux/spawn.c - see spawn.h. child() is the only function that runs between clone and exec.
+ * It shares the host's memory, so it only makes system calls. They are raw calls, because a wrapper
+ * may update data that belongs to the host (ThreadSanitizer's table of descriptors, the C library's
+ * list of threads). */
 #include "wall/linux/spawn.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "wall/linux/clone.h"
 #include "wall/linux/kernel.h"
 
-/* The child never returns from these, so no sanitizer may count its calls. */
+/* The child never returns from these, so a sanitizer must not instrument them. */
 #define IN_CHILD __attribute__((no_sanitize("thread")))
 
 enum { STACK_BYTES = 64 * 1024, PARK = SPAWN_FDS };
@@ -32,7 +32,7 @@ struct child_job {
 
 IN_CHILD static int drop_privileges(const struct spawn *s)
 {
-	/* Past the last capability there are no more to drop. */
+	/* EINVAL: beyond the last capability. */
 	for (unsigned long cap = 0; s->empties_bounding && cap < 64; cap++)
 		if (syscall(SYS_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0) != 0) {
 			if (errno != EINVAL)
@@ -59,7 +59,7 @@ IN_CHILD static int child(void *arg)
 	char *const none[] = { NULL };
 	int parked[SPAWN_FDS];
 
-	/* Out of the way first: a source may have the number of another's destination. */
+	/* Moved away first: a source may have the number of another's destination. */
 	for (int i = 0; i < SPAWN_FDS; i++) {
 		parked[i] = s->fds[i] < 0 ? -1 : park(s->fds[i]);
 		if (s->fds[i] >= 0 && parked[i] < 0)
@@ -74,7 +74,7 @@ IN_CHILD static int child(void *arg)
 		else if (syscall(SYS_dup3, parked[i], i, 0) < 0)
 			goto failed;
 	}
-	/* Whatever else the host has open ends here. */
+	/* Closes all other descriptors of the host at exec. */
 	if (syscall(SYS_close_range, SPAWN_FDS, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) != 0)
 		goto failed;
 	if (syscall(SYS_geteuid) != (long)s->uid && drop_privileges(s) != 0)
@@ -102,7 +102,7 @@ static long start(struct child_job *job, char *stack, int *ret_pidfd)
 		args.cgroup = (uint64_t)job->spawn->cgroup_fd;
 	}
 	long pid = clone_on_stack(&args, child, job);
-	/* A container's filter may hide clone3; clone knows everything but cgroups. */
+	/* A container's filter may refuse clone3. clone supports all but cgroups. */
 	if (pid == -ENOSYS && job->spawn->cgroup_fd < 0) {
 		pid = clone(child, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | CLONE_PIDFD, job,
 			    ret_pidfd);
@@ -121,7 +121,7 @@ int spawn_start(const struct spawn *s, pid_t *ret_pid, int *ret_pidfd, struct co
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	if (stack == MAP_FAILED)
 		return err_errno(reterr, errno, "map a stack for the supervisor");
-	/* No handler of the host may run in a child that shares its memory. */
+	/* No signal handler of the host may run in a child that shares its memory. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	long pid = start(&job, stack, &pidfd);

@@ -54,7 +54,7 @@ static int make_program(int *ret_fd, struct cordon_error **reterr)
 	int r = file_write_all(fd, cordon_init_bytes, cordon_init_bytes_len);
 	if (r < 0)
 		return err_errno(reterr, -r, "write the supervisor's file");
-	/* Whoever reaches it in /proc, as any process of our uid does, changes nothing in it. */
+	/* Any process of our uid can open it through /proc. The seals prevent changes. */
 	if (fcntl(fd, F_ADD_SEALS, SUPERVISOR_SEALS) != 0)
 		return err_errno(reterr, errno, "seal the supervisor's file");
 	/* A file that is open for writing cannot be executed: reopen it for reading. */
@@ -114,12 +114,12 @@ static int spawn_keeper(const struct supervisor_options *o, struct supervisor *s
 	return spawn_start(&s, &sv->pid, &sv->pidfd, reterr);
 }
 
-/* The prestarted supervisor, if it was started with the same options. */
+/* Takes the prestarted supervisor, if it was started with the same options. */
 static bool take_ahead(const struct supervisor_options *o, struct supervisor *s)
 {
 	struct prestart a;
 
-	/* What cannot be mapped is left to prestart_drop(). */
+	/* If the page cannot be mapped, prestart_drop() cleans up. */
 	if (o->flags != PLANF_USERNS || !prestart_has(o->uid, &a) ||
 	    map_status(a.status, &s->status, NULL) < 0)
 		return false;

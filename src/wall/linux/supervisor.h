@@ -1,4 +1,4 @@
-/* wall/linux/supervisor.h - starts cordon-init as the supervisor of a sandbox. It then waits for
+/* wall/linux/supervisor.h - starts cordon-init as the supervisor of a sandbox, which then waits for
  * its plan. */
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "wall/linux/format.h"
 
-/* Of the file that cordon-init is started from (F_SEAL_*): SEAL, SHRINK, GROW, WRITE. */
+/* Seals (F_SEAL_*) of the file that cordon-init is started from: SEAL, SHRINK, GROW, WRITE. */
 enum { SUPERVISOR_SEALS = 1 | 2 | 4 | 8 };
 
 struct supervisor_options {
@@ -26,13 +26,13 @@ struct supervisor_options {
 struct supervisor {
 	pid_t pid;
 	uid_t uid;
-	int pidfd, control; /* the caller's, as are the others */
-	int plan;           /* the socket that it waits at */
+	int pidfd, control; /* owned by the caller, as are the others */
+	int plan;           /* the socket on which it waits */
 	struct status *status;
-	bool is_prestarted; /* it was started before (prestart.h), and gets fds with the plan */
+	bool is_prestarted; /* it was prestarted (prestart.h) and gets its fds with the plan */
 };
 
-/* Until the plan comes, it sets up what is the same in every sandbox. */
+/* Until the plan arrives, it sets up what all sandboxes have in common. */
 int supervisor_start(const struct supervisor_options *o, struct supervisor *ret,
 		     struct cordon_error **reterr);
 /* A status page, mapped, and its descriptor. */

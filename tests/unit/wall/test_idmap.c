@@ -147,7 +147,7 @@ TEST(the_owners_files_are_the_sandboxes_and_stay_the_owners)
 
 TEST(what_has_roots_group_is_refused)
 {
-	refused(scratch(OWNER, 0, 0770), CORDON_INVALID, "has root's group");
+	refused(scratch(OWNER, 0, 0770), CORDON_INVALID, "its group is root");
 }
 
 TEST(nothing_is_left_of_the_namespace_that_held_the_maps)

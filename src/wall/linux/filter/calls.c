@@ -211,7 +211,7 @@ const struct call calls_allowed[] = {
 	{ "rt_tgsigqueueinfo", GUEST_ALL },
 	{ "sigaltstack", GUEST_ALL },
 	{ "restart_syscall", GUEST_ALL },
-	/* Time and chance. */
+	/* Time and randomness. */
 	{ "time", GUEST_ALL },
 	{ "gettimeofday", GUEST_ALL },
 	{ "clock_gettime", GUEST_ALL },
@@ -351,8 +351,8 @@ const uint64_t calls_prctls[] = {
 	0,
 };
 
-/* Not F_SETLEASE and F_NOTIFY, which make the host wait, or tell of the host, through a file that
- * both can open. */
+/* Without F_SETLEASE and F_NOTIFY: on a file that both can open, these make host processes wait or
+ * reveal what they do. */
 const uint64_t calls_fcntls[] = {
 	0 /* F_DUPFD */,
 	1 /* F_GETFD */,
@@ -376,13 +376,13 @@ const uint64_t calls_fcntls[] = {
 	CALLS_END,
 };
 
-/* Each may leave a lock behind, in memory that no control group counts: pid 1 does. */
+/* Each may leave a lock behind, in memory that no control group counts. Pid 1 counts them. */
 const uint64_t calls_locks[] = {
 	6 /* F_SETLK */, 7 /* F_SETLKW */, 37 /* F_OFD_SETLK */, 38 /* F_OFD_SETLKW */, CALLS_END,
 };
 
-/* What programs set on pairs of Unix sockets and on TCP. Nothing that loads a program into the
- * kernel (SO_ATTACH_*), names an interface, or chooses a module. */
+/* Options that programs set on Unix socket pairs and TCP. None loads a program into the kernel
+ * (SO_ATTACH_*), names an interface, or selects a kernel module. */
 const struct call_sockopt calls_sockopts[] = {
 	{ SOL_SOCKET, SO_REUSEADDR },
 	{ SOL_SOCKET, SO_BROADCAST },

@@ -1,6 +1,6 @@
 /* wall/linux/filter/calls.h - which system calls each guest may make, and which refusals are
- * reported. A call that is not listed is EPERM. A process that uses another architecture's calls is
- * killed. */
+ * reported. A call that is not listed fails with EPERM. A process that makes calls of another
+ * architecture is killed. */
 #pragma once
 
 #include <stdint.h>
@@ -23,11 +23,11 @@ struct call {
 extern const struct call calls_allowed[];
 /* Refused with a notification, so that the result can say what was tried. */
 extern const char *const calls_explained[];
-/* What a template needs to fork and seal sessions, and a sealed session must never do. */
+/* Needed by a template to fork and seal sessions; forbidden in a sealed session. */
 extern const char *const calls_setup[];
 /* ioctl requests and prctl options that are allowed. */
 extern const uint64_t calls_ioctls[], calls_prctls[];
-/* fcntl commands, and socket options of which level; the last is CALLS_END. */
+/* Allowed fcntl commands and socket options; lists end with CALLS_END. */
 #define CALLS_END UINT32_MAX
 struct call_sockopt {
 	uint32_t level, name;

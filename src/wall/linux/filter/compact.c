@@ -1,5 +1,5 @@
-/* wall/linux/filter/compact.c - see compact.h. Everything but the search for a call's number is
- * taken over instruction by instruction; the result is then compared with the original. */
+/* wall/linux/filter/compact.c - see compact.h. Only the search for a call's number is rewritten;
+ * other instructions are copied. The result is then compared with the original. */
 #include "wall/linux/filter/compact.h"
 
 #include <linux/audit.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CALLS: there is none of a higher number. */
+/* CALLS: no call has a higher number. */
 enum { MAX_RANGES = 1024, NEAR = 255, NOWHERE = -1, CALLS = 1024 };
 
 static _Noreturn void give_up(const char *why)
@@ -37,7 +37,7 @@ static bool jumps(const struct sock_filter *f, uint32_t a)
 	}
 }
 
-/* From pc on, with nothing loaded, until it returns or, when it must not, reads an argument. */
+/* Runs the program from pc until it returns or, unless reads_arguments, reads an argument. */
 static size_t follow(const struct program *p, size_t pc, const struct seccomp_data *d,
 		     bool reads_arguments)
 {
@@ -64,11 +64,11 @@ static size_t follow(const struct program *p, size_t pc, const struct seccomp_da
 	}
 }
 
-/* ---- the ranges of numbers that are treated alike */
+/* ---- ranges of call numbers that are treated alike */
 
 struct range {
 	uint32_t first;
-	size_t leads_to; /* where the original returns, or reads the first argument */
+	size_t leads_to; /* where the original returns or reads the first argument */
 };
 
 static bool is_alike(const struct program *p, size_t a, size_t b)
@@ -85,7 +85,7 @@ static int compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Only at a constant of the original, or just after it, can anything change. */
+/* Behaviour can change only at a constant of the original, or just after it. */
 static size_t find_ranges(const struct program *p, struct range *ret)
 {
 	static uint32_t edges[2 * COMPACT_MAX + 1];
@@ -110,13 +110,13 @@ static size_t find_ranges(const struct program *p, struct range *ret)
 	return ranges;
 }
 
-/* ---- writing, from the end to the start, so that every place to jump to is known */
+/* ---- writing, from the end to the start, so that every jump target is known */
 
 struct draft {
 	const struct program *from;
-	struct sock_filter code[COMPACT_MAX]; /* backwards */
+	struct sock_filter code[COMPACT_MAX]; /* in reverse order */
 	long len;
-	long copies[COMPACT_MAX]; /* where an instruction of the original is last; NOWHERE */
+	long copies[COMPACT_MAX]; /* the latest copy of each original instruction; NOWHERE: none */
 };
 
 static long put(struct draft *d, struct sock_filter f)
@@ -127,16 +127,16 @@ static long put(struct draft *d, struct sock_filter f)
 	return d->len++;
 }
 
-/* How many instructions the one that is put next would jump over. */
+/* How many instructions the next one would jump over to get there. */
 static long distance(const struct draft *d, long place)
 {
 	return d->len - 1 - place;
 }
 
-/* place, or one that leads there and can be reached from the next few instructions. */
+/* `place`, or a new instruction that leads there, within reach of the next few instructions. */
 static long reach(struct draft *d, long place)
 {
-	/* A comparison may need both of its ways made first. */
+	/* Room for both branches of a comparison, which may be added first. */
 	if (distance(d, place) + 2 <= NEAR)
 		return place;
 	if (d->code[place].code == (BPF_RET | BPF_K))
@@ -155,7 +155,7 @@ static long put_jump(struct draft *d, struct sock_filter f, long yes, long no)
 	return put(d, f);
 }
 
-/* An instruction of the original and all that follows it. */
+/* Copies an instruction of the original and all that follow it. */
 static long copy(struct draft *d, size_t pc)
 {
 	struct sock_filter f = d->from->code[pc];
@@ -183,7 +183,7 @@ static long copy(struct draft *d, size_t pc)
 	return *place;
 }
 
-/* The same return is one place, wherever the original had it. */
+/* Equal returns are one target, wherever the original has them. */
 static size_t first_alike(const struct program *p, size_t pc)
 {
 	for (size_t i = 0; i < pc; i++)
@@ -205,7 +205,7 @@ static long search(struct draft *d, const struct range *ranges, size_t count)
 		above, below);
 }
 
-/* ---- that it is the same filter */
+/* ---- checking that both filters are equal */
 
 static void check_call(const struct program *a, const struct program *b,
 		       const struct seccomp_data *d)
@@ -217,8 +217,8 @@ static void check_call(const struct program *a, const struct program *b,
 		give_up("the two are not the same");
 }
 
-/* Every number with every constant of the original, and its neighbours, in every argument, with and
- * without something in the upper half. */
+/* Checks every number with every constant of the original, and its neighbours, in every argument,
+ * with and without bits in the upper half. */
 static void check_number(const struct program *a, const struct program *b, uint32_t nr)
 {
 	struct seccomp_data d = { .nr = (int)nr, .arch = AUDIT_ARCH_X86_64 };

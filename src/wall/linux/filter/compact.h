@@ -1,4 +1,4 @@
-/* wall/linux/filter/compact.h - at build time: an equivalent filter with about half the
+/* wall/linux/filter/compact.h - at build time: makes an equivalent filter with about half the
  * instructions. The kernel's time to load a filter grows with its length, at every launch. */
 #pragma once
 

@@ -1,7 +1,6 @@
 /* wall/linux/filter/generate.c - build-time program: compiles the lists of calls.c with
- * libseccomp's binary tree, makes them smaller (compact.h) and prints the BPF programs as C.
- * Compiling them at every start would cost a millisecond; the kernel loads these in a tenth of
- * that. */
+ * libseccomp's binary tree, shrinks them (compact.h) and prints the BPF programs as C. Compiling at
+ * every start would take a millisecond; the kernel loads these in a tenth of that. */
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -32,14 +31,14 @@
 #define SHARE_FILES 0x400ULL
 #define BE_THREAD 0x10000ULL
 #define MFD_NOEXEC 8ULL
-/* The kernel takes an int: what lies above it in the register is nothing to hide behind. */
+/* The kernel reads an int, so bits above it in the register must be ignored. */
 #define FAMILY(family) SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, family)
 
 static int number(const char *name)
 {
 	int nr = seccomp_syscall_resolve_name(name);
 
-	/* Older libseccomp does not know the newest names. */
+	/* Older versions of libseccomp do not know the newest names. */
 	static const struct {
 		const char *name;
 		int nr;
@@ -58,7 +57,7 @@ static void add(scmp_filter_ctx c, uint32_t action, const char *name)
 {
 	int nr = number(name);
 
-	if (nr >= 0) /* negative: not on this architecture */
+	if (nr >= 0) /* negative: this architecture does not have it */
 		MUST(seccomp_rule_add(c, action, nr, 0));
 }
 
@@ -111,13 +110,13 @@ static void file_rules(scmp_filter_ctx c, uint32_t allow, uint32_t refuse)
 		add_if(c, refuse, "mknod", SCMP_A1(SCMP_CMP_MASKED_EQ, 0170000, devices[i]));
 		add_if(c, refuse, "mknodat", SCMP_A2(SCMP_CMP_MASKED_EQ, 0170000, devices[i]));
 	}
-	/* Landlock does not see a memfd: it must be born without the right to be executed. */
+	/* Landlock does not cover memfds, so they must be created without execute permission. */
 	add_if(c, allow, "memfd_create", SCMP_A1(SCMP_CMP_MASKED_EQ, MFD_NOEXEC, MFD_NOEXEC));
 	add_if(c, refuse, "memfd_create", SCMP_A1(SCMP_CMP_MASKED_EQ, MFD_NOEXEC, 0));
 }
 
-/* Every family but the C library's own habits, of asking for a name service daemon and, before it
- * resolves, for the machine's addresses, is explained. */
+/* Reports every address family, except those that the C library tries by itself: AF_UNIX for a name
+ * service daemon and, before resolving, AF_NETLINK for the machine's addresses. */
 static void refuse_sockets(scmp_filter_ctx c, bool net)
 {
 	for (uint64_t family = 0; family < 48; family++)
@@ -127,9 +126,9 @@ static void refuse_sockets(scmp_filter_ctx c, bool net)
 			add_if(c, SCMP_ACT_NOTIFY, "socket", FAMILY(family));
 }
 
-/* Of a pair of datagram sockets each could send to any socket that has a name, with descriptors: in
- * sendmsg the address is in memory, where no filter looks. The others have one peer for life. A raw
- * one is a datagram socket to the kernel. */
+/* Only pairs with one fixed peer. Each socket of a datagram pair could send, with descriptors, to
+ * any named socket: sendmsg has the address in memory, which a filter cannot read. A raw Unix
+ * socket is a datagram socket to the kernel. */
 static bool is_pair(uint64_t type)
 {
 	return type == SOCK_STREAM || type == SOCK_SEQPACKET;
@@ -158,8 +157,8 @@ static void socket_rules(scmp_filter_ctx c, bool net)
 	add_if(c, SCMP_ACT_ALLOW, "sendto", SCMP_A4(SCMP_CMP_EQ, 0));
 	if (!net)
 		return;
-	/* TCP, which ends at the relay on loopback. The resolver speaks it too (use-vc); of
-	 * datagrams, SCTP and MPTCP nothing is needed. */
+	/* TCP, which ends at the relay on loopback; the resolver uses it too (use-vc). Datagrams,
+	 * SCTP and MPTCP are not needed. */
 	static const uint64_t families[] = { AF_INET, AF_INET6 }, protocols[] = { 0, IPPROTO_TCP };
 	for (size_t i = 0; i < 4; i++)
 		MUST(seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(socket), 3,
@@ -194,8 +193,8 @@ static void argument_rules(scmp_filter_ctx c, bool net)
 	add_if(c, SCMP_ACT_ALLOW, "personality", SCMP_A0(SCMP_CMP_EQ, 0xffffffff));
 }
 
-/* Where programs are the exception, an attempt is worth a look: the notification lets it go on and
- * notes what the view and Landlock will refuse. A shell's would only be slower. */
+/* In guests that rarely start programs, exec is reported: pid 1 lets it continue and notes whether
+ * the view or Landlock will refuse it. For shells that would only cost time. */
 static bool is_exec_told(uint32_t guest)
 {
 	return guest != GUEST_SH && guest != GUEST_POD;
@@ -236,23 +235,23 @@ static scmp_filter_ctx whole(uint32_t guest, bool net)
 
 	allowed_calls(c, guest, true);
 	argument_rules(c, net);
-	if (guest == GUEST_POD) /* it narrows itself further: a filter on top can only take away */
+	if (guest == GUEST_POD) /* a pod loads a further filter, which can only remove rights */
 		add_if(c, SCMP_ACT_ALLOW, "prctl", SCMP_A0(SCMP_CMP_EQ, 22 /* SET_SECCOMP */));
 	lock_rules(c, SCMP_ACT_NOTIFY);
 	clone_rules(c, SCMP_ACT_ALLOW, SCMP_ACT_NOTIFY);
 	file_rules(c, SCMP_ACT_ALLOW, SCMP_ACT_NOTIFY);
 	socket_rules(c, net);
 	explained_calls(c, net, SCMP_ACT_NOTIFY);
-	add(c, SCMP_ACT_ERRNO(ENOSYS), "clone3"); /* the C library then falls back to clone */
+	add(c, SCMP_ACT_ERRNO(ENOSYS), "clone3"); /* the C library then uses clone */
 	return c;
 }
 
-/* prctl options of seal.c, allowed to a template and refused to its sessions. */
+/* prctl options of seal.c, allowed in a template and refused in its sessions. */
 static const uint64_t sealing_prctls[] = { 22 /* SET_SECCOMP */, 24 /* CAPBSET_DROP */,
 					   28 /* SET_SECUREBITS */, 47 /* CAP_AMBIENT */ };
 
-/* ERRNO of one filter beats NOTIFY of the next, so what the final filter explains is let through
- * here: a template runs no foreign code. */
+/* ERRNO of one filter takes precedence over NOTIFY of another. So calls that the final filter
+ * reports are allowed here; a template runs no untrusted code. */
 static scmp_filter_ctx template(uint32_t guest, bool net)
 {
 	static const char *const wide[] = { "clone", "mknod", "mknodat", "memfd_create", "socket" };
@@ -269,7 +268,8 @@ static scmp_filter_ctx template(uint32_t guest, bool net)
 	       SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, SECCOMP_IOCTL_NOTIF_SEND));
 	add_if(c, SCMP_ACT_ALLOW, "ioctl",
 	       SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, NOTIFY_SET_FLAGS));
-	/* And its sessions prove their namespaces: PIDFD_GET_*_NAMESPACE, all of type 0xff. */
+	/* Its sessions prove their namespaces with PIDFD_GET_*_NAMESPACE, all of ioctl type
+	 * 0xff. */
 	add_if(c, SCMP_ACT_ALLOW, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xfffffff0, 0xff00));
 	add_if(c, SCMP_ACT_ALLOW, "socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
 	for (size_t i = 0; i < sizeof(wide) / sizeof(*wide); i++)
@@ -287,7 +287,7 @@ static scmp_filter_ctx template(uint32_t guest, bool net)
 	return c;
 }
 
-/* Of what the relay carries, TCP, everything else is refused. */
+/* Refuses everything but TCP, which the relay carries. */
 static void refuse_but_tcp(scmp_filter_ctx c, uint64_t family)
 {
 	for (uint64_t type = 0; type < 16; type++)
@@ -311,7 +311,7 @@ static void final_sockets(scmp_filter_ctx c, bool net)
 	}
 }
 
-/* On top of the template's filter in each session: set-up is over. */
+/* Loaded in each session on top of the template's filter: set-up is over. */
 static scmp_filter_ctx final(uint32_t guest, bool net)
 {
 	static const char *const silent[] = { "capset",
@@ -327,7 +327,7 @@ static scmp_filter_ctx final(uint32_t guest, bool net)
 	for (size_t i = 0; i < sizeof(silent) / sizeof(*silent); i++)
 		add(c, DENY, silent[i]);
 	for (size_t i = 0; i < sizeof(sealing_prctls) / sizeof(*sealing_prctls); i++)
-		/* A pod narrows itself further: a filter on top can only take away. */
+		/* A pod loads a further filter, which can only remove rights. */
 		if (guest != GUEST_POD || sealing_prctls[i] != 22)
 			add_if(c, DENY, "prctl", SCMP_A0(SCMP_CMP_EQ, sealing_prctls[i]));
 	add_if(c, DENY, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xfffffff0, 0xff00));

@@ -1,5 +1,5 @@
-/* wall/linux/probe/bomb.c - attacks by quantity. Each stops a little above the limit it is given,
- * so that the control outside does no harm. */
+/* wall/linux/probe/bomb.c - attacks by quantity. Each stops slightly above the limit, so that the
+ * control outside does no harm. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ int probe_forks(const struct bait *b)
 		return NOT_HERE;
 	for (; made < want; made++) {
 		pids[made] = fork();
-		if (pids[made] == 0) { /* until we let go: not every wall lets a child be killed */
+		if (pids[made] == 0) { /* waits for us: not every sandbox lets us kill a child */
 			close(hold[1]);
 			(void)!read(hold[0], &c, 1);
 			_exit(0);
@@ -97,8 +97,8 @@ static int touch_private(const struct bait *b)
 	int r = touch(too_much(b), MAP_PRIVATE);
 
 	if (r == 0)
-		usleep(300000); /* a watcher may need a moment: a pod's processes have room to start
-				   in */
+		usleep(300000); /* the supervisor may need a moment: a pod's processes have extra
+				   memory to start with */
 	return r;
 }
 
@@ -112,7 +112,7 @@ static int touch_shared(const struct bait *b)
 	int r = touch(too_much(b), MAP_SHARED);
 
 	if (r == 0)
-		usleep(300000); /* a watcher may need a moment */
+		usleep(300000); /* the supervisor may need a moment */
 	return r;
 }
 
@@ -146,7 +146,7 @@ int probe_memory_memfd(const struct bait *b)
 	return probe_in_child(fill_memory_files, b);
 }
 
-/* Four processes with a part each that one alone may have. */
+/* Four processes, each with a part that one alone may have. */
 static int touch_part(const struct bait *b)
 {
 	int r = touch((size_t)(b->memory_bytes / 2), MAP_PRIVATE);
@@ -173,7 +173,7 @@ int probe_memory_spread(const struct bait *b)
 	return verdict;
 }
 
-/* Makes files in a fresh folder until one is refused; then removes all. */
+/* Makes files in a new directory until one is refused, then removes all. */
 static int fill_folder(uint64_t files, uint64_t bytes_each)
 {
 	static char block[CHUNK];
@@ -259,7 +259,7 @@ static int lock_byte(int fd, off_t at)
 	return fcntl(fd, F_SETLK, &l);
 }
 
-/* Each of its own: neighbours would become one. */
+/* Takes separate locks, because adjacent ones would be merged. */
 int probe_locks(const struct bait *b)
 {
 	char path[192];
@@ -279,7 +279,7 @@ int probe_locks(const struct bait *b)
 	return 0;
 }
 
-/* Whose locks outlive the one that took them. */
+/* Locks that outlive the process that took them. */
 int probe_locks_shared(const struct bait *b)
 {
 	long pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
@@ -290,7 +290,7 @@ int probe_locks_shared(const struct bait *b)
 	return pid < 0 ? errno : probe_wait((int)pid);
 }
 
-/* Of what the kernel counts by user, and each sandbox has a few. */
+/* Things that the kernel counts per user; each sandbox gets a few. */
 enum { MANY_INSTANCES = 100, MANY_SIGNALS = 2000 };
 
 int probe_watch_instances(const struct bait *b)
@@ -336,8 +336,8 @@ int probe_open_files(const struct bait *b)
 	return 0;
 }
 
-/* The kernel counts the limit in ticks, which an emulated or shared processor loses while its clock
- * goes on: it needs a chance to see that the limit was passed. */
+/* The kernel counts CPU time in ticks, which an emulated or shared processor loses while the clock
+ * runs. It needs time to see that the limit was exceeded. */
 static int spin(const struct bait *b)
 {
 	long more_ms = b->is_control ? 300 : 60000;

@@ -1,5 +1,5 @@
-/* wall/linux/probe/buffers.c - attacks on memory that is the kernel's: page tables, sockets. Each
- * holds more than the sandbox may have, in as many processes as that takes. */
+/* wall/linux/probe/buffers.c - attacks on kernel memory: page tables, sockets. Each holds more than
+ * the sandbox may have, in as many processes as that takes. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,8 @@ static size_t too_much(const struct bait *b)
 	return (size_t)(b->memory_bytes + b->memory_bytes / 4 + (32 << 20));
 }
 
-/* A page that is only read is the kernel's one of zeros; the table that leads there is not. */
+/* A page that is only read is the shared zero page, but the page table that leads to it is not
+ * shared. */
 static int read_far_apart(const struct bait *b)
 {
 	const size_t apart = (size_t)2 << 20, tables = too_much(b) / 4096;
@@ -32,7 +33,7 @@ static int read_far_apart(const struct bait *b)
 	(void)madvise((void *)(uintptr_t)p, tables * apart, MADV_NOHUGEPAGE);
 	for (size_t i = 0; i < tables; i++)
 		(void)p[i * apart];
-	usleep(300000); /* a watcher may need a moment */
+	usleep(300000); /* the supervisor may need a moment */
 	return 0;
 }
 
@@ -41,7 +42,7 @@ int probe_memory_tables(const struct bait *b)
 	return probe_in_child(read_far_apart, b);
 }
 
-/* Writes until nobody takes more; how much that was. */
+/* Writes until the socket is full; returns how much. */
 static size_t fill(int fd)
 {
 	static const char block[BLOCK];
@@ -52,7 +53,7 @@ static size_t fill(int fd)
 	return all;
 }
 
-/* What one process could hold goes to `out`, and it holds that until `until` is closed. */
+/* Writes to `out` how much one process could hold, and holds it until `until` is closed. */
 static _Noreturn void hold(int (*open_pair)(int ret[2]), int out, int until)
 {
 	size_t all = 0;
@@ -89,7 +90,7 @@ static int hold_all(int (*open_pair)(int ret[2]), size_t want)
 		if (pids[started] < 0)
 			break;
 		started++;
-		/* One that is killed says nothing; the writing end is ours too, so look first. */
+		/* A killed holder writes nothing, and we hold the write end too, so poll first. */
 		struct pollfd p = { .fd = told[0], .events = POLLIN };
 		if (poll(&p, 1, 5000) <= 0)
 			break;
@@ -128,7 +129,7 @@ static int hold_pairs(const struct bait *b)
 	return hold_all(open_unix, too_much(b));
 }
 
-/* Only a control group counts them; the result says where there is none. */
+/* Only a control group counts these. Without one, the result says so. */
 int probe_memory_pairs(const struct bait *b)
 {
 	if (!b->groups && !b->is_control)

@@ -1,4 +1,4 @@
-/* wall/linux/probe/exec.c - attacks that start a program which may not run. */
+/* wall/linux/probe/exec.c - attacks that start a program that may not run. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static int copy(const char *from, int to)
 	return n == 0 ? 0 : errno;
 }
 
-/* What a child that tried to exec ended with, as a verdict. */
+/* The verdict from how a child that tried to exec ended. */
 static int outcome(pid_t pid, int want)
 {
 	int status = probe_wait(pid);
@@ -81,7 +81,7 @@ int probe_memfd_sealed_exec(const struct bait *b)
 	return exec_memory(b->is_control ? 0 : NOEXEC_SEAL);
 }
 
-/* A copy of a program in the workspace. */
+/* Copies a program into the workspace. */
 static int plant(const char *from, char *ret, size_t size)
 {
 	probe_name(ret, size, "cordon-probe-exec");
@@ -142,7 +142,7 @@ static const char *loader(void)
 	return first_of(paths);
 }
 
-/* The loader maps a program and jumps into it: no execve of the program is needed. */
+/* The loader maps a program and jumps into it, without an execve of that program. */
 static int load(const char *program)
 {
 	const char *ld = loader();
@@ -180,7 +180,7 @@ int probe_workspace_loader(const struct bait *b)
 	return e;
 }
 
-/* Programs that no probe's policy names and no guest is. */
+/* Programs that no policy here lists and that are not part of a guest. */
 static const char *const unlisted[] = { "/usr/bin/true",
 					"/usr/bin/id",
 					"/usr/bin/env",

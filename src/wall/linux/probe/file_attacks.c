@@ -1,5 +1,5 @@
-/* wall/linux/probe/file_attacks.c - attacks on files, devices and what the kernel shows as files.
- */
+/* wall/linux/probe/file_attacks.c - attacks on files, devices and kernel interfaces that look like
+ * files. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static int can_open(const char *path, int flags)
 	return 0;
 }
 
-/* The first of the paths that opens decides; ENOENT for all means there is no such thing here. */
+/* The first path that opens decides. ENOENT for all: there is nothing to attack here. */
 static int can_open_any(const char *const *paths, int flags, const struct bait *b)
 {
 	int worst = ENOENT;
@@ -97,7 +97,7 @@ static int open_shared(const struct bait *b, const char *name, int flags)
 	return open(path, flags | O_CLOEXEC);
 }
 
-/* Who opens it to write then waits for us. */
+/* A process that opens it for writing would wait for us. */
 int probe_mounted_lease(const struct bait *b)
 {
 	int fd = open_shared(b, "/locked", O_RDONLY);
@@ -145,7 +145,7 @@ int probe_write_etc(const struct bait *b)
 	return can_open("/etc/passwd", O_WRONLY);
 }
 
-/* The control has a root of its own: the tmpfs on /tmp. */
+/* The control uses its own root: the tmpfs on /tmp. */
 int probe_write_root(const struct bait *b)
 {
 	if (b->is_control && chroot("/tmp") != 0)
@@ -153,7 +153,7 @@ int probe_write_root(const struct bait *b)
 	return can_open("/cordon-probe", O_CREAT | O_WRONLY);
 }
 
-/* ETXTBSY: writing was allowed, only not while it runs. */
+/* ETXTBSY: writing is allowed, only not while the program runs. */
 int probe_write_self(const struct bait *b)
 {
 	int r = can_open("/proc/self/exe", O_WRONLY);
@@ -162,7 +162,7 @@ int probe_write_self(const struct bait *b)
 	return r == ETXTBSY ? 0 : r;
 }
 
-/* To what they are already: Landlock does not know of modes and times. */
+/* Sets what is already set. Landlock does not cover modes and times. */
 int probe_host_chmod(const struct bait *b)
 {
 	return probe_verdict(chmod(b->file, 0644));
@@ -192,7 +192,7 @@ int probe_hard_link(const struct bait *b)
 
 	probe_name(own, sizeof(own), "cordon-probe-own");
 	probe_name(to, sizeof(to), "cordon-probe-hard");
-	if (b->is_control) { /* a file of the own stands for that of the host */
+	if (b->is_control) { /* a file of our own replaces the host's */
 		worst = can_open(own, O_CREAT | O_WRONLY);
 		if (worst == 0)
 			worst = probe_verdict(link(own, to));
@@ -292,7 +292,7 @@ int probe_proc_leaks(const struct bait *b)
 	return can_open_any(paths, O_RDONLY, b);
 }
 
-/* The kernel's own number against what the file says. */
+/* Compares the kernel's number with the file. */
 int probe_proc_memory(const struct bait *b)
 {
 	struct sysinfo host;
@@ -327,7 +327,7 @@ int probe_dev_kmsg(const struct bait *b)
 	return can_open_any(paths, O_RDONLY, b);
 }
 
-/* A container's device group may refuse root too: then there is no control. */
+/* A container's device cgroup may refuse root too; then there is no control. */
 int probe_dev_mem(const struct bait *b)
 {
 	static const char *const paths[] = { "/dev/mem",     "/dev/port", "/dev/vda",   "/dev/sda",

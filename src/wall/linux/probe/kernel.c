@@ -23,7 +23,7 @@
 
 #include "wall/linux/probe/attacks.h"
 
-/* The call got past every gate when it failed for another reason than these. */
+/* If the call failed for another reason than these, it got past every check. */
 static int verdict_past_gate(long r)
 {
 	if (r >= 0)
@@ -196,7 +196,7 @@ int probe_syslog(const struct bait *b)
 	return probe_verdict(syscall(SYS_syslog, 3 /* READ_ALL */, line, sizeof(line)));
 }
 
-/* Sets the clock forward by nothing. */
+/* Moves the clock forward by zero. */
 int probe_adjtime(const struct bait *b)
 {
 	struct timex t = { .modes = ADJ_SETOFFSET };
@@ -205,7 +205,7 @@ int probe_adjtime(const struct bait *b)
 	return probe_verdict(syscall(SYS_adjtimex, &t));
 }
 
-/* Wrong magic numbers: past the gate the kernel says EINVAL. */
+/* With wrong magic numbers, a call that gets past the checks returns EINVAL. */
 int probe_reboot(const struct bait *b)
 {
 	(void)b;
@@ -340,7 +340,7 @@ int probe_message_queue(const struct bait *b)
 	return 0;
 }
 
-/* The control makes the terminal its own first, as a login shell would have. */
+/* The control makes the terminal its controlling terminal first, as a login shell would. */
 int probe_terminal_input(const struct bait *b)
 {
 	if (b->is_control && (setsid() < 0 || ioctl(0, 0x540e /* TIOCSCTTY */, 0) != 0))
@@ -357,7 +357,7 @@ int probe_terminal_take(const struct bait *b)
 	return probe_verdict(ioctl(0, 0x540e /* TIOCSCTTY */, 0));
 }
 
-/* Only a virtual console knows the call; anything else has none to answer. */
+/* Only a virtual console implements this call. */
 int probe_terminal_linux(const struct bait *b)
 {
 	char what[2] = { 3 /* paste */, 0 };

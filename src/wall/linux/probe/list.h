@@ -1,10 +1,11 @@
-/* wall/linux/probe/list.h - every attack that `cordon doctor --prove` and tests/escape carry out:
- * one list for the program that tries them and for the host that judges. Plain data. */
+/* wall/linux/probe/list.h - every attack that `cordon doctor --prove` and tests/escape run: one
+ * list for the program that tries them and for the host that judges the outcome. Plain data. */
 #pragma once
 
 #include "wall/attack_table.h"
 
-/* X(id, what it tries, control, flags, what holds when the layers that can be switched off are) */
+/* X(id, what it tries, control, flags, what stops it if all layers that can be switched off are
+ * off) */
 #define PROBES_SPACE(X)                                                                            \
 	X(userns_unshare, "new user namespace by unshare", CONTROL_PLAIN, 0, "namespaces")         \
 	X(userns_clone, "new user namespace by clone", CONTROL_PLAIN, 0, "namespaces")             \
@@ -221,7 +222,7 @@
 	PROBES_EXEC(X)                                                                             \
 	PROBES_BOMB(X)
 
-/* The attacks of attacks.py. X(id, what it tries, flags, what holds) */
+/* The attacks of attacks.py. X(id, what it tries, flags, what stops it) */
 #define PYTHON_PROBES(X)                                                                           \
 	X(py_subprocess, "start a program with subprocess", 0, "mount view")                       \
 	X(py_system, "start a shell with os.system", 0, "mount view")                              \

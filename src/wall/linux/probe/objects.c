@@ -1,6 +1,6 @@
-/* wall/linux/probe/objects.c - attacks on memory that is the kernel's, in many small objects. Those
- * that a control group must count (PROBE_CHARGED) hold PROBE_CHARGE_BYTES at least; with empty=1
- * their processes do all the rest and hold nothing, for the host to compare. */
+/* wall/linux/probe/objects.c - attacks on kernel memory with many small objects. Those that a
+ * control group must count (PROBE_CHARGED) hold at least PROBE_CHARGE_BYTES. With empty=1 their
+ * processes do everything else and hold nothing, so that the host can compare. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -20,7 +20,7 @@
 
 enum { SPARE_FDS = 24, MOST_HOLDERS = 40, HOLDER_MS = 30000 };
 
-/* Takes what it can; 0, or why it has too little of it. */
+/* Allocates what it can; 0, or the errno if that was too little. */
 typedef int (*fill_fn)(const struct bait *b);
 
 static int room(const struct bait *b, int most)
@@ -40,7 +40,7 @@ static _Noreturn void hold(const struct bait *b, fill_fn fill, int out, int unti
 	_exit(0);
 }
 
-/* All of them at once; none ends before all hold what they can. */
+/* Starts all holders; none ends before all hold what they can. */
 static int hold_in(const struct bait *b, fill_fn fill, int holders)
 {
 	int told[2], until[2], started = 0, verdict = 0, e;
@@ -61,7 +61,7 @@ static int hold_in(const struct bait *b, fill_fn fill, int holders)
 		}
 	}
 	for (int i = 0; verdict == 0 && i < started; i++) {
-		/* One that is killed says nothing; the writing end is ours too, so look first. */
+		/* A killed holder writes nothing, and we hold the write end too, so poll first. */
 		struct pollfd p = { .fd = told[0], .events = POLLIN };
 
 		if (poll(&p, 1, HOLDER_MS) <= 0 || read(told[0], &e, sizeof(e)) != sizeof(e))
@@ -75,7 +75,7 @@ static int hold_in(const struct bait *b, fill_fn fill, int holders)
 	return verdict;
 }
 
-/* An item for each pair of the two: 200 bytes or so. */
+/* An epoll item for each pair of descriptors: about 200 bytes. */
 static int fill_epoll(const struct bait *b)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -99,7 +99,7 @@ int probe_charge_epoll(const struct bait *b)
 	return hold_in(b, fill_epoll, 12);
 }
 
-/* Where the user has too much in pipes already, new ones are small. */
+/* If the user already has too much in pipes, new ones are small. */
 static int fill_pipes(const struct bait *b)
 {
 	static const char block[65536];
@@ -121,7 +121,7 @@ int probe_charge_pipes(const struct bait *b)
 	return r == EDQUOT ? NOT_HERE : r;
 }
 
-/* Not what is sent over them: a socket, an inode, a name and a file each, 2 KiB or so. */
+/* Only the sockets themselves: a socket, inode, dentry and file each, about 2 KiB. */
 static int fill_sockets(const struct bait *b)
 {
 	int pair[2], count = room(b, 220) / 2;
@@ -137,7 +137,7 @@ int probe_charge_sockets(const struct bait *b)
 	return hold_in(b, fill_sockets, MOST_HOLDERS);
 }
 
-/* Names that are not there, which the kernel remembers as such where the file system lets it. */
+/* Names that do not exist. The kernel caches these (negative dentries) on some file systems. */
 enum { NAMES = 60000, NAME_BYTES = 180 };
 
 static bool remembers_names(const char *dir)
@@ -150,7 +150,7 @@ static bool remembers_names(const char *dir)
 	       fs.f_type == BTRFS_SUPER_MAGIC || fs.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
-/* A view may have them only further down. NULL: there is none. */
+/* A view may have such a file system only further down. NULL: none. */
 static const char *folder_of_names(void)
 {
 	static const char *const dirs[] = { "/usr", "/usr/lib", "/usr/lib/python3", "/usr/share" };
@@ -168,7 +168,7 @@ static int fill_names(const struct bait *b)
 	struct timespec now;
 
 	(void)b;
-	/* None that were looked for before, and are remembered already. */
+	/* New names, which were not looked up before. */
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	int len = snprintf(path, sizeof(path), "%s/%lx.%lx", folder_of_names(), (long)now.tv_sec,
 			   now.tv_nsec);
@@ -186,7 +186,7 @@ int probe_charge_names(const struct bait *b)
 	return folder_of_names() ? hold_in(b, fill_names, 1) : NOT_HERE;
 }
 
-/* A name that stays costs memory even where its file has others. */
+/* Each further name of a file costs memory. */
 int probe_links(const struct bait *b)
 {
 	char file[192], name[224];
@@ -210,7 +210,7 @@ int probe_links(const struct bait *b)
 	return e;
 }
 
-/* A watch for each instance and file. */
+/* One watch per instance and file. */
 enum { WATCHERS = 8, WATCHED = 200 };
 
 int probe_watches(const struct bait *b)

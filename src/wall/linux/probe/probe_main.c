@@ -1,6 +1,6 @@
 /* wall/linux/probe/probe_main.c - `probe NAME [KEY=VALUE...]`: tries one attack. Status 0: it
  * worked, 1: it was refused (the errno is printed), 77: not applicable here. Static, so that it
- * starts under the wall of any guest. */
+ * starts in the sandbox of any guest. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -149,8 +149,8 @@ static void take_argument(struct bait *b, const char *arg)
 		b->is_control = true;
 }
 
-/* A filter as hexadecimal digits, loaded over what is there already: what a pod does before it
- * runs anything. */
+/* Loads a filter, given in hexadecimal, on top of the present ones, as a pod does before it runs
+ * anything. */
 static bool load_seal(const char *digits)
 {
 	static struct sock_filter program[4096];

@@ -22,8 +22,8 @@ extern char **environ;
 
 static char target[16] = "untouched";
 
-/* A child that waits to be attacked, until its parent lets go of it: where Landlock has no scopes,
- * not even a child can be killed. */
+/* A child that waits to be attacked, until its parent closes the pipe. Without Landlock's scopes,
+ * the filter forbids killing even a child. */
 struct victim {
 	pid_t pid;
 	int hold;
@@ -73,8 +73,7 @@ int probe_ptrace_parent(const struct bait *b)
 	return probe_verdict(r);
 }
 
-/* Any mapped address will do: the first word of the parent's own stack is not known, so its vdso
- * or program header is read through the lowest readable mapping that the control knows too. */
+/* Any address is enough: EFAULT from the parent's memory already means that access was allowed. */
 int probe_vm_read_parent(const struct bait *b)
 {
 	char bytes[8];
@@ -83,7 +82,7 @@ int probe_vm_read_parent(const struct bait *b)
 
 	(void)b;
 	ssize_t n = process_vm_readv(getppid(), &here, 1, &there, 1, 0);
-	/* EFAULT: allowed, only nothing is mapped there. */
+	/* EFAULT: access was allowed, only nothing is mapped there. */
 	return n < 0 && errno == EFAULT ? 0 : probe_verdict(n);
 }
 
@@ -172,7 +171,7 @@ int probe_prlimit_parent(const struct bait *b)
 	return probe_verdict(prlimit(getppid(), RLIMIT_NOFILE, &old, NULL));
 }
 
-/* To what it is already. */
+/* To its current value. */
 int probe_renice_host(const struct bait *b)
 {
 	errno = 0;
@@ -205,7 +204,7 @@ int probe_pidfd_host(const struct bait *b)
 	return probe_verdict(syscall(SYS_pidfd_open, b->pid, 0));
 }
 
-/* Everybody but the sandbox's pid 1 and ourselves is the host's. */
+/* Every process except the sandbox's pid 1 and ourselves belongs to the host. */
 int probe_list_host(const struct bait *b)
 {
 	DIR *d = opendir("/proc");
@@ -236,7 +235,7 @@ int probe_environment(const struct bait *b)
 	return n > 0 && memmem(text, (size_t)n, b->secret, strlen(b->secret)) ? 0 : ENODATA;
 }
 
-/* Whatever is open beside the streams and the wire was somebody else's. */
+/* Any descriptor besides the streams and the wire was inherited by mistake. */
 int probe_descriptors(const struct bait *b)
 {
 	struct stat st;
@@ -245,7 +244,8 @@ int probe_descriptors(const struct bait *b)
 	for (int fd = 4; fd < 4096; fd++)
 		if (fcntl(fd, F_GETFD) >= 0)
 			return 0;
-	/* The wire is a socket, the streams are pipes: a directory or a file leads somewhere. */
+	/* The wire is a socket and the streams are pipes. A directory or file there would lead to
+	 * the host. */
 	for (int fd = 0; fd < 4; fd++)
 		if (fstat(fd, &st) == 0 && (S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)))
 			return 0;
@@ -274,7 +274,7 @@ int probe_pass_descriptor(const struct bait *b)
 	return probe_verdict(sendmsg(3, &msg, MSG_NOSIGNAL));
 }
 
-/* A process that carries the marker in its command line. */
+/* A process with the marker in its command line. */
 _Noreturn static void linger(const struct bait *b)
 {
 	char *argv[] = { (char[]){ "probe" }, (char[]){ "--sleep" }, (char *)(uintptr_t)b->marker,

@@ -26,7 +26,7 @@ static int open_family(int family, int type, int protocol)
 	return probe_verdict(socket(family, type | SOCK_CLOEXEC, protocol));
 }
 
-/* Where the policy opens the network, these two are what it opens. */
+/* If the policy opens the network, these two families are allowed. */
 int probe_inet(const struct bait *b)
 {
 	return b->network && !b->is_control ? NOT_HERE : open_family(AF_INET, SOCK_STREAM, 0);
@@ -106,7 +106,7 @@ static int reach_inet(int type, long port)
 		return errno;
 	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0)
 		return errno;
-	/* A datagram to nowhere is accepted once; the second learns of the refusal. */
+	/* The first datagram to a closed port is accepted; the second one gets the error. */
 	if (type == SOCK_STREAM)
 		return 0;
 	if (send(fd, "x", 1, MSG_NOSIGNAL) < 0)
@@ -156,7 +156,7 @@ int probe_path_host(const struct bait *b)
 	return reach_unix(b->path, 0);
 }
 
-/* socket() is refused, socketpair() is not; and a datagram names its receiver. */
+/* socket() is refused, but socketpair() is not, and a datagram names its receiver. */
 static int mail(const char *name, int is_abstract)
 {
 	struct sockaddr_un to;
@@ -182,7 +182,7 @@ int probe_sendmsg_path(const struct bait *b)
 	return mail(b->path_mail, 0);
 }
 
-/* A daemon's socket in a folder that the policy shows read-only; it would get a descriptor too. */
+/* Sends to a daemon's socket in a directory that the policy shows read-only, with a descriptor. */
 static int mail_with_descriptor(const struct bait *b, int type, bool is_many)
 {
 	struct sockaddr_un to;
@@ -209,7 +209,7 @@ static int mail_with_descriptor(const struct bait *b, int type, bool is_many)
 		return errno;
 	long n = is_many ? sendmmsg(pair[0], &msg, 1, MSG_NOSIGNAL | MSG_DONTWAIT)
 			 : sendmsg(pair[0], &msg.msg_hdr, MSG_NOSIGNAL | MSG_DONTWAIT);
-	/* Nobody reads it: the queue that is full is the daemon's. */
+	/* Nobody reads it: the queue that is full belongs to the daemon. */
 	return n < 0 && errno == EAGAIN ? 0 : probe_verdict(n);
 }
 
@@ -228,7 +228,7 @@ int probe_mail_raw(const struct bait *b)
 	return mail_with_descriptor(b, SOCK_RAW, false);
 }
 
-/* A classic BPF program of one instruction: let everything through. */
+/* A classic BPF program of one instruction that accepts everything. */
 static int set_filter(int option)
 {
 	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, 0xffffffff) };
@@ -269,7 +269,7 @@ int probe_socket_filter_lock(const struct bait *b)
 	return probe_verdict(setsockopt(pair[0], SOL_SOCKET, SO_LOCK_FILTER, &yes, sizeof(yes)));
 }
 
-/* The gateway's proxy is asked for the host's loopback, in the words of both its protocols. */
+/* Asks the gateway's proxy for the host's loopback, in both its protocols. */
 static int ask_gateway(const void *words, size_t len, const char *yes, size_t yes_len)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
@@ -305,7 +305,7 @@ int probe_gateway_host(const struct bait *b)
 				  (unsigned char)b->tcp };
 	char connect_to[96];
 
-	if (b->is_control) /* no gateway out there, and no need of one */
+	if (b->is_control) /* there is no gateway outside */
 		return reach_inet(SOCK_STREAM, b->tcp);
 	int len = snprintf(connect_to, sizeof(connect_to),
 			   "CONNECT 127.0.0.1:%ld HTTP/1.1\r\nHost: 127.0.0.1:%ld\r\n\r\n", b->tcp,

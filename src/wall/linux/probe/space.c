@@ -1,4 +1,4 @@
-/* wall/linux/probe/space.c - attacks on namespaces, mounts and ids; and see space.h. */
+/* wall/linux/probe/space.c - see space.h. Attacks on namespaces, mounts and ids. */
 #include "wall/linux/probe/space.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ int space_run(probe_fn fn, const struct bait *b)
 
 	if (pid < 0)
 		return errno;
-	if (pid == 0) /* the first child of this one lives in the new pid namespace */
+	if (pid == 0) /* its first child is in the new pid namespace */
 		probe_exit(enter_space() ? NOT_HERE : probe_in_child(fn, b));
 	return probe_decode(probe_wait(pid));
 }
@@ -102,7 +102,7 @@ int probe_timens_unshare(const struct bait *b)
 	return probe_verdict(unshare(0x80 /* CLONE_NEWTIME */));
 }
 
-/* The supervisor's pid namespace, mounts and network are those of the host. */
+/* The supervisor is in the host's pid, mount and network namespaces. */
 int probe_setns_parent(const struct bait *b)
 {
 	char path[64];
@@ -208,7 +208,7 @@ int probe_become_root(const struct bait *b)
 	return probe_verdict(syscall(SYS_setresuid, 0, 0, 0));
 }
 
-/* Held now, or to be had from a program with file capabilities. */
+/* Capabilities that we have, or could get from a program with file capabilities. */
 int probe_capabilities(const struct bait *b)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };

@@ -1,5 +1,5 @@
-/* wall/linux/probe/space.h - a throwaway set of namespaces in which an attack on mounts, names or
- * ids is carried out as a control without touching the machine. */
+/* wall/linux/probe/space.h - temporary namespaces, in which the control of an attack on mounts,
+ * names or ids runs without touching the machine. */
 #pragma once
 
 #include "wall/linux/probe/probe.h"
