@@ -21,7 +21,7 @@ extern "C" {
 
 /* "0.1.0" */
 const char *cordon_version(void);
-/* What this machine can enforce, as JSON, to be freed. */
+/* What this machine can enforce, as JSON; the caller frees it. */
 int cordon_doctor(char **ret_json, struct cordon_error **reterr);
 
 struct cordon_prove_options {
@@ -30,7 +30,7 @@ struct cordon_prove_options {
 	const char *allow_host; /* with the network open to this host, through the gateway; NULL: no
 				   network */
 	bool control;           /* try each attack outside too, where it should work */
-	bool quick;             /* do not look which layers stopped it */
+	bool quick;             /* do not find out which layers stopped it */
 	void (*progress)(const char *attack, const char *outcome, void *arg);
 	void *progress_arg;
 };
@@ -40,7 +40,7 @@ struct cordon_prove_options {
  * purpose. */
 int cordon_prove(const struct cordon_prove_options *opts, char **ret_json,
 		 struct cordon_error **reterr);
-/* The known attacks, without running them. JSON, to be freed: [{name, attack}]. */
+/* The known attacks, without running them, as JSON that the caller frees: [{name, attack}]. */
 int cordon_attacks(char **ret_json, struct cordon_error **reterr);
 
 #pragma GCC visibility pop

@@ -25,17 +25,16 @@ struct cordon_fetch_options {
 	const void *body;           /* of the request, at most 1 MiB; NULL: none */
 	size_t body_len;
 	bool no_redirects;   /* do not follow redirects; otherwise at most 5 are followed */
-	bool https_only;     /* refuses http://, also as a hop */
-	const char *ca_file; /* authorities, PEM; NULL: the system's */
-	/* What happened, one JSON object for every request or denial (docs/gateway.md); NULL: none.
-	 */
+	bool https_only;     /* refuse http://, also in a redirect */
+	const char *ca_file; /* trusted certificate authorities, PEM; NULL: the system's */
+	/* One JSON object for every request or denial (docs/gateway.md); NULL: none. */
 	void (*event)(const char *json, void *arg);
 	void *arg;
 };
 
 struct cordon_fetch_result {
 	unsigned status;    /* of the last hop; 404 is an answer, not an error */
-	unsigned redirects; /* that were followed */
+	unsigned redirects; /* how many were followed */
 	char *url;          /* of the last hop */
 	char *headers; /* of the last hop, JSON: [["name", "value"], …], names in lower case */
 	char *body;    /* body_len bytes and a NUL */

@@ -53,15 +53,15 @@ int cordon_file_put_tar(struct cordon_session *s, const char *path, int tar_fd,
 int cordon_file_get_tar(struct cordon_session *s, const char *path, int tar_fd,
 			struct cordon_error **reterr);
 
-/* Named snapshots of the workspace, the environment and the working directory; can be restored
- * often. */
+/* Named snapshots of the workspace, the environment and the working directory; each can be restored
+ * repeatedly. */
 int cordon_snapshot_create(struct cordon_session *s, const char *name,
 			   struct cordon_error **reterr);
 int cordon_snapshot_restore(struct cordon_session *s, const char *name,
 			    struct cordon_error **reterr);
 int cordon_snapshot_remove(struct cordon_session *s, const char *name,
 			   struct cordon_error **reterr);
-char *cordon_snapshot_list(struct cordon_session *s); /* JSON array, to be freed */
+char *cordon_snapshot_list(struct cordon_session *s); /* JSON array; the caller frees it */
 /* An independent session with the same files, policy, tools, mounts and limits. */
 int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,
 			struct cordon_error **reterr);

@@ -17,7 +17,7 @@ extern "C" {
 
 struct cordon_pod_add_options {
 	bool replace;        /* a command of that name that was added before */
-	uint64_t timeout_ms; /* of the translation; 0: 600000 */
+	uint64_t timeout_ms; /* for compiling; 0: 600000 */
 };
 
 /* Makes a WebAssembly module (preview 1, with _start) a command of every pod session opened from

@@ -28,12 +28,12 @@ int cordon_policy_set(struct cordon_policy *p, const char *assignment,
 		      struct cordon_error **reterr);
 /* Refuses contradictions and names the fields. A session checks its policy when it opens. */
 int cordon_policy_check(const struct cordon_policy *p, struct cordon_error **reterr);
-/* The whole policy as JSON text, to be freed; NULL when out of memory. */
+/* The whole policy as JSON text; the caller frees it. NULL: out of memory. */
 char *cordon_policy_json(const struct cordon_policy *p);
-/* The policy in sentences, one a line, to be freed; NULL when out of memory. */
+/* The policy in sentences, one per line; the caller frees it. NULL: out of memory. */
 char *cordon_policy_explain(const struct cordon_policy *p);
-/* What changes from a to b, one field a line, empty when they are equal; to be freed; NULL when out
- * of memory. */
+/* What changes from a to b, one field per line, empty if they are equal. The caller frees it. NULL:
+ * out of memory. */
 char *cordon_policy_diff(const struct cordon_policy *a, const struct cordon_policy *b);
 
 #pragma GCC visibility pop

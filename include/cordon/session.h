@@ -59,7 +59,7 @@ struct cordon_session_options {
 	void *audit_arg;
 	cordon_log_fn log; /* NULL: silent. Does not count as an audit log for audit_required */
 	void *log_arg;
-	const char *directory; /* where the code starts; NULL: /home/user. Implies cold */
+	const char *directory; /* working directory; NULL: /home/user. Implies cold */
 	bool cold; /* start an interpreter of its own instead of forking a warm template */
 };
 
@@ -136,7 +136,7 @@ bool cordon_result_success(const struct cordon_result *r);
 bool cordon_result_truncated(const struct cordon_result *r, int stream);
 /* The whole result as in docs/result.md, one line of JSON owned by r. */
 const char *cordon_result_json(struct cordon_result *r);
-const char *cordon_result_value_json(struct cordon_result *r); /* "null" when there is none */
+const char *cordon_result_value_json(struct cordon_result *r); /* "null" if there is none */
 const char *
 cordon_result_value_text(const struct cordon_result *r); /* as the guest prints it or NULL */
 const char *cordon_result_stdout(const struct cordon_result *r, size_t *ret_len);
@@ -162,7 +162,7 @@ struct cordon_pool_options {
 	/* Upper limit of sessions that are idle, taken or being made; 0: size. Up to two more may
 	 * exist briefly, while they are closed. */
 	uint32_t max_size;
-	bool reuse; /* hand the same session out again instead of a clean fork */
+	bool reuse; /* hand out the same session again instead of a clean fork */
 };
 struct cordon_pool_status {
 	uint32_t total, busy, idle, dead;

@@ -18,7 +18,7 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-struct cordon_tools; /* a registry; sessions share it by reference, safe to use from threads */
+struct cordon_tools; /* a registry; sessions share it by reference; any thread may use it */
 struct cordon_call;  /* one call that is being handled */
 
 /* What a handler returns. */
@@ -36,18 +36,18 @@ struct cordon_tool {
 	const char *args_json;   /* JSON Schema of the arguments, or the short form {"a": "number"};
 				  * NULL: takes none */
 	const char *category;    /* NULL: none; for `extensions list --category` */
-	const char *usage;       /* NULL: made from the arguments */
+	const char *usage;       /* NULL: generated from the arguments */
 	const char *const *examples; /* command lines or calls; ends with NULL; NULL: none */
 	cordon_tool_fn fn;
 	void *arg;
-	uint64_t max_calls;      /* per execution; 0: no own limit */
+	uint64_t max_calls;      /* per execution; 0: no limit of its own */
 	uint64_t timeout_ms;     /* per call; 0: 30000 */
 	uint64_t result_bytes;   /* of its value as JSON text, for a host command of what it prints;
 				  * 0: 16 MiB for a command, else the policy's message_bytes */
 	uint64_t argument_bytes; /* of a call's arguments as JSON text; 0: the same */
 	bool approval;           /* suspends the call until the host decides */
-	bool command; /* wants argv and stdin: arguments are {"args": [...], "stdin": "..."}; bytes
-		       * that are no UTF-8 come, and may go, as docs/values.md says */
+	bool command; /* takes argv and stdin: arguments are {"args": [...], "stdin": "..."}; bytes
+			 that are not UTF-8 arrive, and may be returned, as in docs/values.md */
 	const char
 		*python_package; /* JSON object of file name to text, importable as `name`; NULL */
 };
@@ -61,13 +61,13 @@ int cordon_tools_add(struct cordon_tools *t, const struct cordon_tool *tool,
 /* Tools that are host commands, from a JSON file or text (an array, or {"tools": [...]}). */
 int cordon_tools_add_file(struct cordon_tools *t, const char *path, struct cordon_error **reterr);
 int cordon_tools_add_json(struct cordon_tools *t, const char *json, struct cordon_error **reterr);
-/* JSON array of {name, description, args, ...}, to be freed; NULL when out of memory. */
+/* JSON array of {name, description, args, ...}; the caller frees it. NULL: out of memory. */
 char *cordon_tools_json(const struct cordon_tools *t);
 
 /* Inside a handler: the call. Valid until it is answered. */
 const char *cordon_call_session(const struct cordon_call *c);
 const char *cordon_call_tool(const struct cordon_call *c);
-const char *cordon_call_args(const struct cordon_call *c); /* checked JSON object as text */
+const char *cordon_call_args(const struct cordon_call *c); /* a checked JSON object as text */
 /* Answers the call, once; later answers are ignored. json must be one JSON value. -CORDON_LIMIT:
  * the value has more than result_bytes. The guest got that error and the call is answered: return
  * CORDON_ANSWER_ERROR. After -CORDON_INVALID (not JSON) or -CORDON_NOMEM it is not answered: answer

@@ -1,6 +1,6 @@
-/* inside/init/init_main.c - cordon-init: the supervisor outside the sandbox, which builds the wall
- * around pid 1 and outlives it; as `cordon-init reap` the pid 1 of a session that a template
- * forked.
+/* inside/init/init_main.c - cordon-init: the supervisor outside the sandbox, which sets up the
+ * sandbox around pid 1 and outlives it. As `cordon-init reap` it is pid 1 of a session that a
+ * template forked.
  *
  * It starts unprivileged: the host has already dropped to a dedicated non-zero uid. */
 #include <dirent.h>

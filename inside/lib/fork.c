@@ -1,13 +1,13 @@
-/* inside/lib/fork.c - libguest: how a warm interpreter becomes a session. Loaded by Python through
- * ctypes and by R through dyn.load; needs nothing of either.
+/* inside/lib/fork.c - libguest: makes a session from a warm interpreter. Loaded by Python through
+ * ctypes and by R through dyn.load; depends on neither.
  *
  *   template T ── clone3(VM|VFORK, new namespaces) ──> C0: maps, mounts, cgroups; then
  *                                                      fork ──> C1: seals itself, returns to T's
  *                                                               caller as the session (pid 2)
  *                                                      exec cordon-init reap: pid 1
  *
- * C0 shares T's memory while T waits, so only one copy of the interpreter's page tables is made, by
- * the fork of C1. C1 gets T's registers back with longjmp: its memory is a copy of T's. */
+ * C0 shares T's memory while T waits, so the interpreter's page tables are copied only once, by the
+ * fork of C1. C1 restores T's registers with longjmp; its memory is a copy of T's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

@@ -1,17 +1,17 @@
-/* audit/audit.h - the append-only, hash-chained record of what happened (docs/audit.md).
+/* audit/audit.h - the append-only, hash-chained audit log (docs/audit.md).
  *
- * An event is begun, gets its fields one by one, and is committed as one line with one write; no
- * tree is built on the way:
+ * An event gets its fields one by one and is committed as one line with one write; no tree is
+ * built:
  *
  *   struct audit_event *e = audit_begin(a, "tool_call", session_id);
  *   audit_add_text(e, "tool", name, strlen(name));
  *   audit_add_json(e, "args", args, args_len);
  *   r = audit_commit(e, &err);
  *
- * Between begin and commit the audit is locked for other threads: no callbacks, no waiting there.
- * Several audits, also of other processes, may write to one file: lines never interleave and the
- * chain stays whole. A NULL audit takes everything and does nothing, so callers need no ifs.
- * What a failed commit means is the caller's to decide (policy: audit_required). */
+ * Between begin and commit the audit is locked for other threads, so do not wait or call back
+ * there. Several audits, also of other processes, may write to one file: lines never interleave and
+ * the chain stays intact. All functions accept a NULL audit and then do nothing, so callers need no
+ * checks. The caller decides what a failed commit means (policy: audit_required). */
 #pragma once
 
 #include <stdbool.h>

@@ -1,9 +1,9 @@
-/* base/jsonguard.h - memory for jansson's parser when there is none.
+/* base/jsonguard.h - protects jansson's parser when memory runs out.
  *
- * Its lexer does not look whether the buffer of a token could grow: what does not fit is left out,
- * the token is another one than was sent, and what looks for its end reads past the buffer. So the
- * parser is given a reserve before it starts. The first allocation that fails is served from it,
- * the text ends there, and with it the parse; its result is thrown away. */
+ * jansson's lexer does not check whether a token's buffer could grow: bytes that do not fit are
+ * dropped, so the token differs from what was sent, and the search for its end reads past the
+ * buffer. So the parser gets a reserve before it starts. The first allocation that fails is served
+ * from the reserve, the input ends there, and the result is discarded. */
 #pragma once
 
 #include <jansson.h>

@@ -23,7 +23,7 @@ static void print_loss(const struct cli *c, const char *path, const struct cordo
 	printf("%s%s: %" PRIu64 " events were lost: they could not be written%s",
 	       cli_style(c, STYLE_RED), path, r->lost, r->lost_line ? "; line " : "");
 	if (r->lost_line)
-		printf("%" PRIu64 " tells of the first", r->lost_line);
+		printf("%" PRIu64 " reports the first", r->lost_line);
 	else
 		printf(", nor could a line that says so (%s.lost)", path);
 	printf("%s\n", cli_style(c, STYLE_PLAIN));

@@ -6,7 +6,7 @@
  *   2. add X(NAME) to CLI_VERBS below, in alphabetical order.
  * Help, man page, completions and nearest-match errors all come from the table in that file. A verb
  * uses the public API (cordon/cordon.h) and the rooms base and policy, nothing else. It writes its
- * product to stdout, everything else with cli_error/cli_fail, and returns the exit status. */
+ * output to stdout, everything else with cli_error/cli_fail, and returns the exit status. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,13 +1,13 @@
-/* files/workspace.h - the files of one session, reached from the host through one directory
+/* files/workspace.h - the files of one session, accessed from the host through one directory
  * descriptor, while the guest runs, is stuck, or is gone.
  *
- * The directory holds three trees, `user`, `tmp` and `workspace`, which the guest sees as
- * /home/user, /tmp and /workspace. Paths here are the guest's; relative ones start in /home/user.
- * Everything beneath may be changed by a hostile guest at any moment: no lookup follows a link by
- * the kernel's rules outside a tree, no open blocks, no answer of an earlier look is trusted.
+ * The directory has three trees, `user`, `tmp` and `workspace`, which the guest sees as
+ * /home/user, /tmp and /workspace. Paths are guest paths; relative ones start in /home/user.
+ * A hostile guest may change anything beneath at any moment. So no lookup lets the kernel follow a
+ * link that could leave a tree, no open blocks, and no earlier check is relied on.
  *
- * Errors of paths read like the guest's own: "ENOENT: no such file or directory: '/tmp/x'".
- * Calls may come from any thread; as root each one works under the owner's file ids. */
+ * Errors about paths look like the guest's own: "ENOENT: no such file or directory: '/tmp/x'".
+ * Any thread may call these functions. As root, each call uses the owner's file ids. */
 #pragma once
 
 #include <stdbool.h>

@@ -14,7 +14,7 @@
  * - negative: Cordon itself failed (no memory, or a required audit log). End the execution.
  *
  * Deadlines are kept here (a timerfd behind tool_calls_fd()), so the session's poll needs none.
- * While an approval is pending, the clock of the execution stands still: its deadline moves by
+ * While an approval is pending, the clock of the execution stops: its deadline moves by
  * tool_calls_waited_ns(), at most by approval_total_ms. A handler that blocks stops its own
  * session; it should answer "pending" instead. */
 #pragma once

@@ -1,8 +1,8 @@
-/* inside/guests/sh/cordon_sh.c - the shell guest: speaks docs/wire.md on descriptor 3 for a bash
- * that it drives. Static, without dependencies: it is the first thing that runs in a session.
+/* inside/guests/sh/cordon_sh.c - the shell guest: uses the wire (docs/wire.md) on descriptor 3 and
+ * controls a bash. Static, without dependencies, because it is the first program of a session.
  *
  *   cordon-sh                   one session
- *   cordon-sh --tool NAME ...   a tool as a command (also when started by the tool's name)
+ *   cordon-sh --tool NAME ...   a tool as a command (also if started under the tool's name)
  *   cordon-sh --validate        checks the code on stdin, runs nothing */
 #include <errno.h>
 #include <fcntl.h>

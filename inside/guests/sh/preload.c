@@ -1,20 +1,20 @@
-/* inside/guests/sh/preload.c - what the session's bash is started with (LD_PRELOAD): it lets bash
- * read one execution after the other as bash reads a script file, and be there when one has ended.
+/* inside/guests/sh/preload.c - a library that the session's bash is started with (LD_PRELOAD). With
+ * it bash reads one execution after the other, each like a script file, and survives their end.
  *
- * Why not a program in the shell's own language: a loop around the code makes `break` mean
- * something, its commands fire the traps of the code, its names can be seen, and what ends a script
- * ends the loop. Here bash itself reads the text, command by command, up to its end or to `exit`;
+ * Why not a loop in shell code around the code? Then `break` would have a meaning, the loop's
+ * commands would fire the code's traps, its names would be visible, and what ends a script would
+ * end the loop. Here bash itself reads the text, command by command, to its end or to `exit`;
  * between two texts no command runs at all.
  *
- * - The script that bash was started with is empty. At its end bash leaves by exit(3), which is
- *   ours: there the session begins, with bash's own reader_loop() for every text.
- * - read(2) on the script's descriptor is ours too, and gives the text, then its end.
- * - What bash's own throw_to_top_level() puts back, we put back after an `exit`. The shell lives on
- *   with everything it has: variables, descriptors, jobs, also what nobody could write down.
+ * - The script that bash is started with is empty. At its end bash calls exit(3), which is ours:
+ *   there the session begins, with bash's own reader_loop() for every text.
+ * - read(2) on the script's descriptor is ours too, and returns the text, then end of file.
+ * - After an `exit` we restore what bash's own throw_to_top_level() restores. The shell keeps its
+ *   whole state: variables, descriptors, jobs, and also state that could not be saved as text.
  * - Forked children are plain bash: is_child.
  *
  * The names below are bash's own (all of 5.x has them; bash exports them for loadable builtins).
- * Bash's threads: one. */
+ * bash has one thread. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

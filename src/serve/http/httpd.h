@@ -1,8 +1,8 @@
-/* serve/http/httpd.h - HTTP/1.1 for the front doors: libmicrohttpd behind one header.
+/* serve/http/httpd.h - an HTTP/1.1 server for RPC and MCP: libmicrohttpd behind one header.
  *
- * A thread for every connection, so a handler may take its time. Before a handler sees a request,
- * its Host and Origin were checked (a page in a browser cannot be tricked into asking us), its
- * sender is known, and its body is there whole and within the limit. */
+ * Each connection has a thread, so a handler may block. Before a handler gets a request, its Host
+ * and Origin were checked (so that a web page cannot use the browser to reach us), its sender was
+ * authenticated, and its whole body, within the limit, has arrived. */
 #pragma once
 
 #include <stdbool.h>

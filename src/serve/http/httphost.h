@@ -1,7 +1,7 @@
-/* serve/http/httphost.h - where a server listens, and the names that Host and Origin may have.
+/* serve/http/httphost.h - where a server listens, and which names Host and Origin may have.
  *
  * A web page can make the browser send requests to the loopback, under the page's own name. So a
- * request whose Host or Origin names somebody else is refused. */
+ * request whose Host or Origin has another name is refused. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,9 +1,8 @@
-/* serve/rpc/rpc.h - JSON-RPC 2.0, one message a line: everything the library can do, for one
- * client.
+/* serve/rpc/rpc.h - JSON-RPC 2.0, one message per line: the whole library, for one client.
  *
- * The thread that reads a slow request also carries it out, and another one takes over the reading:
- * so nothing waits for a hand-over, and cancels, tool answers and other requests go on meanwhile.
- * Requests on files and other quick ones are done by the reader itself, in the order they came. */
+ * The thread that reads a slow request also runs it, and another thread takes over reading. So no
+ * request waits to be handed over, and cancels, tool answers and other requests are read meanwhile.
+ * The reader itself runs quick requests, such as those on files, in the order of arrival. */
 #pragma once
 
 #include <cordon/policy.h>
