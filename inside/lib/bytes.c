@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static void room(struct bytes *b, size_t more)
+char *bytes_room(struct bytes *b, size_t more)
 {
-	if (b->cap - b->len >= more)
-		return;
+	if (b->data && b->cap - b->len >= more)
+		return b->data + b->len;
 	size_t cap = b->cap ? b->cap : 256;
 	while (cap - b->len < more)
 		cap *= 2;
@@ -23,13 +23,14 @@ static void room(struct bytes *b, size_t more)
 	}
 	b->data = p;
 	b->cap = cap;
+	return p + b->len;
 }
 
 void bytes_add(struct bytes *b, const void *data, size_t len)
 {
 	if (!len)
 		return;
-	room(b, len);
+	(void)bytes_room(b, len);
 	memcpy(b->data + b->len, data, len);
 	b->len += len;
 }
@@ -52,7 +53,7 @@ void bytes_format(struct bytes *b, const char *fmt, ...)
 	int n = vsnprintf(NULL, 0, fmt, ap);
 	va_end(ap);
 	if (n > 0) {
-		room(b, (size_t)n + 1);
+		(void)bytes_room(b, (size_t)n + 1);
 		vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
 		b->len += (size_t)n;
 	}
@@ -85,7 +86,7 @@ void bytes_shell(struct bytes *b, const char *data, size_t len)
 
 long bytes_read(struct bytes *b, int fd)
 {
-	room(b, 65536);
+	(void)bytes_room(b, 65536);
 	ssize_t n;
 	do
 		n = read(fd, b->data + b->len, 65536);

@@ -9,6 +9,8 @@ struct bytes {
 	size_t len, cap;
 };
 
+/* Where so many more can be put; the caller then adds to len. */
+char *bytes_room(struct bytes *b, size_t more);
 void bytes_add(struct bytes *b, const void *data, size_t len);
 void bytes_text(struct bytes *b, const char *text);
 void bytes_char(struct bytes *b, char c);

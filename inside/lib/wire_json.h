@@ -7,8 +7,6 @@
 
 #include "inside/lib/bytes.h"
 
-#define JSON_DEPTH 64
-
 struct json {
 	const char *at;
 	size_t len; /* 0: absent */

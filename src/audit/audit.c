@@ -10,6 +10,7 @@
 #include "audit/loss.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/jsonscan.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -197,21 +198,10 @@ static void show(struct audit_event *e, const char *key)
 			(void)buf_add(&e->log, e->line.data + e->field, e->line.len - e->field);
 }
 
-/* Escapes one character for a JSON string. */
-static void add_escape(struct audit_event *e, unsigned char c)
-{
-	static const char from[] = "\"\\\n\t\r", to[] = "\"\\ntr";
-	const char *at = c ? strchr(from, c) : NULL;
-
-	if (at)
-		add(e, (char[]){ '\\', to[at - from] }, 2);
-	else
-		keep(e, buf_printf(&e->line, "\\u%04x", c));
-}
-
 /* Adds text escaped for a JSON string, without quotes. */
 static void add_escaped(struct audit_event *e, const char *text, size_t len)
 {
+	char escape[JSONSCAN_ESCAPE_SIZE];
 	size_t run = 0;
 
 	while (run < len) {
@@ -225,7 +215,7 @@ static void add_escaped(struct audit_event *e, const char *text, size_t len)
 		if (step < 0)
 			add(e, "\xef\xbf\xbd", 3);
 		else
-			add_escape(e, c);
+			add(e, escape, jsonscan_escape(c, escape));
 		size_t used = run + (size_t)(step < 0 ? -step : step);
 		text += used;
 		len -= used;

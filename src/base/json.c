@@ -1,88 +1,10 @@
-/* base/json.c - JSON, strict: parsing and typed access. */
+/* base/json.c - typed access to JSON values. */
 #include "base/json.h"
 
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/file.h"
-#include "base/jsonguard.h"
-#include "base/mem.h"
 #include "base/str.h"
-
-/* jansson recurses as deep as the text goes, so the depth is checked before it sees the text. Up to
- * the first error both agree on what is a string; after that jansson looks no further. */
-static int check_depth(const char *text, size_t len, struct cordon_error **reterr)
-{
-	size_t depth = 0;
-
-	for (size_t i = 0; i < len; i++) {
-		switch (text[i]) {
-		case '"':
-			for (i++; i < len && text[i] != '"'; i++)
-				if (text[i] == '\\')
-					i++;
-			break;
-		case '[':
-		case '{':
-			if (++depth > JSON_MAX_DEPTH) {
-				size_t line = 1, column = 1;
-				for (size_t j = 0; j < i; j++, column++)
-					if (text[j] == '\n') {
-						line++;
-						column = 0;
-					}
-				return err_set(reterr, CORDON_INVALID,
-					       "line %zu, column %zu: more than %d levels deep",
-					       line, column, JSON_MAX_DEPTH);
-			}
-			break;
-		case ']':
-		case '}':
-			depth -= depth > 0;
-			break;
-		default:
-			break;
-		}
-	}
-	return 0;
-}
-
-int json_parse(const char *text, size_t len, size_t max_bytes, json_t **ret,
-	       struct cordon_error **reterr)
-{
-	json_error_t e = { 0 };
-	bool is_nomem;
-
-	if (max_bytes && len > max_bytes)
-		return err_set(reterr, CORDON_LIMIT,
-			       "the JSON text has %zu bytes, more than the %zu allowed", len,
-			       max_bytes);
-	int r = check_depth(text, len, reterr);
-	if (r < 0)
-		return r;
-	/* NUL inside strings is data (json_get_string refuses it); jansson refuses it in keys. */
-	json_t *j = jsonguard_parse(text, len,
-				    JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e,
-				    &is_nomem);
-	if (j) {
-		*ret = j;
-		return 0;
-	}
-	/* jansson has words for everything but most of its failed allocations. */
-	if (is_nomem || json_error_code(&e) == json_error_out_of_memory || !e.text[0])
-		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	return err_set(reterr, CORDON_INVALID, "line %d, column %d: %s", e.line, e.column, e.text);
-}
-
-int json_parse_file(const char *path, size_t max_bytes, json_t **ret, struct cordon_error **reterr)
-{
-	cleanup_buf struct buf b = { 0 };
-	int r = file_load(path, max_bytes, &b, reterr);
-	if (r < 0)
-		return r;
-	r = json_parse(b.data, b.len, max_bytes, ret, reterr);
-	return r < 0 ? err_wrap(reterr, r, "'%s' is not valid JSON", path) : 0;
-}
 
 static int wrong_type(const char *where, const char *key, const char *want,
 		      struct cordon_error **reterr)

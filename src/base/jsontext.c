@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/jsonscan.h"
 #include "base/mem.h"
 
 /* Host-made values are not bounded by the parser's depth, but their writer's stack is. */
@@ -73,25 +74,9 @@ static int write_real(struct buf *b, double value)
 	return r < 0 || is_real ? r : buf_add_str(b, ".0");
 }
 
-static int write_escape(struct buf *b, unsigned char c)
-{
-	static const char named[] = "btn\0fr"; /* for 8..13; 11 has no name */
-
-	if (c == '"' || c == '\\') {
-		char two[] = { '\\', (char)c };
-		return buf_add(b, two, 2);
-	}
-	if (c >= 8 && c <= 13 && c != 11) {
-		char two[] = { '\\', named[c - 8] };
-		return buf_add(b, two, 2);
-	}
-	char six[8];
-	(void)snprintf(six, sizeof(six), "\\u%04x", c);
-	return buf_add(b, six, 6);
-}
-
 static int write_string(struct buf *b, const char *s, size_t len)
 {
+	char escape[JSONSCAN_ESCAPE_SIZE];
 	int r = buf_add_char(b, '"');
 
 	for (size_t i = 0, run = 0; r == 0 && i <= len; i++) {
@@ -101,7 +86,7 @@ static int write_string(struct buf *b, const char *s, size_t len)
 		r = buf_add(b, s + run, i - run);
 		run = i + 1;
 		if (r == 0 && i < len)
-			r = write_escape(b, c);
+			r = buf_add(b, escape, jsonscan_escape(c, escape));
 	}
 	return r < 0 ? r : buf_add_char(b, '"');
 }

@@ -14,6 +14,14 @@
 
 enum { CHUNK = 256 * 1024 };
 
+/* What the library wrote as text; NULL: out of memory. */
+static json_t *parsed(const char *text)
+{
+	json_t *j = NULL;
+
+	return json_parse(text, strlen(text), 0, &j, NULL) < 0 ? NULL : j;
+}
+
 static int open_saved(const struct cli *c, const char *name, int *ret_fd)
 {
 	cleanup_error struct cordon_error *e = NULL;
@@ -104,7 +112,7 @@ static int list_names(const struct cli *c)
 		return cli_fail(c, e);
 	if (cli_has(c, "json"))
 		return print_text(c, json);
-	cleanup_json json_t *list = json_loads(json, 0, NULL);
+	cleanup_json json_t *list = parsed(json);
 	size_t i;
 	json_t *one;
 	free(json);
@@ -273,7 +281,7 @@ static int import(const struct cli *c, int argc, char **argv)
 		return cli_fail(c, e);
 	if (cli_has(c, "json"))
 		return print_text(c, report);
-	cleanup_json json_t *j = json_loads(report, 0, NULL);
+	cleanup_json json_t *j = parsed(report);
 	size_t i;
 	json_t *one;
 	free(report);
@@ -331,7 +339,7 @@ static int diff(const struct cli *c, int argc, char **argv)
 	char *json = NULL;
 	if (cordon_export_diff(old, new, &json, &e) < 0)
 		return cli_fail(c, e);
-	cleanup_json json_t *list = json_loads(json, 0, NULL);
+	cleanup_json json_t *list = parsed(json);
 	bool differ = json_array_size(list) > 0;
 	if (cli_has(c, "json")) {
 		(void)print_text(c, json);

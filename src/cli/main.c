@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/jsonguard.h"
 #include "base/random.h"
 #include "base/str.h"
 #include "cli/verb.h"
@@ -87,7 +86,6 @@ int main(int argc, char **argv)
 	if (!fill_ends())
 		return cordon_code_exit_status(CORDON_OS);
 	raise_descriptors();
-	jsonguard_install();
 	seed_json();
 	cli_init(&c);
 	int status = choose(&c, argc, argv);

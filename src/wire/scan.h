@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 enum {
-	SCAN_MAX_DEPTH = 64,
 	/* docs/values.md allows a million elements; the rest is for the envelope around them. */
 	SCAN_MAX_VALUES = 1000000 + 4096,
 };

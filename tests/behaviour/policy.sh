@@ -91,7 +91,7 @@ check_fails "invalid UTF-8" 2 "is not valid JSON" policy check "$dir/bad-utf8"
 head -c 17000000 /dev/zero | tr '\0' ' ' >"$dir/big"
 check_fails "over the size" 2 "$dir/big" policy check "$dir/big"
 nested() { printf '{"a":%s' "$(printf '[%.0s' $(seq 100))" | policy check -; }
-check_fails "too deep" 2 "levels deep" nested
+check_fails "too deep" 2 "64 levels" nested
 
 # Options: the level, then files, then single options, then --set.
 given '{"level": "strict", "timeout_ms": 5000, "mounts": ["/a:/b"]}'

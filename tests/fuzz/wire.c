@@ -1,6 +1,6 @@
 /* fuzz/wire.c - a guest's bytes against the host's end of the wire. The first byte chooses: raw
- * bytes as one JSON text (the scanner compared with jansson), raw bytes as a stream after hello, or
- * messages made of fragments, to reach deep states. */
+ * bytes as one JSON text (the scanner compared with the parser), raw bytes as a stream after hello,
+ * or messages made of fragments, to reach deep states. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <stdatomic.h>
 
-#include "base/jsonguard.h"
+#include "base/json.h"
 #include "base/mem.h"
 
 enum { ROUNDS_MAX = 100000 };
@@ -39,9 +39,14 @@ static int count_fds(void)
 	return count;
 }
 
+static void *json_alloc(size_t size)
+{
+	return mem_fault() ? NULL : malloc(size);
+}
+
 struct fault fault_begin(const char *file, int line)
 {
-	jsonguard_install();
+	json_set_alloc_funcs(json_alloc, free);
 	return (struct fault){ .file = file, .line = line, .open_fds = -1 };
 }
 

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/jsonguard.h"
 #include "base/log.h"
 #include "net/gateway/confine.h"
 #include "net/gateway/hub.h"
@@ -109,7 +108,6 @@ int main(int argc, char **argv)
 	cleanup_error struct cordon_error *e = NULL;
 	int fds[3];
 
-	jsonguard_install();
 	for (int i = 0; i < 3; i++)
 		if (argc != 4 || (fds[i] = parse_fd(argv[i + 1])) < 0) {
 			fprintf(stderr, "usage: cordon-gateway CONFIG_FD CONTROL_FD RELAY_FD\n");

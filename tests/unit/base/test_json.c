@@ -34,21 +34,30 @@ TEST(what_is_not_strict_json_is_refused_with_its_place)
 	static const struct {
 		const char *text, *reason;
 	} cases[] = {
-		{ "{\"a\":1,\n\"a\":2}", "line 2, column 3: duplicate object key" },
-		{ "\"\xff\"", "line 1, column 1: unable to decode byte 0xff" },
-		{ "[1] 2", "end of file expected" },
-		{ "", "line 1, column 0" },
-		{ "[1,]", "line 1, column 4" },
-		{ "{a:1}", "line 1, column 2" },
-		{ "'a'", "line 1, column 1" },
-		{ "NaN", "line 1, column 3" },
-		{ "01", "line 1" },
-		{ "9223372036854775808", "too big integer" },
-		{ "1e999", "real number overflow" },
-		{ "\"\\ud800\"", "line 1" },
-		{ "{\"a\\u0000b\":1}", "line 1" },
-		{ "\"tab\tinside\"", "line 1" },
-		{ "\xef\xbb\xbf{}", "line 1" },
+		{ "{\"a\":1,\n\"a\":2}", "line 2, column 1: duplicate object key" },
+		{ "{\"a\":1,\"\\u0061\":2}", "line 1, column 8: duplicate object key" },
+		{ "\"\xff\"", "line 1, column 2: not valid UTF-8" },
+		{ "[1] 2", "line 1, column 5: text after the value" },
+		{ "", "line 1, column 1: the text ends too early" },
+		{ "[1,", "line 1, column 4: the text ends too early" },
+		{ "\"a", "line 1, column 3: the text ends too early" },
+		{ "[1,]", "line 1, column 4: unexpected ']'" },
+		{ "[1 2]", "line 1, column 4: " },
+		{ "{a:1}", "line 1, column 2: unexpected 'a'" },
+		{ "{\"\xc3\xa9\";1}", "line 1, column 5: unexpected ';'" },
+		{ "'a'", "line 1, column 1: unexpected '''" },
+		{ "NaN", "line 1, column 1: unexpected 'N'" },
+		{ "nul", "line 1, column 1: unexpected 'n'" },
+		{ "01", "line 1, column 1: " },
+		{ "-", "line 1, column 1: " },
+		{ "9223372036854775808", "a number out of range" },
+		{ "-9223372036854775809", "a number out of range" },
+		{ "1e999", "a number out of range" },
+		{ "\"\\ud800\"", "half a surrogate pair" },
+		{ "\"\\x\"", "bad escape in a string" },
+		{ "{\"a\\u0000b\":1}", "NUL in a key" },
+		{ "\"tab\tinside\"", "line 1, column 5: control character in a string" },
+		{ "\xef\xbb\xbf{}", "line 1, column 1: " },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
@@ -69,9 +78,9 @@ TEST(depth_is_refused_before_anything_recurses)
 	json_decref(j);
 	memset(text, '[', 65);
 	memset(text + 65, ']', 65);
-	assert_refused(text, 130, "line 1, column 65: more than 64 levels deep");
+	assert_refused(text, 130, "line 1, column 65: nested deeper than 64 levels");
 	memset(text, '[', MANY);
-	assert_refused(text, MANY, "more than 64 levels deep");
+	assert_refused(text, MANY, "nested deeper than 64 levels");
 	free(text);
 	/* Brackets inside strings are no levels. */
 	char *quoted = str_printf("\"\\\"%s%s\"", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",

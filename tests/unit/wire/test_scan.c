@@ -5,6 +5,8 @@
 #include "harness/test.h"
 #include "wire/scan.h"
 
+#include "base/jsonscan.h"
+
 static const char *scan_copy(const char *text, size_t len)
 {
 	char *copy = malloc(len + 1);
@@ -130,7 +132,7 @@ TEST(depth_has_a_limit)
 		memset(text, '[', (size_t)depth);
 		memset(text + depth, ']', (size_t)depth);
 		const char *why = scan_copy(text, 2 * (size_t)depth);
-		ASSERT((why == NULL) == (depth <= SCAN_MAX_DEPTH));
+		ASSERT((why == NULL) == (depth <= JSONSCAN_MAX_DEPTH));
 	}
 	/* A million open brackets neither recurse nor take long. */
 	char *open = malloc(1000000);

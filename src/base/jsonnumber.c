@@ -1,8 +1,6 @@
-/* wire/json_number.c - see json_number.h. Without strtod: no locale, no copy. */
-#include "wire/json_number.h"
+/* base/jsonnumber.c - see jsonnumber.h. Without strtod: no locale, no copy. */
+#include "base/jsonnumber.h"
 
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 /* The digits read so far: the first 17 significant ones as a number, and the power of ten. */
@@ -103,20 +101,28 @@ static bool is_at(const char *p, const char *end, const char *set)
 	return p && p < end && *p && strchr(set, *p);
 }
 
-const char *number_end(const char *p, const char *end)
+struct jsonnumber jsonnumber_scan(const char *p, const char *end)
 {
 	const char *start = p;
 	struct digits d = { 0 };
 	int64_t exponent = 0;
 
 	p = integer_end(is_at(p, end, "-") ? p + 1 : p, end, &d);
-	if (!p)
-		return NULL;
 	if (!is_at(p, end, ".eE"))
-		return fits_int(start, p) ? p : NULL;
+		return (struct jsonnumber){ .end = p, .fits = p && fits_int(start, p) };
 	if (is_at(p, end, "."))
 		p = fraction_end(p + 1, end, &d);
 	if (is_at(p, end, "eE"))
 		p = exponent_end(p + 1, end, &exponent);
-	return p && is_finite(&d, exponent) ? p : NULL;
+	return (struct jsonnumber){ .end = p, .is_real = true, .fits = is_finite(&d, exponent) };
+}
+
+int64_t jsonnumber_int(const char *p, size_t len)
+{
+	bool is_negative = *p == '-';
+	uint64_t magnitude = 0;
+
+	for (size_t i = is_negative; i < len; i++)
+		magnitude = magnitude * 10 + (uint64_t)(p[i] - '0');
+	return (int64_t)(is_negative ? 0 - magnitude : magnitude);
 }
