@@ -37,13 +37,11 @@ int node_launch(const struct guest_options *o, struct launch *l, struct cordon_e
 	uint64_t memory = o->policy->memory_bytes;
 	cleanup_free char *heap = str_printf("--max-old-space-size=%llu",
 					     (unsigned long long)node_heap_bytes(o->policy) >> 20);
-	const char *const argv[] = { "node",
-				     "--no-warnings",
-				     heap,
-				     young_space(memory),
+	const char *const argv[] = { "node", "--no-warnings",
+				     /* An interrupt ends a callback where async_hooks would not. */
+				     "--no-force-async-hooks-checks", heap, young_space(memory),
 				     "/run/cordon/cordon_guest.mjs",
-				     o->mode == GUEST_VALIDATE ? "--validate" : NULL,
-				     NULL };
+				     o->mode == GUEST_VALIDATE ? "--validate" : NULL, NULL };
 
 	if (!heap)
 		return err_errno(reterr, ENOMEM, "the launch of Node.js");

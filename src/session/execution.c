@@ -162,16 +162,27 @@ static void look_at_cpu(const struct execution *x)
 	e->cpu_guest_us = guest;
 }
 
-/* A shell's agent reads the wire while code runs, so it gets a message that names the execution.
- * The other guests do not read then, so they get SIGINT. It has been sent when this returns, so it
- * cannot hit a later execution. */
+/* A shell's agent reads the wire at any time. The other guests read nothing while code runs, so
+ * they get SIGINT as well. The message comes first: a guest that gets the signal before it runs the
+ * code finds there which execution is meant. The signal was sent when this returns, so it cannot
+ * hit a later execution. */
 static int interrupt(struct execution *x)
 {
-	bool is_agent = x->engine->kind == GUEST_KIND_POD || x->engine->kind == GUEST_KIND_SH;
+	struct engine *e = x->engine;
+	bool is_agent = e->kind == GUEST_KIND_POD || e->kind == GUEST_KIND_SH;
 
-	if (is_agent && x->engine->wire)
-		return wire_send_interrupt(x->engine->wire, x->id, NULL);
-	return box_interrupt(x->engine->box, deadline_after_ms(SETTLE_MS));
+	if (is_agent && e->wire)
+		return wire_send_interrupt(e->wire, x->id, NULL);
+	if (e->wire && !x->is_named) {
+		int r = wire_send_interrupt(e->wire, x->id, NULL);
+
+		if (r < 0)
+			return r;
+		x->is_named = true;
+		/* What is not sent yet may be the code itself: once more when it is. */
+		x->is_signal_due = wire_get_queued(e->wire) > 0;
+	}
+	return box_interrupt(e->box, deadline_after_ms(SETTLE_MS));
 }
 
 /* Timed out or cancelled. A pod's shell can abandon its command and keep its state, so it gets a
@@ -229,6 +240,14 @@ static int patience_ms(const struct execution *x)
 
 enum { P_WIRE, P_OUT, P_ERR, P_BOX, P_CANCEL, P_STDIN, P_SOURCE, P_CALLS, P_NET, P_END, P_COUNT };
 
+static bool is_signal_due(struct execution *x)
+{
+	bool is_due = x->is_signal_due && wire_get_queued(x->engine->wire) == 0;
+
+	x->is_signal_due &= !is_due;
+	return is_due;
+}
+
 /* Ends the execution if the guest is gone, it was cancelled, or its time is up. */
 static void look_after(struct execution *x, bool is_wanted, bool box_spoke)
 {
@@ -240,7 +259,7 @@ static void look_after(struct execution *x, bool is_wanted, bool box_spoke)
 		x->evidence.cancelled |= wishes & WISH_CANCEL && !x->evidence.timed_out;
 		if (e->wire) /* a result may have arrived just before */
 			serve_wire(x, POLLIN);
-	} else if (wishes & WISH_INTERRUPT && interrupt(x) < 0) {
+	} else if ((wishes & WISH_INTERRUPT || is_signal_due(x)) && interrupt(x) < 0) {
 		/* The interrupt could still arrive later and hit another execution, so end the
 		 * guest. */
 		x->evidence.cancelled = x->is_over = x->is_dead = true;

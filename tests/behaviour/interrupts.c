@@ -141,15 +141,11 @@ static void *run_first(void *arg)
 	return NULL;
 }
 
-/* At any moment of an execution, its end too. The next begins when the call has returned. Not in
- * Node: its own watch for SIGINT (breakOnSigint) keeps one that comes just as a script ends for the
- * next script. */
+/* At any moment of an execution, its end too. The next begins when the call has returned. */
 TEST(an_interrupt_at_any_moment_hits_no_later_execution)
 {
 	EACH_DIALECT(d)
 	{
-		if (strcmp(d->guest, "node") == 0)
-			continue;
 		struct pair p = { .session = open_with(d->guest, NULL) };
 
 		must(p.session, d->set_x);

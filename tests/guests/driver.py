@@ -199,18 +199,20 @@ class Guest:
             assert "warnings" not in self.run(code, validate=True), code
 
     def interrupt(self, code, pid=None):
-        """Runs code that first prints something, and interrupts it once it has: by the wire where an agent reads it."""
+        """Runs code that first prints something, and interrupts it once it has."""
         self.start(code)
         end = time.monotonic() + DEADLINE
         while not self.out[self.pipes[1][0]]:
             assert time.monotonic() < end, "no output to wait for"
             self.pump(1)
-        time.sleep(0.05)
-        if self.hello["guest"] == "sh":
-            self.send({"type": "interrupt", "id": self.next_id})
-        else:
-            os.kill(pid or self.pid, signal.SIGINT)
+        self.interrupt_now(pid)
         return self.finish()
+
+    def interrupt_now(self, pid=None):
+        """As the host does: the message names the execution, the signal says that there is one. An agent reads it anyway."""
+        self.send({"type": "interrupt", "id": self.next_id})
+        if self.hello["guest"] != "sh":
+            os.kill(pid or self.pid, signal.SIGINT)
 
     def value(self, code, context=None):
         r = self.run(code, context)

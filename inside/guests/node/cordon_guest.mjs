@@ -32,15 +32,22 @@ let parts = []; // of an incomplete line
 const chunk = Buffer.allocUnsafe(65536);
 
 let rehearsals = 0; // warm-up executions left; their replies are discarded
+const early = []; // messages that were read while looking for another
 
 function send(line) {
   let data = Buffer.from(line + '\n');
   if (rehearsals) return;
+  const was = hold(true);
+  say(true);
   while (data.length) data = data.subarray(fs.writeSync(WIRE, data));
+  say(false);
+  hold(was);
 }
 
 /** The next message, blocking; null at the end. */
-function receive() {
+const receive = () => early.shift() ?? read();
+
+function read() {
   for (;;) {
     const nl = rest.indexOf(10);
     if (nl >= 0) {
@@ -111,19 +118,39 @@ async function connect() {
   delete globalThis.__cordon_hook__;
 }
 
-let going; // started by the script below
-hidden('__cordon_go__', () => going());
-const go = new vm.Script('__cordon_go__()', { filename: 'cordon_guest.mjs' });
-
-/** Evaluates in the prompt's mode; SIGINT stops what runs before the first await. */
+/** Evaluates in the prompt's mode. */
 function evaluate(expression) {
   let answer;
   const promise = new Promise((resolve, reject) => {
     answer = (error, result) => (error ? reject(new Error(error.message)) : resolve(result));
   });
-  going = () => session.post('Runtime.evaluate', { expression, replMode: true, awaitPromise: true, silent: true }, answer);
-  go.runInThisContext({ breakOnSigint: true });
-  return promise;
+  const params = { expression, replMode: true, awaitPromise: true, silent: true };
+  // With what it does after an await that waits for nothing.
+  if (guard(() => { hold(false); session.post('Runtime.evaluate', params, answer); process._tickCallback(); })) return promise;
+  promise.catch(() => {});
+  throw new Interrupted();
+}
+
+// ---- interrupts: a message names the execution, and SIGINT says that it has come. Where the event loop does not turn,
+// a thread sees it (interrupt.c), which ends what guard() has called.
+
+class Interrupted extends Error {
+  constructor() { super('The execution was interrupted'); }
+}
+
+/** Whether the message has come that interrupts this execution. Waits for nothing. */
+function isInterrupted() {
+  while (rest.includes(10) || hasMail()) {
+    const m = read();
+    if (m === null) reallyExit(0);
+    if (m.type !== 'interrupt') early.push(m);
+    else if (JSON.stringify(m.id) === current.id) current.isInterrupted = true;
+  }
+  return current.isInterrupted;
+}
+
+function onSigint() {
+  if (current && isInterrupted()) abort(interrupted());
 }
 
 // ---- one execution
@@ -146,7 +173,7 @@ const safely = (f, fallback) => {
 /** The fields of a failure, whatever was thrown. */
 function failure(e, details) {
   if (e instanceof ExitSignal) return exited(e.code);
-  if (e?.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') return interrupted();
+  if (e instanceof Interrupted) return interrupted();
   const isError = typeof e === 'object' && e !== null && 'message' in e;
   const name = isError ? safely(() => e.name, 'Error') : 'Error';
   const message = isError ? safely(() => e.message, '') : text(e);
@@ -217,7 +244,7 @@ function movedField() {
 
 const native = { exports: {} }; // descriptors, which JavaScript cannot duplicate
 process.dlopen(native, process.env.CORDON_NODE_LIB || path.join(HERE, 'cordon_node.node'));
-const { mendInput, mendOutput, takeInput } = native.exports;
+const { mendInput, mendOutput, takeInput, watch, begin, end, hold, say, tell, hasMail, guard } = native.exports;
 
 /** process.stdout and process.stderr as they are before each execution: the first use makes the stream, and what
  *  code ended, replaced or hooked comes back. */
@@ -294,9 +321,12 @@ async function run(m) {
 function start(m) {
   count += 1;
   const mine = current = { id: JSON.stringify(m.id ?? 0), calls: 0, fields: null, before: pending(),
-    lines: (m.code ?? '').split('\n').length };
+    isInterrupted: false, lines: (m.code ?? '').split('\n').length };
   process.exitCode = undefined;
   mendAll();
+  if (!process.listeners('SIGINT').includes(onSigint)) process.on('SIGINT', onSigint);
+  begin(mine.id);
+  if (isInterrupted()) return abort(interrupted());
   run(m).catch((e) => failure(e)).then((fields) => {
     if (current !== mine || mine.fields) return;
     mine.fields = fields;
@@ -324,7 +354,7 @@ function settle() {
 }
 
 function finish() {
-  const { id, fields, warnings } = current;
+  const { id, warnings } = current, fields = end() ? interrupted() : current.fields;
   current = null;
   const code = process.exitCode;
   process.exitCode = undefined;
@@ -339,8 +369,7 @@ function finish() {
   idle();
 }
 
-/** Waits for the next execution. A whole turn of the loop before it starts lets old signals pass by: what is set from
- *  where the loop polls comes before it polls again. */
+/** Waits for the next execution. */
 function idle() {
   if (rehearsals) {
     count = 0;
@@ -354,7 +383,7 @@ function idle() {
     const m = receive();
     if (m === null || m.type === 'exit') reallyExit(0);
     if (m.type === 'execute') {
-      setImmediate(() => setImmediate(() => start(m)));
+      setImmediate(() => start(m));
       return;
     }
   }
@@ -363,12 +392,13 @@ function idle() {
 /** Ends the running execution from outside its own flow. */
 function abort(fields) {
   if (!current) return;
-  current.fields = fields;
-  setImmediate(() => current && finish());
+  const mine = current;
+  mine.fields = fields;
+  setImmediate(() => current === mine && finish());
 }
 
 process.on('uncaughtException', (e) => abort(failure(e)));
-process.on('SIGINT', () => abort(interrupted()));
+process.on('SIGINT', onSigint);
 process.on('beforeExit', () => {
   if (!current) return idle();
   if (!current.fields)
@@ -405,13 +435,26 @@ function callTool(name, args) {
   }
   const size = Buffer.byteLength(line) + 1;
   if (size > limit) throw new ToolError(`IPC message too large (${size} bytes, max ${limit})`);
+  const was = hold(true);
   send(line);
+  const m = answer(id, call);
+  hold(was);
+  if (m.type === 'interrupt') throw new Interrupted();
+  if ('error' in m) throw new ToolError(String(m.error));
+  return decode(m.value);
+}
+
+/** The answer to a call, or the message that interrupts the execution. */
+function answer(id, call) {
   for (;;) {
     const m = receive();
     if (m === null) reallyExit(0);
-    if (m.type !== 'tool_result' || JSON.stringify(m.id) !== id || m.call !== call) continue;
-    if ('error' in m) throw new ToolError(String(m.error));
-    return decode(m.value);
+    if (JSON.stringify(m.id) !== id) continue;
+    if (m.type === 'tool_result' && m.call === call) return m;
+    if (m.type !== 'interrupt') continue;
+    current.isInterrupted = true;
+    tell(); // the code may catch what is thrown
+    return m;
   }
 }
 
@@ -576,6 +619,7 @@ if (process.argv.includes('--validate')) {
   await check(fs.readFileSync(0, 'utf8'));
 } else {
   const token = takeToken();
+  watch();
   await connect();
   send(`{"type":"hello","version":1,"token":"${token}","guest":"node","language":"${process.versions.node}"}`);
   const m = receive();

@@ -1,9 +1,12 @@
-/* inside/guests/node/node_streams.c - inside/lib/streams.c for JavaScript, which has no dup2().
- * Declares the needed part of Node's stable C interface, so Node's headers are not needed to build
- * this. */
+/* inside/guests/node/node_streams.c - what JavaScript cannot do: descriptors (inside/lib/streams.c)
+ * and interrupts. Node's stable interface for C is declared here in part: its headers are not
+ * needed to build this. */
 #include "inside/lib/streams.h"
 
+#include <poll.h>
 #include <stddef.h>
+
+#include "inside/guests/node/interrupt.h"
 
 struct napi_env;
 struct napi_value;
@@ -18,6 +21,14 @@ int napi_get_boolean(struct napi_env *env, bool value, struct napi_value **ret);
 int napi_get_cb_info(struct napi_env *env, struct napi_info *info, size_t *count,
 		     struct napi_value **args, struct napi_value **this, void **data);
 int napi_get_value_int32(struct napi_env *env, struct napi_value *value, int *ret);
+
+int napi_get_value_bool(struct napi_env *env, struct napi_value *value, bool *ret);
+int napi_get_value_string_utf8(struct napi_env *env, struct napi_value *value, char *buf,
+			       size_t size, size_t *ret_len);
+int napi_call_function(struct napi_env *env, struct napi_value *this, struct napi_value *f,
+		       size_t count, struct napi_value *const *args, struct napi_value **ret);
+int napi_get_and_clear_last_exception(struct napi_env *env, struct napi_value **ret);
+int napi_get_undefined(struct napi_env *env, struct napi_value **ret);
 
 static struct napi_value *mend_input(struct napi_env *env, struct napi_info *info)
 {
@@ -49,6 +60,93 @@ static struct napi_value *take_input(struct napi_env *env, struct napi_info *inf
 	return NULL;
 }
 
+/* ---- interrupts */
+
+static struct napi_value *argument(struct napi_env *env, struct napi_info *info)
+{
+	struct napi_value *arg = NULL;
+	size_t count = 1;
+
+	(void)napi_get_cb_info(env, info, &count, &arg, NULL, NULL);
+	return arg;
+}
+
+static struct napi_value *boolean(struct napi_env *env, bool value)
+{
+	struct napi_value *out = NULL;
+
+	(void)napi_get_boolean(env, value, &out);
+	return out;
+}
+
+static struct napi_value *watch(struct napi_env *env, struct napi_info *info)
+{
+	(void)info;
+	return boolean(env, interrupt_watch());
+}
+
+static struct napi_value *begin(struct napi_env *env, struct napi_info *info)
+{
+	char id[24] = "";
+
+	if (napi_get_value_string_utf8(env, argument(env, info), id, sizeof(id), NULL) == 0)
+		interrupt_begin(id);
+	return NULL;
+}
+
+static struct napi_value *end(struct napi_env *env, struct napi_info *info)
+{
+	(void)info;
+	return boolean(env, interrupt_end());
+}
+
+static struct napi_value *say(struct napi_env *env, struct napi_info *info)
+{
+	bool is_saying = true;
+
+	(void)napi_get_value_bool(env, argument(env, info), &is_saying);
+	interrupt_say(is_saying);
+	return NULL;
+}
+
+static struct napi_value *hold(struct napi_env *env, struct napi_info *info)
+{
+	bool is_held = true;
+
+	(void)napi_get_value_bool(env, argument(env, info), &is_held);
+	return boolean(env, interrupt_hold(is_held));
+}
+
+static struct napi_value *tell(struct napi_env *env, struct napi_info *info)
+{
+	(void)env;
+	(void)info;
+	interrupt_tell();
+	return NULL;
+}
+
+/* Whether the wire has something to read. */
+static struct napi_value *has_mail(struct napi_env *env, struct napi_info *info)
+{
+	struct pollfd p = { .fd = 3, .events = POLLIN };
+
+	(void)info;
+	return boolean(env, poll(&p, 1, 0) > 0);
+}
+
+/* Calls a function that throws nothing; false: V8 was made to end it. Held from then on. */
+static struct napi_value *guard(struct napi_env *env, struct napi_info *info)
+{
+	struct napi_value *this = NULL, *ignored = NULL;
+
+	(void)napi_get_undefined(env, &this);
+	int r = napi_call_function(env, this, argument(env, info), 0, NULL, &ignored);
+	(void)interrupt_hold(true);
+	if (r != 0)
+		(void)napi_get_and_clear_last_exception(env, &ignored);
+	return boolean(env, r == 0);
+}
+
 __attribute__((visibility("default"))) struct napi_value *
 napi_register_module_v1(struct napi_env *env, struct napi_value *exports);
 
@@ -59,7 +157,15 @@ struct napi_value *napi_register_module_v1(struct napi_env *env, struct napi_val
 		napi_callback call;
 	} functions[] = { { "mendInput", mend_input },
 			  { "mendOutput", mend_output },
-			  { "takeInput", take_input } };
+			  { "takeInput", take_input },
+			  { "watch", watch },
+			  { "begin", begin },
+			  { "end", end },
+			  { "hold", hold },
+			  { "say", say },
+			  { "tell", tell },
+			  { "hasMail", has_mail },
+			  { "guard", guard } };
 	struct napi_value *f = NULL;
 
 	streams_keep();

@@ -127,12 +127,12 @@ class Session:
             try:
                 signal(SIGINT, wire.on_sigint)
                 pthread_sigmask(SIG_UNBLOCK, (SIGINT,))
-                wire.pending, wire.active = False, True
+                wire.begin(self.ident)
                 if "stdin" in m:
                     self.streams.take_input(m["stdin"])
                 if not self.streams.mend():
                     os._exit(0)  # the host has another in its place
-                wire.armed = True
+                wire.arm()
                 result = self.evaluate(m)
             except BaseException as e:
                 wire.armed = False

@@ -47,17 +47,18 @@ def to_bytes(text):
 
 
 # A signal handler may run between any two byte codes, so KeyboardInterrupt may only be raised where it
-# cannot cut a message in two: `armed` says where. Elsewhere it is noted and raised later.
+# cannot cut a message in two: `armed` says where. Elsewhere it is noted and raised later. A
+# signal before an execution has begun may be meant for it: the message sent before the signal says so.
 
 class Wire:
-    __slots__ = ("fd", "rest", "lines", "armed", "active", "pending", "lock", "writing", "poll", "pid",
-                 "main")
+    __slots__ = ("fd", "rest", "lines", "armed", "active", "pending", "rung", "lock", "writing", "poll",
+                 "pid", "main")
 
     def __init__(self):
         self.fd = WIRE
         self.rest = b""
         self.lines = []  # complete lines not read yet
-        self.armed = self.active = self.pending = False
+        self.armed = self.active = self.pending = self.rung = False
         self.lock = allocate_lock()  # a tool call, from its line to its answer
         self.writing = allocate_lock()
         self.main = get_ident()
@@ -70,6 +71,28 @@ class Wire:
             raise KeyboardInterrupt
         if self.active:
             self.pending = True
+        else:
+            self.rung = True
+
+    def begin(self, ident):
+        """An execution: from here on a signal is for it. One that came before may have been, too."""
+        self.pending, self.active = False, True
+        if self.rung:
+            self.rung = False
+            with self.lock:
+                while self.poll.poll(0) and self._fill():
+                    pass
+                for line in self.lines:
+                    if b'"interrupt"' in line:
+                        m = loads(line.decode("utf-8", "replace"))
+                        if m.get("type") == "interrupt" and m.get("id") == ident:
+                            self.pending = True
+
+    def arm(self):
+        self.armed = True
+        if self.pending:
+            self.pending = False
+            raise KeyboardInterrupt
 
     def send(self, message):
         self.send_bytes(to_bytes(dumps(message)) + b"\n")
@@ -88,6 +111,8 @@ class Wire:
         finally:
             if main:
                 self.armed = armed
+        if main and armed and self.pending:
+            self.arm()
 
     def _fill(self):
         """Reads once; False at the end of the stream."""
@@ -154,11 +179,8 @@ class Wire:
         main = timeout_ms is None
         while True:
             if main:
-                self.armed = True
                 try:
-                    if self.pending:
-                        self.pending = False
-                        raise KeyboardInterrupt
+                    self.arm()
                     ready = self.poll.poll()
                 finally:
                     self.armed = False

@@ -437,6 +437,9 @@ finish <- function(value, visible) tryCatch({
 	cat("cordon: no rich output: ", conditionMessage(e), "\n", sep = "", file = stderr())
 })
 
+# After an execution that failed: what it has drawn. An interrupt has nothing more to end.
+finish_rest <- function() tryCatch(finish(NULL, FALSE), interrupt = function(e) .Call(wire_interrupts, FALSE))
+
 # Where an error came from; only a calling handler can see that.
 trace <- list()
 
@@ -452,21 +455,21 @@ failed <- function(e) {
 	if (turn$stage == "context")
 		return(paste0('"ok":false', error_fields("value", class(e)[1], message)))
 	.Call(turn_warnings)
-	if (turn$stage == "run") finish(NULL, FALSE)
+	if (turn$stage == "run") finish_rest()
 	paste0('"ok":false', describe(e, trace, turn))
 }
 
 interrupted <- function(e) {
 	.Call(wire_interrupts, FALSE)
 	.Call(turn_warnings)
-	finish(NULL, FALSE)
+	finish_rest()
 	paste0('"ok":false', error_fields("interrupted", "interrupt", "The execution was interrupted"))
 }
 
 quitted <- function(e) {
 	.Call(wire_interrupts, FALSE)
 	.Call(turn_warnings)
-	finish(NULL, FALSE)
+	finish_rest()
 	status <- suppressWarnings(as.integer(e$status)[1])
 	if (is.na(status)) status <- 1L
 	status <- status %% 256L
@@ -503,7 +506,7 @@ turns <- function(lines = NULL) repeat {
 aborted <- function() {
 	.Call(wire_interrupts, FALSE)
 	if (.Call(turn_state)$stage == "idle") return()
-	finish(NULL, FALSE)
+	finish_rest()
 	message <- sub("^Error( in [^\n]{1,200} )?: *", "", sub("\n$", "", .Call(turn_error)), perl = TRUE)
 	if (!nzchar(message)) message <- "the code jumped to the top level"
 	.Call(turn_reply, paste0('"ok":false', error_fields("exception", "abort", message)), FALSE)

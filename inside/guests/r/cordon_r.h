@@ -37,8 +37,9 @@ bool instant_parse_datetime(struct json v, double *ret_seconds);
 void wire_say(const char *data, size_t len); /* whole lines */
 bool wire_line(struct json *ret); /* the next message, valid until the next call; false: end of the
 				     stream */
-void wire_interruptible(
-	bool is_allowed);   /* whether SIGINT may stop R code now; drops an earlier one */
+void wire_interruptible(bool is_allowed); /* whether SIGINT may stop R code now */
+void wire_begin(
+	const char *id);    /* at the start of an execution: drops a SIGINT for an earlier one */
 void wire_mute(bool is_on); /* discards what would be sent */
 bool wire_idle(int ms);     /* whether nothing arrives for this long */
 void wire_flush_all(void);  /* flushes all output; restores descriptors 1 and 2 */

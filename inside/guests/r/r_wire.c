@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,9 +104,9 @@ SEXP wire_flush(void)
 
 void wire_interruptible(bool is_allowed)
 {
-	if (is_allowed)
-		R_interrupts_pending = 0;
 	R_interrupts_suspended = is_allowed ? FALSE : TRUE;
+	if (is_allowed)
+		R_CheckUserInterrupt(); /* leaves by a jump where one has come meanwhile */
 }
 
 SEXP wire_interrupts(SEXP allowed)
@@ -250,6 +251,54 @@ SEXP wire_output(SEXP mime, SEXP data, SEXP name)
 	return Rf_ScalarLogical(fits);
 }
 
+/* ---- interrupts */
+
+/* Whether one of the lines that have come interrupts this execution. */
+static bool is_interrupted(const char *id)
+{
+	struct pollfd p = { .fd = R_WIRE, .events = POLLIN };
+	size_t from = 0;
+	while (poll(&p, 1, 0) > 0 && fill())
+		;
+	for (const char *nl; in.len && (nl = memchr(in.data + from, '\n', in.len - from));) {
+		struct json m = { in.data + from, (size_t)(nl - in.data) - from };
+		from += m.len + 1;
+		if (!json_check(m.at, m.len) || !json_is(json_get(m, "type"), "interrupt"))
+			continue;
+		struct json mid = json_get(m, "id");
+		if (mid.len == strlen(id) && memcmp(mid.at, id, mid.len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The message comes before the signal, so a signal that was for this execution has its message. */
+void wire_begin(const char *id)
+{
+	int was_pending = R_interrupts_pending;
+	R_interrupts_pending = 0;
+	if (was_pending && is_interrupted(id))
+		R_interrupts_pending = 1;
+}
+
+/* Waits for the wire. SIGINT comes only while it waits, so none is overlooked just before. */
+static void wait_for_wire(void)
+{
+	struct pollfd p = { .fd = R_WIRE, .events = POLLIN };
+	sigset_t sigint, was;
+	int ready = -1;
+	sigemptyset(&sigint);
+	sigaddset(&sigint, SIGINT);
+	while (ready < 0) {
+		sigprocmask(SIG_BLOCK, &sigint, &was);
+		if (!R_interrupts_pending || R_interrupts_suspended)
+			ready = ppoll(&p, 1, NULL, &was);
+		sigprocmask(SIG_SETMASK, &was, NULL);
+		if (R_interrupts_pending)
+			R_CheckUserInterrupt();
+	}
+}
+
 /* ---- tools */
 
 static SEXP failed(const char *why)
@@ -267,11 +316,7 @@ static SEXP answer(const char *id, unsigned long call)
 {
 	for (;;) {
 		while (!take_line()) {
-			struct pollfd p = { .fd = R_WIRE, .events = POLLIN };
-			if (poll(&p, 1, -1) < 0) {
-				R_CheckUserInterrupt();
-				continue;
-			}
+			wait_for_wire();
 			if (!fill())
 				_exit(0);
 		}

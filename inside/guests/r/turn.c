@@ -383,6 +383,7 @@ static void begin(struct json m)
 {
 	struct json id = json_get(m, "id");
 	set_text(&turn.id, id.len ? id.at : "0", id.len ? id.len : 1);
+	wire_begin(turn.id.data);
 	turn.calls = 0;
 	turn.at = 0;
 	turn.stage = STAGE_PARSE;

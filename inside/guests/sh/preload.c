@@ -57,6 +57,8 @@ BASH void restore_default_signal(int sig);
 BASH void set_signal(int sig, char *text);
 BASH int signal_is_trapped(int sig);
 BASH void sigint_sighandler(int sig);
+BASH void stop_making_children(void);
+BASH void cleanup_the_pipeline(void);
 BASH void initialize_traps(void);
 BASH void initialize_signals(int reinit);
 BASH char *get_string_value(const char *name);
@@ -83,6 +85,9 @@ static struct {
 	bool is_preparing; /* what runs is the host's set-up code */
 	char *text, *code; /* of the execution: the set-up code, and the code */
 	size_t code_len, code_at;
+	volatile sig_atomic_t ticket;      /* the number of the execution */
+	volatile sig_atomic_t interrupted; /* the number of the one that the agent gave up last */
+	volatile sig_atomic_t is_running;  /* its code */
 	volatile sig_atomic_t is_interrupted;
 	sigset_t mask;
 	sigjmp_buf again;
@@ -124,6 +129,7 @@ static void say(const char *text, size_t len)
 static void report(void)
 {
 	char text[8192];
+	my.is_running = 0;
 	const char *cwd = get_string_value("PWD");
 	int n = snprintf(text, sizeof(text), "%cS%d%c%.4096s", 0, last_command_exit_value & 255, 0,
 			 cwd ? cwd : "");
@@ -140,6 +146,7 @@ static void wait_for_ticket(void)
 		if (n <= 0)
 			_exit(0); /* the agent is gone */
 	}
+	my.ticket++;
 }
 
 static void load(void)
@@ -258,12 +265,21 @@ static void unwind(void)
 		close(null);
 }
 
+/* A pipeline of which only some processes were started when the code was given up: the next command
+ * would be the rest of it, with its status. */
+static void drop_pipeline(void)
+{
+	stop_making_children();
+	cleanup_the_pipeline();
+}
+
 /* Cleans up after an exit: functions that did not return, traps and loops that did not end. */
 static void settle(void)
 {
 	while (parse_and_execute_level)
 		parse_and_execute_cleanup(-1);
 	unwind();
+	drop_pipeline();
 	if (variable_context)
 		reset_local_contexts();
 	for (int i = 0; i < TRAPS; i++)
@@ -300,6 +316,8 @@ static void execute(void)
 {
 	wait_for_ticket();
 	load();
+	if (my.is_interrupted)
+		drop_pipeline();
 	my.is_interrupted = 0;
 	interrupt_state = 0;
 	if (*my.text)
@@ -308,6 +326,9 @@ static void execute(void)
 	reset_parser();
 	indirection_level = line_number = 0;
 	EOF_Reached = 0;
+	my.is_running = 1;
+	if (my.interrupted == my.ticket) /* before there was code to end: there is none to read */
+		my.is_interrupted = 1;
 	reader_loop();
 	end_child();
 	my.code_len = 0;
@@ -342,10 +363,21 @@ __attribute__((noreturn)) static void serve(void)
 
 /* ---- what bash calls */
 
+static bool is_ticket(int fd)
+{
+	struct stat ticket, st;
+	return fstat(my.fd[PRELOAD_TICKET], &ticket) == 0 && fstat(fd, &st) == 0 &&
+	       ticket.st_ino == st.st_ino && ticket.st_dev == st.st_dev;
+}
+
 __attribute__((visibility("default"))) ssize_t read(int fd, void *buf, size_t n)
 {
-	if (!my.is_ours || my.is_child || !my.has_script || fd != default_buffered_input)
+	if (!my.is_ours || !my.has_script || fd != default_buffered_input)
 		return plain_read(fd, buf, n);
+	/* A fork that was interrupted goes on where its parent reads: for it there is no more. One
+	 * that runs a file as a script has that file here. */
+	if (my.is_child)
+		return is_ticket(fd) ? 0 : plain_read(fd, buf, n);
 	size_t left = my.is_interrupted ? 0 : my.code_len - my.code_at;
 	if (n > left)
 		n = left;
@@ -418,29 +450,39 @@ __attribute__((visibility("default"))) int kill(pid_t pid, int sig)
 	return 0;
 }
 
-/* The agent interrupts the execution: programs in the foreground get SIGINT, as with ^C, and bash
- * behaves as an interactive shell does on ^C. SIGINT itself would end this bash, which is not
- * interactive. A trap of the code on INT runs and may continue; the second time it is not run. */
-static void on_interrupt(int sig)
+/* Interrupts the code: programs in the foreground get SIGINT, as with ^C, and bash behaves as an
+ * interactive shell does on ^C. SIGINT itself would end this bash, which is not interactive. A trap
+ * of the code on INT runs and may continue; the second time it is not run. */
+static void give_up(void)
 {
 	struct sigaction was, ignore = { .sa_handler = SIG_IGN };
 	sigset_t sigint, mask;
+	sigemptyset(&sigint);
+	sigaddset(&sigint, SIGINT);
+	sigaction(SIGINT, &ignore, &was);
+	sigprocmask(SIG_UNBLOCK, &sigint,
+		    &mask); /* a blocked signal stays pending, even if ignored */
+	plain_kill(0, SIGINT);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	sigaction(SIGINT, &was, NULL);
+	if (my.is_interrupted)
+		interrupt_state = 1;
+	else
+		sigint_sighandler(SIGINT);
+	my.is_interrupted = 1;
+}
+
+/* The agent's wish. It may come before the code runs, which then sees it, and after, where it does
+ * nothing. */
+static void on_interrupt(int sig, siginfo_t *info, void *context)
+{
 	int saved = errno;
 	(void)sig;
+	(void)context;
 	if (!my.is_child && my.has_begun) {
-		sigemptyset(&sigint);
-		sigaddset(&sigint, SIGINT);
-		sigaction(SIGINT, &ignore, &was);
-		sigprocmask(SIG_UNBLOCK, &sigint,
-			    &mask); /* a blocked signal stays pending, even if ignored */
-		plain_kill(0, SIGINT);
-		sigprocmask(SIG_SETMASK, &mask, NULL);
-		sigaction(SIGINT, &was, NULL);
-		if (my.is_interrupted)
-			interrupt_state = 1;
-		else
-			sigint_sighandler(SIGINT);
-		my.is_interrupted = 1;
+		my.interrupted = info->si_code == SI_QUEUE ? info->si_value.sival_int : my.ticket;
+		if (my.is_running && my.interrupted == my.ticket)
+			give_up();
 	}
 	errno = saved;
 }
@@ -476,6 +518,8 @@ static bool is_bash(void)
 		(void *)set_signal,
 		(void *)signal_is_trapped,
 		(void *)sigint_sighandler,
+		(void *)stop_making_children,
+		(void *)cleanup_the_pipeline,
 		(void *)initialize_traps,
 		(void *)initialize_signals,
 		(void *)get_string_value,
@@ -531,7 +575,7 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
 	for (int i = 0; i < PRELOAD_FDS; i++)
 		my.fd[i] = (int)strtol(rest, &rest, 10);
 	hide_library(envp);
-	struct sigaction act = { .sa_handler = on_interrupt };
+	struct sigaction act = { .sa_sigaction = on_interrupt, .sa_flags = SA_SIGINFO };
 	if (!is_bash() || pthread_atfork(NULL, NULL, on_fork) != 0 ||
 	    sigaction(PRELOAD_INTERRUPT, &act, NULL) < 0) {
 		static const char why[] =

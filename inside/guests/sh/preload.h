@@ -7,7 +7,8 @@
 #define PRELOAD_ENV "CORDON_PRELOAD"
 /* The name of the script that bash opens, which is also its $0. */
 #define PRELOAD_SCRIPT "bash"
-/* Ends the execution. Sent to bash alone. */
+/* Ends the execution whose number it carries: bash counts its tickets from 1. Sent to bash alone.
+ */
 #define PRELOAD_INTERRUPT (SIGRTMAX - 1)
 /* The library, beside the agent. */
 #define PRELOAD_LIBRARY "cordon_bash.so"

@@ -137,6 +137,7 @@ static int spawn(struct shell *s)
 	s->ticket_fd = ticket[1];
 	s->report_fd = report[0];
 	s->ready = false;
+	s->ticket = 0;
 	s->report.len = 0;
 	return 0;
 }
@@ -160,6 +161,7 @@ static int give(struct shell *s, const struct bytes *text)
 	    lseek(s->text_fd, 0, SEEK_SET) < 0)
 		return -1;
 	s->ready = false;
+	s->ticket++;
 	return bytes_write(s->ticket_fd, "x\n", 2);
 }
 
@@ -266,7 +268,9 @@ bool shell_reap(struct shell *s)
 
 void shell_interrupt(struct shell *s)
 {
-	if (s->pid > 0)
+	/* Without a name where the code has used up its queue of signals. */
+	if (s->pid > 0 &&
+	    sigqueue(s->pid, PRELOAD_INTERRUPT, (union sigval){ .sival_int = s->ticket }) < 0)
 		kill(s->pid, PRELOAD_INTERRUPT);
 }
 

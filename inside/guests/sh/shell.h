@@ -18,6 +18,7 @@ struct shell {
 	pid_t pid;      /* 0: none; also its process group */
 	int text_fd;    /* a file with the command, NUL-terminated; shared with the shell */
 	int ticket_fd;  /* a byte here tells the shell to read the file */
+	int ticket;     /* how many bytes were sent: the number of the running command */
 	int report_fd;  /* the shell's reports */
 	int tools_fd;   /* the shell's end of the socket for tools */
 	int status;     /* of the command that ended */
