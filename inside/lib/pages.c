@@ -38,6 +38,8 @@ static int is_ours(const char *line, uintptr_t *ret_start, uintptr_t *ret_end)
 	return inode && strtoul(inode, NULL, 10) == 0 && !strstr(inode, "[stack]");
 }
 
+static void *holes; /* what fills them, chained */
+
 void pages_fill_holes(void)
 {
 	/* The top of the heap, from which nothing was allocated yet. */
@@ -46,10 +48,13 @@ void pages_fill_holes(void)
 	unsigned count = 0;
 
 	for (size_t size = HOLE_MAX; size >= 16; size -= size > HOLE_FINE ? 256 : 16) {
-		void *p = malloc(size);
+		void **p = malloc(size);
 
-		while (p && (uintptr_t)p < last && count++ < HOLES)
-			p = malloc(size); /* the previous one is kept for ever */
+		while (p && (uintptr_t)p < last && count++ < HOLES) {
+			*p = holes; /* it stays where it is, for ever */
+			holes = p;
+			p = malloc(size);
+		}
 		free(p);
 	}
 }

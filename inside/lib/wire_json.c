@@ -25,7 +25,7 @@ bool json_check(const char *text, size_t len)
 
 char json_kind(struct json v)
 {
-	if (!v.len)
+	if (!v.at || !v.len)
 		return 0;
 	return strchr("{[\"tfn", *v.at) ? *v.at : '0';
 }
@@ -77,7 +77,7 @@ struct json json_get(struct json object, const char *key)
 bool json_is(struct json v, const char *text)
 {
 	size_t n = strlen(text);
-	if (json_kind(v) != '"')
+	if (!v.at || json_kind(v) != '"')
 		return false;
 	if (!memchr(v.at, '\\', v.len))
 		return v.len == n + 2 && !memcmp(v.at + 1, text, n);

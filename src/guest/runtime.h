@@ -1,4 +1,4 @@
-/* guest/runtime.h - the runtimes of guests/, embedded when the project was built. */
+/* guest/runtime.h - the runtimes of inside/guests/, embedded when the project was built. */
 #pragma once
 
 #include <stddef.h>

@@ -44,7 +44,7 @@ static double number(struct json v)
 	}
 	if (json_kind(v) == '{')
 		return number(json_get(v, "v"));
-	if (json_kind(v) != '0')
+	if (!v.at || json_kind(v) != '0')
 		return NA_REAL;
 	if (v.len >= sizeof(t))
 		return strtod(v.at, NULL);

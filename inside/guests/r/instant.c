@@ -1,10 +1,15 @@
 /* inside/guests/r/instant.c - dates and times as text, in UTC, without the C library's time
  * zones. */
+#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "inside/guests/r/cordon_r.h"
+
+#define YEAR_MAX 10000000000000000 /* its days still fit */
 
 /* Days since 1970-01-01 of a Gregorian date, and back (Hinnant's algorithms). */
 static long long days_of(long long y, int m, int d)
@@ -61,34 +66,64 @@ static bool text_of(struct json v, char out[64])
 	return true;
 }
 
+/* An integer of at most this size either way; *p is behind it then, and else where it was. */
+static bool take_integer(char **p, long long most, long long *ret)
+{
+	char *end;
+	errno = 0;
+	long long n = strtoll(*p, &end, 10);
+	if (end == *p || errno || n > most || n < -most)
+		return false;
+	*p = end;
+	*ret = n;
+	return true;
+}
+
+static bool take_char(char **p, char c)
+{
+	if (**p != c)
+		return false;
+	(*p)++;
+	return true;
+}
+
 bool instant_parse_date(struct json v, double *ret)
 {
-	char t[64];
-	long long y;
-	int m, d;
-	if (!text_of(v, t) || sscanf(t, "%lld-%d-%d", &y, &m, &d) != 3)
+	char t[64], *p = t;
+	long long y, m, d;
+	if (!text_of(v, t) || !take_integer(&p, YEAR_MAX, &y) || !take_char(&p, '-') ||
+	    !take_integer(&p, INT_MAX, &m) || !take_char(&p, '-') || !take_integer(&p, INT_MAX, &d))
 		return false;
-	*ret = (double)days_of(y, m, d);
+	*ret = (double)days_of(y, (int)m, (int)d);
 	return true;
+}
+
+/* Minutes that the text's zone is ahead of UTC: "+05:30", "-7". */
+static long long take_zone(char *p)
+{
+	long long hours, minutes = 0;
+	char sign = *p;
+	if ((sign != '+' && sign != '-') || !*++p || !take_integer(&p, INT_MAX, &hours))
+		return 0;
+	if (take_char(&p, ':'))
+		(void)take_integer(&p, INT_MAX, &minutes);
+	return (sign == '-' ? -1 : 1) * (hours * 60 + minutes);
 }
 
 bool instant_parse_datetime(struct json v, double *ret)
 {
-	char t[64], sign = 0;
-	int hour = 0, minute = 0, used = 0, zh = 0, zm = 0;
+	char t[64];
+	long long hour = 0, minute = 0, zone = 0;
 	double second = 0, days;
 	if (!text_of(v, t) || !instant_parse_date(v, &days))
 		return false;
-	char *time = strpbrk(t, "T ");
-	if (time && sscanf(time + 1, "%d:%d%n", &hour, &minute, &used) == 2) {
-		char *p = time + 1 + used;
-		if (*p == ':' && sscanf(p + 1, "%lf%n", &second, &used) == 1)
-			p += 1 + used;
-		if (sscanf(p, "%c%d:%d", &sign, &zh, &zm) >= 2 && (sign == '+' || sign == '-'))
-			zh = zh * 60 + zm;
-		else
-			zh = 0;
+	char *p = t + strcspn(t, "T ");
+	if (*p++ && take_integer(&p, INT_MAX, &hour) && take_char(&p, ':') &&
+	    take_integer(&p, INT_MAX, &minute)) {
+		if (*p == ':')
+			second = strtod(p + 1, &p);
+		zone = take_zone(p);
 	}
-	*ret = days * 86400 + hour * 3600 + minute * 60 + second - (sign == '-' ? -zh : zh) * 60.0;
+	*ret = days * 86400 + (double)(hour * 3600 + minute * 60) + second - (double)zone * 60;
 	return true;
 }

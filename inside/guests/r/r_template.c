@@ -11,11 +11,13 @@ SEXP fork_serve(SEXP library, SEXP head, SEXP tail)
 	void *lib = dlopen(CHAR(STRING_ELT(library, 0)), RTLD_NOW | RTLD_GLOBAL);
 	if (lib)
 		*(void **)&serve = dlsym(lib, "cordon_guest_serve");
-	if (!serve)
+	if (serve) {
+		fflush(NULL);
+		serve(CHAR(STRING_ELT(head, 0)), CHAR(STRING_ELT(tail, 0)), NULL, 0);
+		wire_renew();
+		turn_renew();
+	} else {
 		Rf_error("no cordon_guest_serve: %s", dlerror());
-	fflush(NULL);
-	serve(CHAR(STRING_ELT(head, 0)), CHAR(STRING_ELT(tail, 0)), NULL, 0);
-	wire_renew();
-	turn_renew();
+	}
 	return R_NilValue;
 }

@@ -234,13 +234,15 @@ static void take_arguments(struct json list)
 	}
 	bytes_char(&text, 0);
 	char **argv = calloc((size_t)argc + 1, sizeof(*argv));
-	char *next = text.data;
-	for (int i = 0; argv && i <= argc; i++) {
-		argv[i] = next;
-		next += strlen(next) + 1;
-	}
-	if (argv)
+	if (argv) {
+		char *next = text.data;
+
+		for (int i = 0; i <= argc; i++) {
+			argv[i] = next;
+			next += strlen(next) + 1;
+		}
 		R_set_command_line_arguments(argc + 1, argv);
+	}
 	free(argv);
 	bytes_done(&text);
 }

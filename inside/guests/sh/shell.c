@@ -227,7 +227,7 @@ static enum shell_event take(struct shell *s, size_t len)
 		note_denied(s, p + 1, len - 2);
 		return SHELL_NOTHING;
 	case 'S':
-		s->status = atoi(p + 1);
+		s->status = (int)strtol(p + 1, NULL, 10);
 		snprintf(s->cwd, sizeof(s->cwd), "%s", p + strlen(p) + 1);
 		return SHELL_DONE;
 	default: /* written by the code, ignored */

@@ -246,11 +246,13 @@ int shell_check_main(void)
 		bytes_text(&text, "the code contains a NUL");
 	else if (!shell_is_broken(code.data, code.len, &text))
 		text.len = 0; /* only a warning, such as an unterminated here-document */
-	unsigned line = 0;
+	unsigned long line = 0;
 	bytes_char(&text, 0);
 	char *message = text.data, *at = strstr(message, "line ");
-	if (at && sscanf(at, "line %u:", &line) == 1 && strchr(at, ':'))
+	if (at && at[5] >= '0' && at[5] <= '9' && strchr(at, ':')) {
+		line = strtoul(at + 5, NULL, 10);
 		message = strchr(at, ':') + 2;
+	}
 	message[strcspn(message, "\n")] = 0;
 	if (!*message)
 		shell_check_advice(code.data, code.len, &found);
@@ -260,7 +262,7 @@ int shell_check_main(void)
 	else
 		bytes_text(&out, "null");
 	if (line)
-		bytes_format(&out, ",\"line\":%u,\"column\":null,\"warnings\":[", line);
+		bytes_format(&out, ",\"line\":%lu,\"column\":null,\"warnings\":[", line);
 	else
 		bytes_text(&out, ",\"line\":null,\"column\":null,\"warnings\":[");
 	bytes_add(&out, found.data, found.len);

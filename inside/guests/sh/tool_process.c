@@ -80,12 +80,14 @@ static int show_reply(struct bytes *b, int fd)
 	while (bytes_read(b, fd) > 0)
 		;
 	char *nl = b->len ? memchr(b->data, '\n', b->len) : NULL;
-	int status = 1;
-	size_t out = 0, err = 0;
-	if (!nl || sscanf(b->data, "R%d %zu %zu", &status, &out, &err) != 3)
+	if (!nl || b->data[0] != 'R')
 		return -1;
-	size_t head = (size_t)(nl - b->data) + 1;
-	if (b->len - head != out + err)
+	char *at = b->data + 1;
+	int status = (int)strtol(at, &at, 10);
+	size_t out = *at == ' ' ? strtoul(at, &at, 10) : 0;
+	size_t err = *at == ' ' ? strtoul(at, &at, 10) : 0;
+	size_t head = (size_t)(nl - b->data) + 1, left = b->len - head;
+	if (at != nl || out > left || err != left - out)
 		return -1;
 	if (bytes_write(1, b->data + head, out) < 0)
 		return 1;
@@ -127,5 +129,5 @@ int tool_process_main(const char *name, int argc, char **argv)
 {
 	const char *text = getenv("CORDON_TOOLS_FD");
 
-	return tool_process_run(text ? atoi(text) : -1, name, argc, argv);
+	return tool_process_run(text ? (int)strtol(text, NULL, 10) : -1, name, argc, argv);
 }
