@@ -14,12 +14,12 @@
 #include <R.h>
 #include <Rinternals.h>
 
-static void room(struct bytes *b, size_t more)
+char *bytes_room(struct bytes *b, size_t more)
 {
 	size_t cap = b->cap ? b->cap : 256;
 
-	if (b->cap - b->len >= more)
-		return;
+	if (b->data && b->cap - b->len >= more)
+		return b->data + b->len;
 	while (cap - b->len < more)
 		cap *= 2;
 	char *p = realloc(b->data, cap);
@@ -27,13 +27,14 @@ static void room(struct bytes *b, size_t more)
 		Rf_error("out of memory");
 	b->data = p;
 	b->cap = cap;
+	return b->data + b->len;
 }
 
 void bytes_add(struct bytes *b, const void *data, size_t len)
 {
 	if (!len)
 		return;
-	room(b, len);
+	bytes_room(b, len);
 	memcpy(b->data + b->len, data, len);
 	b->len += len;
 }
@@ -57,7 +58,7 @@ void bytes_format(struct bytes *b, const char *fmt, ...)
 	int n = vsnprintf(NULL, 0, fmt, ap);
 	va_end(ap);
 	if (n > 0) {
-		room(b, (size_t)n + 1);
+		bytes_room(b, (size_t)n + 1);
 		vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
 		b->len += (size_t)n;
 	}
@@ -79,7 +80,7 @@ void bytes_done(struct bytes *b)
 
 long bytes_read(struct bytes *b, int fd)
 {
-	room(b, 65536);
+	bytes_room(b, 65536);
 	long n;
 	do
 		n = read(fd, b->data + b->len, b->cap - b->len);

@@ -1,0 +1,1 @@
+../../../../src/base/jsonscan.h
