@@ -1,5 +1,5 @@
-/* inside/pod/runtime/agent.c - keeps a session's shell: hands it commands, replaces it when it is
- * gone. */
+/* inside/pod/runtime/agent.c - see agent.h. Sends commands to a session's shell, and replaces a
+ * shell that has died. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -28,7 +28,7 @@ static int private_fd(const struct w2c_sys *p, int fd)
 	return high;
 }
 
-/* Where the last shell was, by the guest's own name for it. */
+/* Changes to the last shell's directory, by the guest's name for it. */
 static void return_to(const struct w2c_sys *p, const char *cwd)
 {
 	char path[2 * PATH_MAX];
@@ -38,7 +38,7 @@ static void return_to(const struct w2c_sys *p, const char *cwd)
 		fputs("cordon-pod: the shell's directory is gone\n", stderr);
 }
 
-/* The shell's process: guest code runs here, and the agent's own descriptors do not exist. */
+/* The shell's process: guest code runs here, without the agent's descriptors. */
 __attribute__((noreturn)) static void become_shell(struct agent *a, int channel)
 {
 	static char *const argv[] = { "bash", NULL };
@@ -50,11 +50,13 @@ __attribute__((noreturn)) static void become_shell(struct agent *a, int channel)
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
 	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL); /* the agent takes its own only where it waits */
-	syscall(SYS_close_range, 3, p->fd_limit - 1, 0); /* the agent's own: none is the guest's */
+	sigprocmask(SIG_SETMASK, &none,
+		    NULL); /* the agent unblocks its own signals only while it waits */
+	syscall(SYS_close_range, 3, p->fd_limit - 1,
+		0); /* closes the agent's descriptors; none is the guest's */
 	close(a->denials);
 	if (p->fds[PRIVATE_AGENT] >= 0)
-		close(p->fds[PRIVATE_AGENT]); /* where requests came from */
+		close(p->fds[PRIVATE_AGENT]); /* the socket for requests */
 	p->fds[PRIVATE_AGENT] = channel;
 	p->session = getpid();
 	return_to(p, a->cwd);
@@ -99,15 +101,16 @@ static int on_shell_message(struct agent *a)
 	static struct agent_packet packet;
 	int r = agent_receive(a->channel, &packet);
 
-	/* All its ends are closed: it is dead, and the socket would stay readable for ever. */
+	/* All copies of its end are closed: it is dead, and the socket would stay readable for
+	 * ever. */
 	if (r < 0 || !packet.head.type)
 		return on_shell_death(a);
 	for (int i = 0; i < 3; i++)
 		if (packet.fds[i] >= 0)
-			close(packet.fds[i]); /* it has none to give */
+			close(packet.fds[i]); /* the shell must not send any */
 	a->deaths = 0;
 	snprintf(a->cwd, sizeof a->cwd, "%.*s", PATH_MAX - 1, packet.payload);
-	/* A new shell's greeting is of no interest where a command waits for it already. */
+	/* A new shell's READY is not passed on if a command already waits for it. */
 	if (packet.head.type == AGENT_DONE && a->busy)
 		tell_done(a, packet.head.status & 255);
 	else if (packet.head.type == AGENT_READY && !a->busy)
@@ -115,7 +118,7 @@ static int on_shell_message(struct agent *a)
 	return 0;
 }
 
-/* exec of something that ended, a kill, a trap, or the memory limit. */
+/* The shell ended: exec of a program that ended, a kill, a trap, or the memory limit. */
 static int on_shell_death(struct agent *a)
 {
 	siginfo_t info = { 0 };
@@ -174,7 +177,7 @@ int agent_run(struct agent *a, const char *text, size_t len, const int fds[3])
 		return -EMSGSIZE;
 	a->busy = true;
 	head.id = ++a->command;
-	/* A shell that has just died: its death is answered next. */
+	/* If the shell has just died, its death is handled next. */
 	agent_send(a->channel, &head, text, len, fds);
 	return 0;
 }
@@ -200,7 +203,7 @@ void agent_interrupt(const struct agent *a, enum agent_force force)
 	case AGENT_ASK:
 		agent_signal(a, SIGINT);
 		break;
-	case AGENT_END_JOBS: /* the shell has to know why, before it sees their end */
+	case AGENT_END_JOBS: /* the shell must know why before it sees their end */
 		kill(a->shell, SIGINT);
 		agent_end_jobs(a);
 		break;
@@ -217,7 +220,7 @@ void agent_poll(const struct agent *a, struct pollfd ret[AGENT_FDS])
 	ret[2] = (struct pollfd){ .fd = a->shell_fd, .events = POLLIN };
 }
 
-/* Denials first: they come before the answer of the command that caused them. */
+/* Denials first: they must come before the answer of the command that caused them. */
 int agent_attend(struct agent *a, const struct pollfd fds[AGENT_FDS])
 {
 	if (fds[0].revents & POLLIN)

@@ -1,4 +1,5 @@
-/* inside/pod/runtime/agent_packet.c - one message of the agent's socket, with descriptors. */
+/* inside/pod/runtime/agent_packet.c - sends and receives messages of the agent's socket, with
+ * descriptors. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -43,7 +44,7 @@ int agent_receive(int fd, struct agent_packet *ret)
 	memset(&ret->head, 0, sizeof ret->head);
 	ret->fds[0] = ret->fds[1] = ret->fds[2] = -1;
 	ret->bytes = 0;
-	/* What is there is taken, though a signal has come too. */
+	/* Reads what is there, even if a signal has also arrived. */
 	n = syscall(SYS_recvmsg, fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	if (n < 0)
 		n = signals_call(SYS_recvmsg, fd, (long)&msg, MSG_CMSG_CLOEXEC, 0, 0, 0);
@@ -93,5 +94,5 @@ void process_deny(const struct w2c_sys *p, const char *operation, const char *ta
 		return;
 	if (sendmsg(fd, &msg, MSG_NOSIGNAL) < 0 && errno == ENOTSOCK && writev(fd, told, 3) < 0)
 		errno = 0;
-	errno = 0; /* a host that does not listen changes nothing */
+	errno = 0; /* it does not matter if the host no longer listens */
 }

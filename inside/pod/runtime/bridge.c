@@ -28,22 +28,23 @@ enum { GRACE_MS = 2000, DENIALS_MAX = 64 };
 struct bridge {
 	struct agent agent;
 	struct tools tools;
-	struct bytes in;      /* from the host, up to whole lines */
-	size_t scanned;       /* of it have no newline */
-	struct bytes out;     /* to the host, unsent: one that has answers for us reads nothing */
-	struct bytes welcome; /* kept: the tools' descriptions are slices of it */
+	struct bytes in; /* from the host */
+	size_t scanned;  /* this much of it has no newline */
+	struct bytes
+		out; /* to the host, unsent: a host that has answers for us may not be reading */
+	struct bytes welcome; /* kept, because the tools' descriptions are slices of it */
 	struct bytes code;    /* of the running execution */
-	struct bytes advice;  /* about it: JSON strings */
+	struct bytes advice;  /* warnings about it: JSON strings */
 	struct prelude prelude;
-	char known_cwd[PATH_MAX]; /* as the host knows it */
+	char known_cwd[PATH_MAX]; /* as last reported to the host */
 	char id[24];              /* of the running execution, as JSON; "": none */
-	bool is_started;          /* its code runs; before that, what goes before it */
+	bool is_started;          /* its code runs; before that, its prelude runs */
 	bool is_last;             /* its shell exits after it */
-	bool is_restarted;        /* the shell is a new one since the execution began */
+	bool is_restarted;        /* the shell was replaced since the execution began */
 	int status;               /* of the last command */
-	long interrupted_ms;      /* when; 0: not */
-	bool is_told;             /* by the host, and not yet seen to */
-	int force;                /* how hard so far, enum agent_force */
+	long interrupted_ms;      /* when; 0: not interrupted */
+	bool is_told;             /* the host has sent an interrupt that is not handled yet */
+	int force;                /* the strongest means used so far, enum agent_force */
 	struct bytes denials;
 	unsigned denial_count;
 	struct input input;
@@ -68,7 +69,7 @@ void bridge_hello(const char *token, bool is_template)
 
 /* ---- the end of an execution */
 
-/* What the guest was refused, once each, for the result: {"operation", "target", "count"}. */
+/* Denials for the result, each listed once: {"operation", "target", "count"}. */
 static void on_denied(void *arg, const char *text)
 {
 	struct bridge *g = arg;
@@ -82,7 +83,7 @@ static void on_denied(void *arg, const char *text)
 	bytes_text(&b, ",\"target\":");
 	json_quote(&b, space + 1, strlen(space + 1));
 	bytes_char(&b, '}');
-	/* The same again is no news. */
+	/* A repeated denial is not listed again. */
 	if (!g->denials.len || !memmem(g->denials.data, g->denials.len, b.data, b.len)) {
 		if (g->denial_count++)
 			bytes_char(&g->denials, ',');
@@ -98,7 +99,7 @@ static void add_error(struct bytes *b, const char *kind, const char *name, const
 	bytes_char(b, '}');
 }
 
-/* "bash: line 1: ..." of the parser, without its name and only its first line. */
+/* "bash: line 1: ..." of the parser, without its name, and only the first line. */
 static void add_syntax_error(struct bytes *b, struct bytes *said)
 {
 	char *text, *colon;
@@ -173,7 +174,7 @@ static void send_result(struct bridge *g, int status)
 
 /* ---- the beginning of one */
 
-/* Code that never came to run. */
+/* Answers for code that was not run. */
 static void refuse(struct bridge *g, const char *kind, const char *name, const char *message)
 {
 	struct bytes b = { 0 };
@@ -183,7 +184,7 @@ static void refuse(struct bridge *g, const char *kind, const char *name, const c
 	end_result(g, &b);
 }
 
-/* The shell reads and runs line by line: what is broken further down would be found too late. */
+/* The shell reads and runs line by line, so a syntax error further down would be found too late. */
 static bool is_broken(struct bridge *g)
 {
 	struct bytes said = { 0 }, b = { 0 };
@@ -202,7 +203,7 @@ static bool is_broken(struct bridge *g)
 	return broken;
 }
 
-/* What goes before the code, one command after the other, then the code. */
+/* Runs the prelude, one command after the other, then the code. */
 static void next_step(struct bridge *g)
 {
 	const int null = g->agent.process->fds[PRIVATE_NULL];
@@ -218,8 +219,8 @@ static void next_step(struct bridge *g)
 		input_given(&g->input);
 }
 
-/* A shell that will not be asked again exits as a script's does at its end: the trap on EXIT runs,
- * and has the last word on the status. */
+/* After the last execution the shell exits as at the end of a script: its EXIT trap runs and may
+ * change the status. */
 static void leave(struct bridge *g)
 {
 	const int streams[3] = { g->agent.process->fds[PRIVATE_NULL], 1, 2 };
@@ -283,7 +284,7 @@ static void execute(struct bridge *g, struct json m)
 
 /* ---- the session's own */
 
-/* PYTHONPATH with the tools' packages at its end; all has room for one more. */
+/* PYTHONPATH with the tools' packages at its end; all has room for one more entry. */
 static void add_packages(char **all, size_t n)
 {
 	struct bytes b = { 0 };
@@ -337,8 +338,8 @@ static int make_environment(struct bridge *g, char **envp, struct json added)
 	return 0;
 }
 
-/* Everything is known now that this session has: its tools, its environment. From here on no guest
- * code is far, so the filter comes first. */
+/* The tools and environment of this session are known now. Guest code runs soon, so the filter is
+ * loaded first. */
 static void welcome(struct bridge *g, const char *line, size_t len, char **envp)
 {
 	bytes_add(&g->welcome, line, len);
@@ -370,7 +371,7 @@ static void take_line(struct bridge *g, const char *line, size_t len, char **env
 		welcome(g, line, len, envp);
 	else if (json_is(type, "tool_result"))
 		tools_answer(&g->tools, m);
-	else if (json_is(type, "interrupt")) /* one that comes too late is nobody's */
+	else if (json_is(type, "interrupt")) /* one that comes too late is ignored */
 		g->is_told |=
 			g->id[0] && json_number(json_get(m, "id"), 0) == strtoul(g->id, NULL, 10);
 	else if (json_is(type, "exit"))
@@ -382,7 +383,7 @@ static void from_host(struct bridge *g, char **envp)
 	size_t done = 0, from = g->scanned;
 
 	if (bytes_read(&g->in, HOST_WIRE) <= 0)
-		_exit(0); /* with us the whole sandbox ends */
+		_exit(0); /* the whole sandbox ends with us */
 	for (char *end;
 	     from < g->in.len && (end = memchr(g->in.data + from, '\n', g->in.len - from));) {
 		size_t len = (size_t)(end - g->in.data) - done;
@@ -395,8 +396,8 @@ static void from_host(struct bridge *g, char **envp)
 	g->scanned = g->in.len;
 }
 
-/* Two seconds to end in by itself, as long again for a shell whose jobs had to be killed, and then
- * it is replaced. Who interrupts twice does not want to wait. */
+/* An interrupted command has two seconds to end, then its jobs are killed; after two more seconds
+ * the shell is replaced. A second interrupt skips the wait. */
 static void look_after_interrupt(struct bridge *g)
 {
 	bool is_new = g->is_told && g->id[0];
@@ -479,5 +480,5 @@ int bridge_serve(struct w2c_sys *p, char **envp, const char *token, bool is_seal
 	bridge_hello(token, false);
 	while (r == 0)
 		r = serve_once(&g, envp);
-	return 125; /* without its shell a session is over: the host replaces it */
+	return 125; /* a session without its shell is over: the host replaces it */
 }

@@ -1,5 +1,4 @@
-/* inside/pod/runtime/checkpoint.c - a program that has started, kept as a snapshot that exec
- * resumes. */
+/* inside/pod/runtime/checkpoint.c - see checkpoint.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -27,10 +26,10 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 #define MAX_RUNS 512u
-#define RED_ZONE 1024u /* below the saved stack pointer, of the frame that saves */
+#define RED_ZONE 1024u /* below the saved stack pointer: belongs to the frame that saves */
 
-/* All processes of a pod are forks of one, so addresses in it are the same in each: memory,
- * tables and stack are put back where they were. Shared with the child that fills it. */
+/* All processes of a pod are forks of one, so they have the same addresses: memory, tables and
+ * stack are restored in place. Shared with the child that fills it. */
 struct snapshot {
 	bool ready;
 	const struct program *program;
@@ -40,7 +39,8 @@ struct snapshot {
 	uint8_t *stack; /* lowest saved byte */
 	size_t memory_bytes, tables_bytes, stack_bytes, instance_bytes;
 	off_t tables_at, stack_at, instance_at; /* memory is at 0 */
-	size_t run_count; /* pages that a program writes before it does anything of its own */
+	size_t run_count; /* runs of pages that a program writes before it does anything of its own
+			   */
 	struct run {
 		uint32_t first, count;
 	} runs[MAX_RUNS];
@@ -54,7 +54,7 @@ static bool is_zero(const uint8_t *page)
 	return !page[0] && !memcmp(page, page + 1, PAGE - 1);
 }
 
-/* Pages of zeroes stay holes. */
+/* Pages of zeros stay holes. */
 static int save(const uint8_t *from, size_t bytes, off_t at)
 {
 	if (ftruncate(file, at + (off_t)bytes))
@@ -101,7 +101,8 @@ static int save_all(struct w2c_sys *p)
 	return 0;
 }
 
-/* 0: is one wanted here · 1: take it, 1 where resumed · 2: start this program from nothing. */
+/* 0: is a checkpoint wanted here? 1: take it; returns 1 when resumed. 2: start this program without
+ * one. */
 DOOR_FN(own_checkpoint)
 {
 	switch (a[0]) {
@@ -140,14 +141,14 @@ static void add_page(struct snapshot *s, size_t page)
 {
 	struct run *last = s->run_count ? &s->runs[s->run_count - 1] : NULL;
 
-	/* One page more costs less than one call more. */
+	/* One extra page costs less than one extra call. */
 	if (last && page <= last->first + last->count + 1)
 		last->count = (uint32_t)(page + 1 - last->first);
 	else if (s->run_count < MAX_RUNS)
 		s->runs[s->run_count++] = (struct run){ (uint32_t)page, 1 };
 }
 
-/* Which pages are this process's own copies. Nothing of a guest's has run in it. */
+/* Finds which pages are this process's own copies. No guest code has run in it. */
 void checkpoint_learn(void)
 {
 	const uint64_t present = 1ull << 63, of_file = 1ull << 61;
@@ -155,7 +156,7 @@ void checkpoint_learn(void)
 	size_t pages = snapshot->memory_bytes / PAGE;
 	int fd;
 
-	prctl(PR_SET_DUMPABLE, 1); /* else its own pages are not its to look at */
+	prctl(PR_SET_DUMPABLE, 1); /* otherwise it cannot read its own page map */
 	fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	for (size_t at = 0; fd >= 0 && at < pages;) {
 		off_t from = (off_t)(((uintptr_t)instance.memory / PAGE + at) * sizeof *entries);
@@ -210,7 +211,7 @@ void checkpoint_make(struct w2c_sys *p)
 		return;
 	}
 	in_child(p, warm_up);
-	/* From here on nothing is written: not to the file, not to its description. */
+	/* From here on the file cannot be written. */
 	fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
 	if (snapshot->ready)
 		in_child(p, try_out);
@@ -222,7 +223,7 @@ static int map(uint8_t *to, size_t bytes, off_t at, int prot)
 	return bytes && mmap(to, bytes, prot, MAP_PRIVATE | MAP_FIXED, file, at) == MAP_FAILED;
 }
 
-/* All at once what would be a fault each; where the kernel cannot, they are. */
+/* Faults these pages in at once instead of one by one. If the kernel cannot, they fault later. */
 static void populate(const struct snapshot *s)
 {
 	for (size_t i = 0; i < s->run_count; i++)

@@ -1,4 +1,4 @@
-/* inside/pod/runtime/door.c - looks a system call up and makes it, or refuses. */
+/* inside/pod/runtime/door.c - see door.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

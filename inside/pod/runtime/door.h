@@ -33,16 +33,16 @@ struct door_entry {
 extern const struct door_entry door_table[];
 extern const size_t door_count;
 
-/* The import of every module. */
+/* The only import of every module. */
 uint64_t w2c_sys_call(struct w2c_sys *p, uint64_t n, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
 		      uint64_t e, uint64_t f);
-/* The entry of a number, or NULL. */
+/* The entry of a call number, or NULL. */
 const struct door_entry *door_find(uint64_t n);
 /* Fills the index; call once. */
 void door_init(void);
 
 #define DOOR_FN(name) int64_t door_##name(struct w2c_sys *p, const uint64_t a[6])
-/* Turns a libc-style result into the kernel's. */
+/* Turns a libc-style result into a kernel-style one. */
 #define DOOR_RET(call)                                                                             \
 	({                                                                                         \
 		int64_t r_ = (int64_t)(call);                                                      \

@@ -1,4 +1,4 @@
-/* inside/pod/runtime/door_file.c - looking at files by names beneath the pod's root. */
+/* inside/pod/runtime/door_file.c - calls that look at files by name, beneath the pod's root. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -31,7 +31,7 @@ DOOR_FN(creat)
 	return path_open(p, HERE, a[0], O_CREAT | O_WRONLY | O_TRUNC, guest_int(a[1]));
 }
 
-/* An *at() call without a name is about the descriptor itself. */
+/* An *at() call with an empty path is about the descriptor itself. */
 static bool is_empty_path(struct w2c_sys *p, uint64_t at, int flags)
 {
 	const char *path = guest_at(p, at, 1);
@@ -55,7 +55,7 @@ static int64_t status(struct w2c_sys *p, uint64_t dirfd, uint64_t at, uint64_t o
 		       &place);
 	if (r)
 		return r;
-	/* Where the name was followed already, what is left is a link of /proc to follow. */
+	/* If the name was already followed, the place is a link in /proc that must be followed. */
 	r = DOOR_RET(
 		syscall(SYS_newfstatat, place.dirfd, place.path, to, path_flags(&place, flags)));
 	path_done(&place);
@@ -114,8 +114,8 @@ static int64_t ask_kernel(const struct place *place, int mode, int flags)
 		syscall(SYS_faccessat2, place->dirfd, place->path, mode, path_flags(place, flags)));
 }
 
-/* "Executable" is what exec says it is: on a noexec mount the kernel denies it for every file, and
- * a script there does run. */
+/* A file is executable if the pod's exec would run it. On a noexec mount the kernel says no for
+ * every file, but a script there does run. */
 static int64_t may_run(const struct place *place, int mode, int flags)
 {
 	struct stat st;

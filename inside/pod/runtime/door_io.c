@@ -1,4 +1,4 @@
-/* inside/pod/runtime/door_io.c - calls on descriptors that the guest already holds. */
+/* inside/pod/runtime/door_io.c - calls on descriptors that the guest already has. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -20,11 +20,11 @@
 #include "inside/pod/runtime/jobs.h"
 #include "inside/pod/runtime/signals.h"
 
-/* The kernel stops a transfer at this size itself; lengths above are no request of a program. */
+/* The kernel limits a transfer to this size; no program asks for more. */
 #define MAX_TRANSFER 0x7ffff000u
 #define MAX_VECTORS 1024
 
-/* read, write and their kin: fd, buffer, length [, offset]. */
+/* read, write and similar: fd, buffer, length [, offset]. */
 static int64_t transfer(struct w2c_sys *p, long n, const uint64_t a[6])
 {
 	uint64_t len = (uint32_t)a[2];
@@ -60,7 +60,7 @@ DOOR_FN(pwrite64)
 	return (int64_t)a[3] < 0 ? -EINVAL : transfer(p, SYS_pwrite64, a);
 }
 
-/* Copies a guest's vector before checking it; the sum is bounded by its memory. */
+/* Copies a guest's vector before checking it. Its sum is bounded by the guest's memory. */
 static int vector(struct w2c_sys *p, const uint64_t a[6], struct iovec out[MAX_VECTORS])
 {
 	uint64_t count = (uint32_t)a[2], total = 0;
@@ -94,7 +94,7 @@ static int64_t transfer_vector(struct w2c_sys *p, long n, const uint64_t a[6])
 		return -EBADF;
 	if (count < 0)
 		return count;
-	/* preadv's offset comes whole in its first half, as on x86-64. */
+	/* The offset of preadv is complete in its first half, as on x86-64. */
 	return signals_call(n, fd, (long)iov, count, (long)a[3], 0, 0);
 }
 
@@ -191,7 +191,7 @@ DOOR_FN(fcntl)
 	case F_SETFD:
 		return DOOR_RET(fcntl(fd, F_SETFD, arg & FD_CLOEXEC));
 	case F_SETFL:
-		/* O_ASYNC would aim signals, O_DIRECT means nothing here. */
+		/* O_ASYNC would send signals, O_DIRECT has no use here. */
 		return DOOR_RET(fcntl(fd, F_SETFL, arg & (O_APPEND | O_NONBLOCK | O_NOATIME)));
 	case F_GETLK:
 	case F_SETLK:
@@ -230,7 +230,7 @@ DOOR_FN(ioctl)
 	case FIONCLEX:
 		return DOOR_RET(ioctl(fd, request));
 	default:
-		/* Nothing that sets a terminal: TIOCSTI would type into the one outside. */
+		/* Nothing that changes a terminal: TIOCSTI would type into the host's. */
 		return fd < 0 ? -EBADF : -ENOTTY;
 	}
 	arg = guest_at(p, a[2], bytes);
@@ -262,8 +262,7 @@ DOOR_FN(pipe2)
 	return make_pipe(p, a[0], guest_int(a[1]));
 }
 
-/* Descriptors of ours are none to the guest: -1 is skipped by the kernel, and marked after. */
-/* A mask without what the guest has no say on. */
+/* A signal mask without the runtime's own signal. */
 static const void *own_mask(const void *mask, uint64_t *ret)
 {
 	if (!mask)
@@ -351,7 +350,7 @@ DOOR_FN(pselect6)
 	if (r < 0)
 		return -EFAULT;
 	if (a[5]) {
-		/* A pair of 32-bit words: where the mask is, and its size. */
+		/* A pair of 32-bit words: the mask's address and its size. */
 		pair = guest_at(p, a[5], 8);
 		if (!pair || !guest_opt(p, pair[0], 8, &mask))
 			return -EFAULT;
@@ -366,7 +365,7 @@ DOOR_FN(select)
 
 	if (r < 0)
 		return -EFAULT;
-	ts.tv_nsec *= 1000; /* it was microseconds */
+	ts.tv_nsec *= 1000; /* from microseconds */
 	return wait_select(p, a, r ? &ts : NULL, NULL);
 }
 
@@ -385,7 +384,7 @@ DOOR_FN(fdatasync)
 	return DOOR_RET(fdatasync(guest_fd(p, a[0])));
 }
 
-/* The host's disks are not the guest's to flush. */
+/* The guest must not flush the host's disks. */
 DOOR_FN(sync)
 {
 	(void)p;
@@ -432,7 +431,7 @@ DOOR_FN(sendfile)
 			    (long)(uint32_t)a[3], 0, 0);
 }
 
-/* Not ENOSYS: callers take EINVAL as "not for these files" and copy by hand. */
+/* Not ENOSYS: callers take EINVAL as "not for these files" and copy the bytes themselves. */
 DOOR_FN(copy_file_range)
 {
 	(void)p;

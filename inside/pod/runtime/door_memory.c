@@ -1,4 +1,4 @@
-/* inside/pod/runtime/door_memory.c - mappings inside the guest's own memory, and nowhere else. */
+/* inside/pod/runtime/door_memory.c - mappings, only inside the guest's own memory. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -9,7 +9,7 @@
 
 #define HOST_PAGE 4096u
 
-/* Whole pages inside the guest's memory; the guest's libc has taken them out of use. */
+/* Whole pages inside the guest's memory, which its libc no longer uses. */
 static uint8_t *pages(struct w2c_sys *p, uint64_t at, uint64_t len)
 {
 	if (!len || at % HOST_PAGE || len % HOST_PAGE || len > UINT32_MAX)
@@ -25,7 +25,7 @@ DOOR_FN(mmap)
 
 	if (!at)
 		return -EINVAL;
-	/* Never executable; what the guest could not read or write it would only trap on. */
+	/* Never executable. Access that the mapping does not allow would only trap. */
 	if (prot & ~(PROT_READ | PROT_WRITE))
 		return prot & PROT_EXEC ? -EACCES : -EINVAL;
 	if ((flags & ~(MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS)) ||

@@ -1,5 +1,5 @@
-/* inside/pod/runtime/door_process.c - processes of this pod: fork, wait, kill, limits, and what it
- * is told. */
+/* inside/pod/runtime/door_process.c - processes of this pod: fork, wait, kill, limits, and facts
+ * about the system. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -29,7 +29,7 @@ DOOR_FN(fork)
 
 	(void)p;
 	(void)a;
-	/* What has arrived for the parent has not for the child. */
+	/* Signals that arrived for the parent have not arrived for the child. */
 	signals_hold();
 	r = DOOR_RET(syscall(SYS_fork));
 	if (!r)
@@ -90,7 +90,7 @@ DOOR_FN(waitid)
 	if (!guest_opt(p, a[2], 128, &at) || !guest_opt(p, a[4], GUEST_RUSAGE, &usage))
 		return -EFAULT;
 	if (guest_int(a[0]) < P_ALL || guest_int(a[0]) > P_PGID)
-		return -EINVAL; /* not by descriptor: pidfds are not made here */
+		return -EINVAL; /* not by descriptor: the door makes no pidfds */
 	r = signals_call(SYS_waitid, guest_int(a[0]), guest_int(a[1]), (long)&info, guest_int(a[3]),
 			 (long)&ru, 0);
 	out = at;
@@ -107,8 +107,8 @@ DOOR_FN(waitid)
 	return r;
 }
 
-/* Inside the wall everything visible is of this pod, but for init and the agent. Without one, only
- * the processes of our own session are. */
+/* In a sandbox every visible process belongs to this pod, except init and the agent. Without one,
+ * only processes of our own session do. */
 static bool may_signal(const struct w2c_sys *p, pid_t pid)
 {
 	if (pid == -1 || pid == 1 || pid == INT_MIN)
@@ -130,7 +130,7 @@ DOOR_FN(kill)
 	return DOOR_RET(kill(pid, guest_int(a[1])));
 }
 
-/* One thread each: a thread id is a process id. */
+/* Each process has one thread, so a thread id is a process id. */
 DOOR_FN(tkill)
 {
 	return door_kill(p, a);
@@ -165,7 +165,7 @@ PLAIN(setsid, setsid())
 PLAIN(getpriority, syscall(SYS_getpriority, guest_int(a[0]), guest_int(a[1])))
 PLAIN(sched_yield, sched_yield())
 
-/* Nobody changes who he is in here: yes where it is the same, no otherwise. */
+/* Ids cannot be changed here: success if they stay the same, an error otherwise. */
 static int64_t same_id(const uint64_t *a, int n, uint32_t now)
 {
 	for (int i = 0; i < n; i++)
@@ -209,14 +209,14 @@ DOOR_FN(getresgid)
 	return put_ids(p, a, getgid());
 }
 
-/* The host's groups are not told. */
+/* The host's groups are not shown. */
 DOOR_FN(getgroups)
 {
 	(void)p;
 	return guest_int(a[0]) < 0 ? -EINVAL : 0;
 }
 
-/* Descriptors: the guest's limit is below ours. Address space: reservations would not fit. */
+/* Descriptors: the guest's limit is below ours. Address space: our reservations would not fit. */
 static int set_limit(struct w2c_sys *p, int which, const struct rlimit *old, struct rlimit set)
 {
 	if (which == RLIMIT_NOFILE) {
@@ -313,7 +313,7 @@ DOOR_FN(setpriority)
 	return DOOR_RET(setpriority(PRIO_PROCESS, 0, guest_int(a[2])));
 }
 
-/* The host's kernel, name and version are not the guest's business. */
+/* Does not show the host's kernel name and version. */
 DOOR_FN(uname)
 {
 	static const char *const text[6] = { "Linux",         "pod",    "6.1.0-cordon",
@@ -329,7 +329,7 @@ DOOR_FN(uname)
 	return 0;
 }
 
-/* Uptime, and as memory what one process may have. */
+/* Uptime, and as memory the limit of one process. */
 DOOR_FN(sysinfo)
 {
 	uint32_t *out = guest_at(p, a[0], 64);
@@ -340,7 +340,7 @@ DOOR_FN(sysinfo)
 	clock_gettime(CLOCK_MONOTONIC, &up);
 	memset(out, 0, 64);
 	out[0] = (uint32_t)up.tv_sec;
-	out[4] = (uint32_t)(p->memory->max_pages * 16); /* of 4 KiB, see the unit below */
+	out[4] = (uint32_t)(p->memory->max_pages * 16); /* in units of 4 KiB, see the unit below */
 	out[5] = out[4] / 2;
 	out[13] = 4096;
 	return 0;
@@ -354,7 +354,7 @@ DOOR_FN(prctl)
 		return -EINVAL;
 	if (guest_path(p, a[1], name))
 		return -EFAULT;
-	return DOOR_RET(prctl(PR_SET_NAME, name)); /* the kernel takes 15 bytes */
+	return DOOR_RET(prctl(PR_SET_NAME, name)); /* the kernel uses 15 bytes */
 }
 
 DOOR_FN(sched_getaffinity)

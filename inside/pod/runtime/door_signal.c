@@ -1,4 +1,4 @@
-/* inside/pod/runtime/door_signal.c - masks, waiting for signals, and what to do with them. */
+/* inside/pod/runtime/door_signal.c - signal masks, waiting for signals, and their actions. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -11,8 +11,8 @@
 #include "inside/pod/runtime/jobs.h"
 #include "inside/pod/runtime/signals.h"
 
-/* Blocking a fault of the guest's own code would only make the kernel kill without a message; and
- * one is not the guest's. */
+/* Signals that the guest cannot block. If a fault of its own code were blocked, the kernel would
+ * kill it without a message. One further signal belongs to the runtime. */
 #define FAULTS                                                                                     \
 	(1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGILL - 1) |                     \
 	 1ull << (SIGFPE - 1) | JOBS_SIGNAL_BIT)

@@ -1,5 +1,5 @@
-/* inside/pod/runtime/door_socket.c - socket pairs inside one process tree; of all addresses only
- * the session's own gateway, where its policy opens the network. */
+/* inside/pod/runtime/door_socket.c - socket pairs within the pod. The only address is the session's
+ * gateway, if the policy opens the network. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -25,7 +25,8 @@ DOOR_FN(socketpair)
 		return -EFAULT;
 	if (guest_int(a[0]) != AF_UNIX || guest_int(a[2]))
 		return -EAFNOSUPPORT;
-	/* Messages too, and to the other end only, which a datagram socket would not keep to. */
+	/* Becomes SEQPACKET: it keeps message boundaries too, but can send only to its peer, unlike
+	 * a datagram socket. */
 	if (kind == SOCK_DGRAM)
 		kind = SOCK_SEQPACKET;
 	if (kind != SOCK_STREAM && kind != SOCK_SEQPACKET)
@@ -35,7 +36,7 @@ DOOR_FN(socketpair)
 	return guest_admit_pair(p, fds, out);
 }
 
-/* Streams, where there is a gateway to speak to. */
+/* TCP sockets, if there is a gateway. */
 DOOR_FN(socket)
 {
 	int family = guest_int(a[0]), type = guest_int(a[1]), protocol = guest_int(a[2]), fd;
@@ -53,7 +54,7 @@ DOOR_FN(socket)
 	return fd < 0 ? -errno : guest_admit(p, fd);
 }
 
-/* What was asked for, in words; false where it is no address. */
+/* The requested address as text; false: not an address. */
 static bool read_address(const void *at, uint32_t len, struct sockaddr_in *ret, char text[80])
 {
 	const struct sockaddr_in *four = at;
@@ -74,7 +75,7 @@ static bool read_address(const void *at, uint32_t len, struct sockaddr_in *ret, 
 	return false;
 }
 
-/* The address is copied first: it is checked as it is used. */
+/* The address is copied first, so that the checked one is used. */
 DOOR_FN(connect)
 {
 	uint32_t len = (uint32_t)a[2];
@@ -103,7 +104,7 @@ DOOR_FN(connect)
 			    0);
 }
 
-/* No address: to the other end of the pair. */
+/* Without an address: sends to the other end of the pair. */
 DOOR_FN(sendto)
 {
 	uint64_t len = (uint32_t)a[2];
@@ -184,7 +185,7 @@ DOOR_FN(setsockopt)
 	return DOOR_RET(setsockopt(guest_fd(p, a[0]), level, name, &value, sizeof value));
 }
 
-/* A pair has a family and no name; a connection has the gateway's. */
+/* A pair has a family but no name. A connection has the gateway's. */
 static int64_t name_of(struct w2c_sys *p, const uint64_t a[6], bool is_peer)
 {
 	uint32_t *size = guest_at(p, a[2], sizeof *size), room;
@@ -200,8 +201,7 @@ static int64_t name_of(struct w2c_sys *p, const uint64_t a[6], bool is_peer)
 	if (is_peer ? getpeername(fd, (struct sockaddr *)&name, &len)
 		    : getsockname(fd, (struct sockaddr *)&name, &len))
 		return -errno;
-	/* Not connected to anywhere: bash takes an answer for a sign that a network daemon started
-	 * it. */
+	/* Not connected: bash would take an answer as a sign that a network daemon started it. */
 	if (is_peer && name.sin_family != AF_INET)
 		return -ENOTCONN;
 	len = name.sin_family == AF_INET ? sizeof name : sizeof name.sin_family;

@@ -14,7 +14,7 @@
 
 static bool is_clock(int clock)
 {
-	/* Not the dynamic ones: a negative id names another process or a device. */
+	/* Not dynamic clocks: a negative id names another process or a device. */
 	return clock >= CLOCK_REALTIME && clock <= CLOCK_TAI;
 }
 

@@ -1,4 +1,4 @@
-/* inside/pod/runtime/door_tree.c - changing the tree beneath the pod's root. */
+/* inside/pod/runtime/door_tree.c - calls that change the tree beneath the pod's root. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -15,8 +15,8 @@
 
 #define HERE ((uint64_t)(uint32_t)AT_FDCWD)
 
-/* Mode, owner and times may change of files and directories, never of a device or socket: those are
- * the host's own, be it as an inherited descriptor or as a name that stands for one. */
+/* Mode, owner and times may be changed for files and directories, never for a device or socket:
+ * those belong to the host, whether as an inherited descriptor or by name. */
 static bool is_own_kind(const struct stat *st)
 {
 	return S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) || S_ISLNK(st->st_mode) ||
@@ -70,7 +70,7 @@ static int64_t two(struct w2c_sys *p, const uint64_t a[4], enum path_last last, 
 		return r;
 	r = path_place(p, a[2], a[3], PATH_NOFOLLOW, &to);
 	if (!r) {
-		/* A followed name is a link of /proc by now. */
+		/* A name that was followed is a link in /proc. */
 		if (call == SYS_linkat && last == PATH_FOLLOW)
 			flags |= AT_SYMLINK_FOLLOW;
 		r = DOOR_RET(syscall(call, from.dirfd, from.path, to.dirfd, to.path, flags));
@@ -192,7 +192,7 @@ static int64_t do_mknod(const struct place *at, const uint64_t arg[3])
 {
 	mode_t mode = (mode_t)arg[0];
 
-	/* No devices; a socket's name leads to nothing in here. */
+	/* No devices. A socket's name would lead nowhere here. */
 	if ((mode & S_IFMT) && !S_ISREG(mode) && !S_ISFIFO(mode))
 		return -EPERM;
 	return DOOR_RET(mknodat(at->dirfd, at->path, mode & (S_IFMT | 07777), 0));

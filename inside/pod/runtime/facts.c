@@ -1,5 +1,5 @@
-/* inside/pod/runtime/facts.c - see facts.h. A pipe holds the text, so that the seal needs no other
- * call for it. */
+/* inside/pod/runtime/facts.c - see facts.h. The text is in a pipe, so that the seal needs to allow
+ * no other call. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -35,7 +35,7 @@ static void tell_uptime(const struct w2c_sys *p, FILE *out)
 	fprintf(out, "%lld.%02ld 0.00\n", (long long)up.tv_sec, up.tv_nsec / 10000000);
 }
 
-/* As sysinfo has it. */
+/* The same figures as sysinfo. */
 static void tell_meminfo(const struct w2c_sys *p, FILE *out)
 {
 	unsigned long long total = p->memory->max_pages * PAGE_KIB;
@@ -70,7 +70,8 @@ static void tell_version(const struct w2c_sys *p, FILE *out)
 	fputs("Linux version (Cordon pod, WebAssembly)\n", out);
 }
 
-/* The program's own words: the runtime's never change, because an exec is none for the kernel. */
+/* The program's own arguments. The runtime's never change, because an exec here is none for the
+ * kernel. */
 static void tell_cmdline(const struct w2c_sys *p, FILE *out)
 {
 	if (p->argv.strings)

@@ -1,5 +1,5 @@
-/* inside/pod/runtime/guest_layout.h - structures of the kernel that a 32-bit guest lays out
- * differently. */
+/* inside/pod/runtime/guest_layout.h - kernel structures that have another layout in a 32-bit
+ * guest. */
 #pragma once
 
 #include <sys/resource.h>
@@ -7,8 +7,8 @@
 
 #include "inside/pod/runtime/process.h"
 
-/* 1 and a time, 0 for a null pointer, -1 where it is bad. The upper half of the guest's
- * nanoseconds is padding. */
+/* 1: a time, 0: a null pointer, -1: a bad pointer. The upper half of the guest's nanoseconds is
+ * padding. */
 static inline int guest_timespec(const struct w2c_sys *p, uint64_t at, struct timespec *ret)
 {
 	const char *t;
@@ -25,7 +25,7 @@ static inline int guest_timespec(const struct w2c_sys *p, uint64_t at, struct ti
 	return 1;
 }
 
-/* Two times of 16 bytes, 14 longs of 32 bits; the rest of the guest's struct is reserved. */
+/* Two times of 16 bytes, then 14 longs of 32 bits; the rest of the guest's struct is reserved. */
 #define GUEST_RUSAGE 88
 static inline void guest_put_rusage(void *to, const struct rusage *usage)
 {

@@ -1,4 +1,4 @@
-/* inside/pod/runtime/image.c - the image's commands: the only things that exec starts. */
+/* inside/pod/runtime/image.c - see image.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -19,9 +19,9 @@
 #include "inside/pod/runtime/toolbox.h"
 
 #define MAX_WORDS 65536
-#define MAX_BYTES (2u << 20) /* of arguments and environment, as Linux has it */
+#define MAX_BYTES (2u << 20) /* of arguments and environment, as on Linux */
 #define MAX_SCRIPTS 4        /* a script whose interpreter is a script … */
-#define LINE 256             /* bytes of a #! line that count */
+#define LINE 256             /* significant bytes of a #! line */
 
 static int by_name(const void *key, const void *entry)
 {
@@ -33,8 +33,8 @@ const struct command *image_find(const char *name)
 	return bsearch(name, pod_commands, pod_command_count, sizeof *pod_commands, by_name);
 }
 
-/* One look at the directory: a command's file is known by its number on that device, so that
- * links and copies elsewhere are told from it without trusting a name or what a file says. */
+/* Reads the directory once. A command's file is identified by device and inode, so links and copies
+ * elsewhere are recognised without trusting names or contents. */
 int image_open(struct w2c_sys *p)
 {
 	struct stat st;
@@ -91,7 +91,8 @@ int image_allow(struct w2c_sys *p, const char *list, const char **ret_unknown)
 	return 0;
 }
 
-/* Said where the guest's error output goes, and to the host where the guest cannot hide it. */
+/* Writes to the guest's stderr, and reports to the host on a channel that the guest cannot
+ * suppress. */
 static int64_t deny(const struct w2c_sys *p, const char *name)
 {
 	static const char text[] = ": tool not allowed by security policy\n";
@@ -99,7 +100,7 @@ static int64_t deny(const struct w2c_sys *p, const char *name)
 				 { (void *)text, sizeof text - 1 } };
 
 	if (writev(2, said, 2) < 0)
-		errno = 0; /* a closed output changes nothing */
+		errno = 0; /* it does not matter if the output is closed */
 	process_deny(p, "exec", name);
 	return -EACCES;
 }
@@ -113,7 +114,7 @@ static bool is_allowed(const struct w2c_sys *p, const struct command *command)
 	return module ? module->is_allowed : p->allowed[command - pod_commands];
 }
 
-/* What a file is: a command (returned), a script (ret_line filled), or a negative errno. */
+/* What a file is: a command (returned), a script (line is filled), or a negative errno. */
 static int identify(const struct w2c_sys *p, const char *path, const struct command **ret,
 		    char line[LINE])
 {
@@ -152,7 +153,7 @@ static int identify(const struct w2c_sys *p, const char *path, const struct comm
 	return 0;
 }
 
-/* "#! interpreter argument": one argument, without the blanks around it. */
+/* "#! interpreter argument": one argument, without surrounding blanks. */
 static int parse_line(char *line, char **ret_interpreter, char **ret_argument)
 {
 	char *s = line + 2 + strspn(line + 2, " \t"), *end;
@@ -181,7 +182,7 @@ static void vector_done(struct vector *v)
 	memset(v, 0, sizeof *v);
 }
 
-/* The i-th string of a guest's argv, NULL at its end; false where it is bad. */
+/* The i-th string of a guest's argv, NULL at its end; false: a bad pointer. */
 static bool word_at(const struct w2c_sys *p, uint64_t list, size_t i, const char **ret)
 {
 	const uint32_t *slot = guest_at(p, list + 4 * i, 4);
@@ -194,7 +195,7 @@ static bool word_at(const struct w2c_sys *p, uint64_t list, size_t i, const char
 	return !at || (*ret && memchr(*ret, 0, p->memory->size - at));
 }
 
-/* Counts the words and bytes of a guest's list from its skip-th word on. */
+/* Counts words and bytes of a guest's list, from word `skip` on. */
 static int measure(const struct w2c_sys *p, uint64_t list, size_t skip, struct vector *v)
 {
 	const char *word;
@@ -214,7 +215,7 @@ static int measure(const struct w2c_sys *p, uint64_t list, size_t skip, struct v
 	return 0;
 }
 
-/* Memory shared with another process may have changed since it was measured: -EFAULT then. */
+/* Memory shared with another process may have changed since it was measured: then -EFAULT. */
 static int fill(const struct w2c_sys *p, uint64_t list, size_t skip, char *const *before,
 		struct vector *v)
 {
@@ -235,7 +236,7 @@ static int fill(const struct w2c_sys *p, uint64_t list, size_t skip, char *const
 	return 0;
 }
 
-/* Copies a guest's list after some strings of our own; skip leaves out its first words. */
+/* Copies a guest's list after some strings of ours; skip: leaves out its first words. */
 static int vector_copy(const struct w2c_sys *p, uint64_t list, char *const *before, size_t skip,
 		       struct vector *ret)
 {
@@ -257,7 +258,7 @@ static int vector_copy(const struct w2c_sys *p, uint64_t list, char *const *befo
 	return r;
 }
 
-/* Follows #! lines to a command; before[] collects what its argv begins with. */
+/* Follows #! lines to a command; before[] collects the beginning of its argv. */
 static int64_t resolve(const struct w2c_sys *p, char *path, const struct command **ret,
 		       char *before[2 * MAX_SCRIPTS + 2])
 {
@@ -272,7 +273,7 @@ static int64_t resolve(const struct w2c_sys *p, char *path, const struct command
 		r = parse_line(line, &interpreter, &argument);
 		if (r || depth == MAX_SCRIPTS)
 			return r ? r : -ELOOP;
-		/* The script's name goes where the interpreter's argv[1] or argv[2] is. */
+		/* The script's name becomes the interpreter's argv[1] or argv[2]. */
 		if (!n)
 			before[n++] = strdup(path);
 		if (argument) {
@@ -285,7 +286,7 @@ static int64_t resolve(const struct w2c_sys *p, char *path, const struct command
 	}
 }
 
-/* What a path starts, where the policy lets it: a tool of the host or a command of the image. */
+/* What a path starts, if the policy allows it: a host tool or a command of the image. */
 static int64_t find_allowed(const struct w2c_sys *p, char *path, const struct command **ret,
 			    char *before[2 * MAX_SCRIPTS + 2])
 {
@@ -334,7 +335,8 @@ int64_t image_exec(struct w2c_sys *p, uint64_t path, uint64_t argv, uint64_t env
 	p->argv = args;
 	p->envp = env;
 	p->next = command;
-	/* By another name, of a virtual environment's link for one, Python finds other things. */
+	/* Started by another name, such as a virtual environment's link, Python finds other
+	 * modules, so it cannot use the checkpoint. */
 	p->cold = strncmp(name, "/usr/bin/", 9) != 0 && strncmp(name, "/bin/", 5) != 0;
 	_longjmp(p->exec, 1);
 }

@@ -46,7 +46,7 @@ void input_open(struct input *i, struct json spec, int null)
 	if (json_kind(spec) == 't') {
 		i->guest = 0;
 	} else if (bytes && i->chunk && !pipe2(pair, O_CLOEXEC)) {
-		fcntl(pair[1], F_SETFL, O_NONBLOCK); /* the guest's end waits, ours does not */
+		fcntl(pair[1], F_SETFL, O_NONBLOCK); /* the guest's end blocks, ours does not */
 		i->guest = pair[0];
 		i->feed = pair[1];
 	} else {
@@ -68,7 +68,7 @@ static void pass_on(struct input *i)
 	ssize_t n = write(i->feed, i->chunk + i->at, i->kept - i->at);
 
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
-		stop(i); /* nobody reads on */
+		stop(i); /* the reader is gone */
 	else if (n > 0)
 		i->at += (size_t)n;
 }

@@ -1,7 +1,6 @@
-/* inside/pod/runtime/input.h - an execution's standard input, out of the session's one pipe from
- * the host. The host says which bytes of the pipe are this execution's; what earlier ones left
- * unread is skipped.
- */
+/* inside/pod/runtime/input.h - stdin of one execution, as a part of the session's only pipe from
+ * the host. The host says which bytes of the pipe belong to this execution. Bytes that earlier ones
+ * left unread are skipped. */
 #pragma once
 
 #include <poll.h>
@@ -10,11 +9,11 @@
 #include "inside/lib/wire_json.h"
 
 struct input {
-	int guest;            /* what the command reads; -1: none */
-	int feed;             /* our end of its pipe; -1: there is none */
-	uint64_t seen;        /* bytes read of the session's pipe so far */
-	uint64_t from, until; /* which of them are this execution's */
-	char *chunk;          /* read and not yet passed on */
+	int guest;            /* read end for the command; -1: none */
+	int feed;             /* our write end of its pipe; -1: none */
+	uint64_t seen;        /* bytes of the session's pipe read so far */
+	uint64_t from, until; /* the range that belongs to this execution */
+	char *chunk;          /* read but not passed on yet */
 	size_t at, kept;
 };
 #define INPUT_NONE                                                                                 \
@@ -22,9 +21,9 @@ struct input {
 		.guest = -1, .feed = -1                                                            \
 	}
 
-/* spec: absent (at its end), {"from": N, "bytes": N}, or true: the session's own pipe as it is. */
+/* spec: absent (empty), {"from": N, "bytes": N}, or true: the session's pipe itself. */
 void input_open(struct input *i, struct json spec, int null);
-/* The command has its end: ours goes, so that feeding notices when nobody reads. */
+/* The command has its end: closes ours, so that writing fails when nobody reads. */
 void input_given(struct input *i);
 void input_close(struct input *i);
 struct pollfd input_poll(const struct input *i);

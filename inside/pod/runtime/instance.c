@@ -1,5 +1,4 @@
-/* inside/pod/runtime/instance.c - memory, tables, traps and exceptions of the one instance in this
- * process. */
+/* inside/pod/runtime/instance.c - see instance.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -18,7 +17,7 @@
 
 enum { MAX_PAGES = 65536 }; /* 4 GiB */
 
-/* One process runs one instance, and fault handlers reach it only by name. */
+/* Global, because a process runs one instance and fault handlers have no argument. */
 struct instance instance;
 jmp_buf *wasm_rt_unwind_top;
 
@@ -47,7 +46,7 @@ const char *instance_trap_name(wasm_rt_trap_t trap)
 	return (unsigned)trap < sizeof names / sizeof *names ? names[trap] : "unknown";
 }
 
-/* What a native program would have died of. */
+/* The signal that a native program would have died of. */
 static int trap_signal(wasm_rt_trap_t trap)
 {
 	switch (trap) {
@@ -84,7 +83,7 @@ bool wasm_rt_is_initialized(void)
 	return instance.memory != NULL;
 }
 
-/* SA_NODEFER: a trap leaves by dying, so there is no mask to restore. */
+/* SA_NODEFER: a trap ends the process, so there is no mask to restore. */
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
 	const uint8_t *at = info->si_addr;
@@ -122,7 +121,7 @@ int instance_open(uint64_t max_bytes)
 
 	instance.memory = reserve(INSTANCE_RESERVE, PROT_NONE);
 	instance.tables = reserve(INSTANCE_TABLES, PROT_NONE);
-	/* As a stack it counts as one: RLIMIT_DATA is for the guest's memory. */
+	/* A stack mapping does not count against RLIMIT_DATA, which is for the guest's memory. */
 	instance.stack = mmap(
 		NULL, INSTANCE_STACK_GUARD + INSTANCE_STACK, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK | MAP_GROWSDOWN, -1, 0);
@@ -132,7 +131,8 @@ int instance_open(uint64_t max_bytes)
 		return -1;
 	if (mprotect(instance.stack, INSTANCE_STACK_GUARD, PROT_NONE) || sigaltstack(&ss, NULL))
 		return -1;
-	/* Many short processes: a huge page each would cost more to clear than it saves. */
+	/* There are many short-lived processes: clearing a huge page in each would cost more than
+	 * it saves. */
 	madvise(instance.memory, INSTANCE_RESERVE, MADV_NOHUGEPAGE);
 	madvise(instance.stack, INSTANCE_STACK_GUARD + INSTANCE_STACK, MADV_NOHUGEPAGE);
 	instance.max_pages = max_bytes / INSTANCE_PAGE;
@@ -168,8 +168,8 @@ void instance_seal(void)
 		signals_die(SIGKILL);
 }
 
-/* The module's memory is always the one reservation. The limit is on what it asks for beyond what
- * it starts with, most of which is a stack that it never touches. */
+/* The module's memory is always the single reservation. The limit applies to what it requests
+ * beyond its start size, most of which is stack that it never touches. */
 void wasm_rt_allocate_memory(wasm_rt_memory_t *memory, uint64_t pages, uint64_t max_pages,
 			     bool is64, uint32_t page_size)
 {

@@ -7,14 +7,14 @@
 #include <stdint.h>
 
 #define INSTANCE_PAGE 65536ull
-/* Index, offset and widest access of an instruction all stay inside. */
+/* Large enough that any index plus offset plus access width stays inside. */
 #define INSTANCE_RESERVE ((8ull << 30) + INSTANCE_PAGE)
 #define INSTANCE_STACK (128ull << 20)
 #define INSTANCE_STACK_GUARD (1ull << 20)
 #define INSTANCE_TABLES (8ull << 20)
 
-/* Addresses of this process; the same in every process forked from it, so that a checkpoint
- * taken in one can be resumed in another. */
+/* Addresses of this process. They are the same in every process forked from it, so that a
+ * checkpoint taken in one can be resumed in another. */
 struct instance {
 	uint8_t *memory; /* INSTANCE_RESERVE */
 	uint8_t *tables; /* INSTANCE_TABLES */
@@ -26,11 +26,11 @@ struct instance {
 
 extern struct instance instance;
 
-/* Reserves the addresses and takes the fault signals; -1 with errno. */
+/* Reserves the address space and installs the fault handlers; -1 with errno. */
 int instance_open(uint64_t max_bytes);
-/* Forgets the instance: its memory and tables are gone, the reservation stays. */
+/* Drops the instance's memory and tables; the reservation stays. */
 void instance_reset(void);
-/* Tables are complete: nothing writes to them any more. */
+/* Makes the complete tables read-only. */
 void instance_seal(void);
 /* Calls fn(arg) on the guest's stack. */
 void instance_call(void (*fn)(void *), void *arg);

@@ -12,13 +12,13 @@
 
 #include "inside/pod/runtime/signals.h"
 
-/* A handler has no argument to find these by. */
+/* Global, because a signal handler has no argument. */
 static volatile struct {
 	uint32_t ended;           /* the command that is over */
-	uint32_t interrupted;     /* the one that the last SIGINT of the agent's is for */
-} * shared;                       /* by all */
-static volatile uint32_t noted;   /* of this process: what interrupted was when SIGINT came */
-static volatile uint32_t current; /* of this process; 0: none */
+	uint32_t interrupted;     /* the one that the agent's last SIGINT is for */
+} * shared;                       /* by all processes */
+static volatile uint32_t noted;   /* in this process: the value of `interrupted` when SIGINT came */
+static volatile uint32_t current; /* this process's command; 0: none */
 static pid_t agent, shell;
 
 static void on_end(int sig, siginfo_t *info, void *context)
@@ -53,7 +53,7 @@ void jobs_begin(uint32_t command)
 
 void jobs_end(pid_t of, uint32_t command, bool is_shared)
 {
-	/* Init is our parent inside a wall with processes of its own, and the kernel spares it. */
+	/* In a sandbox with its own pid namespace, init is our parent, and kill(-1) spares it. */
 	pid_t to = is_shared || getppid() != 1 ? -of : -1;
 
 	shared->ended = command;
@@ -80,7 +80,8 @@ bool jobs_is_early(void)
 	return noted > current;
 }
 
-/* Held: one of this command's may come between the look and the end of the old one. */
+/* Signals are held, because an interrupt for the current command may arrive between the check and
+ * dropping the old one. */
 void jobs_drop_interrupt(void)
 {
 	struct signal_arrival arrival;

@@ -7,25 +7,25 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A signal of the runtime, which the guest cannot use: its libc does not offer this number. */
+/* A signal of the runtime. The guest cannot use it: its libc does not offer this number. */
 #define JOBS_SIGNAL 34
 #define JOBS_SIGNAL_BIT (1ull << (JOBS_SIGNAL - 1))
 
-/* In the agent, before the first shell: every process of the pod is a fork of it. */
+/* In the agent, before the first shell. Every process of the pod is a fork of the agent. */
 int jobs_open(void);
-/* In the shell: from here on it, and what it forks, belongs to this command. */
+/* In the shell: from here on it and its children belong to this command. */
 void jobs_begin(uint32_t command);
-/* In the agent: kills the processes of the command, but not the shell. is_shared: the machine's
- * other processes are visible too, so only those of the shell's own group. */
+/* In the agent: kills the processes of the command, but not the shell. is_shared: other processes
+ * of the machine are visible too, so only the shell's own process group is signalled. */
 void jobs_end(pid_t shell, uint32_t command, bool is_shared);
 
-/* In the agent, before it sends the shell SIGINT: which command that is for. */
+/* In the agent, before it sends SIGINT to the shell: which command it is for. */
 void jobs_interrupt(uint32_t command);
-/* In the handler of SIGINT: notes which command an interrupt of the agent is for. False: for a
- * command that ended before this process began its own. */
+/* In the handler of SIGINT: notes which command the agent's interrupt is for. False: for a command
+ * that had ended before this process began its own. */
 bool jobs_note_interrupt(const siginfo_t *info);
-/* In the shell: whether the interrupt that was noted is for a command that it has yet to take. */
+/* In the shell: whether the noted interrupt is for a command that it has not read yet. */
 bool jobs_is_early(void);
-/* In the shell, which has begun a command: takes out an interrupt of an earlier one, which was over
- * before it came. */
+/* In the shell, after it has begun a command: drops an interrupt for an earlier one, which had
+ * already ended. */
 void jobs_drop_interrupt(void);

@@ -1,5 +1,5 @@
-/* inside/pod/runtime/module.c - the added commands: found in a directory, mapped before any guest
- * code runs. */
+/* inside/pod/runtime/module.c - see module.h. Finds the added commands in a directory and maps them
+ * before any guest code runs. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,4 +1,4 @@
-/* inside/pod/runtime/module_map.c - reads an object of an added command: every number in it is
+/* inside/pod/runtime/module_map.c - maps an object of an added command. Every number in it is
  * checked first. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -17,7 +17,7 @@
 #define MAX_TAGS 64
 
 struct segment {
-	uint64_t at, file_end, end; /* addresses of the object; end: with its zeros */
+	uint64_t at, file_end, end; /* addresses in the object; end: including its zeros */
 	uint64_t offset;
 	int prot;
 };
@@ -29,7 +29,7 @@ struct object {
 	Elf64_Phdr headers[MAX_HEADERS];
 	struct segment segments[MAX_SEGMENTS];
 	size_t count;
-	uint64_t span; /* of addresses, whole pages */
+	uint64_t span; /* of address space, whole pages */
 	uint64_t dynamic, dynamic_bytes, relro, relro_bytes;
 	uint64_t rela, rela_bytes;
 	uint8_t *base;
@@ -52,7 +52,8 @@ static uint64_t page_up(uint64_t n)
 	return (n + PAGE - 1) & ~(PAGE - 1);
 }
 
-/* The segment that holds [at, at + len) and has these rights, or NULL. from_file: not its zeros. */
+/* The segment that contains [at, at + len) with these rights, or NULL. from_file: without its
+ * zeros. */
 static const struct segment *holder(const struct object *o, uint64_t at, uint64_t len, int prot,
 				    bool from_file)
 {
@@ -91,7 +92,7 @@ static int read_headers(struct object *o)
 	return 0;
 }
 
-/* Inside the file and inside the addresses that an object may have. */
+/* Inside the file and inside the address space that an object may have. */
 static bool is_inside(const struct object *o, const Elf64_Phdr *h)
 {
 	return h->p_filesz <= h->p_memsz && h->p_offset <= o->bytes &&
@@ -99,7 +100,7 @@ static bool is_inside(const struct object *o, const Elf64_Phdr *h)
 	       h->p_vaddr <= MODULE_SPAN && h->p_vaddr + h->p_memsz <= MODULE_SPAN;
 }
 
-/* After the one before, from address 0 on, and where its bytes can be mapped. */
+/* Follows the previous segment, starts at address 0, and its bytes can be mapped. */
 static bool is_in_order(const struct object *o, const Elf64_Phdr *h)
 {
 	uint64_t at = page_down(h->p_vaddr);
@@ -160,7 +161,7 @@ static int read_segments(struct object *o)
 		case PT_TLS:
 			r = refuse(o, "it wants more than an object may");
 			break;
-		default: /* notes, the stack's rights, unwind tables: of no meaning here */
+		default: /* notes, stack permissions, unwind tables: not used here */
 			break;
 		}
 		if (r)
@@ -215,7 +216,7 @@ static int map_segments(struct object *o)
 	return 0;
 }
 
-/* Only what needs no names and runs nothing. */
+/* Accepts only what needs no symbols and runs nothing. */
 static int read_dynamic(struct object *o)
 {
 	const Elf64_Dyn *d = (const Elf64_Dyn *)(o->base + o->dynamic);
@@ -289,7 +290,7 @@ static int find_head(struct object *o)
 	return 0;
 }
 
-/* Whole pages; what follows on the last one stays writable, as the linker has planned it. */
+/* Whole pages. What follows on the last page stays writable, as the linker planned. */
 static int protect(struct object *o)
 {
 	uint64_t from = page_down(o->relro), to = page_down(o->relro + o->relro_bytes);

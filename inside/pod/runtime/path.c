@@ -1,5 +1,4 @@
-/* inside/pod/runtime/path.c - where a name of the guest leads: the wall's root, or beneath one
- * without a wall. */
+/* inside/pod/runtime/path.c - see path.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -31,7 +30,7 @@ static int open_beneath(const struct w2c_sys *p, const char *path, int flags, in
 				 sizeof how, 0, 0);
 }
 
-/* The guest's name of a directory we have: its real path without the root's. */
+/* The guest's name of a directory: its real path without the root's. */
 static int strip_root(const struct w2c_sys *p, char buf[PATH_MAX])
 {
 	size_t n = strlen(p->root);
@@ -73,7 +72,7 @@ int path_cwd(const struct w2c_sys *p, char buf[PATH_MAX])
 	return r ? r : (int)strlen(buf);
 }
 
-/* The absolute name beneath the root. */
+/* Makes the name absolute, beneath the root. */
 static int absolute(const struct w2c_sys *p, int dirfd, const char *path, char buf[PATH_MAX])
 {
 	size_t n = 0;
@@ -92,8 +91,8 @@ static int absolute(const struct w2c_sys *p, int dirfd, const char *path, char b
 	return 0;
 }
 
-/* /dev/fd/N and its kin name a descriptor of the guest; N or -1. The image has no /proc of its
- * own making, and the link there would be followed by the kernel as ours. */
+/* /dev/fd/N and similar names stand for a descriptor of the guest; N or -1. The kernel would follow
+ * the link in /proc as one of this process. */
 static int named_descriptor(const struct w2c_sys *p, const char *path)
 {
 	static const char *const dirs[] = { "/dev/fd/", "/proc/self/fd/" };
@@ -116,7 +115,7 @@ static int named_descriptor(const struct w2c_sys *p, const char *path)
 	return -1;
 }
 
-/* Without a wall there is no /dev beneath the root; these are the same everywhere. */
+/* Without a sandbox there is no /dev beneath the root. These devices are the same everywhere. */
 static bool is_device(const struct w2c_sys *p, const char *path)
 {
 	static const char *const names[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
@@ -147,7 +146,7 @@ static int place_parent(const struct w2c_sys *p, char *path, struct place *ret)
 	size_t n = strlen(path);
 	char *slash;
 
-	/* A name that ends in a slash, a dot or two dots is a directory, never a link. */
+	/* A name that ends in a slash, "." or ".." is a directory, never a link. */
 	slash = strrchr(path, '/');
 	if (!slash[1] || !strcmp(slash, "/.") || !strcmp(slash, "/..")) {
 		char *end = path + n;
@@ -237,8 +236,8 @@ void path_find_proc(struct w2c_sys *p)
 		p->proc_dev = st.st_dev;
 }
 
-/* Of /proc a guest may read what describes processes, and nothing that reaches into one:
- * /proc/self/mem would be this very process, its code included. */
+/* The guest may read files of /proc that describe processes, but nothing that gives access to one:
+ * /proc/self/mem is this process, including its code. */
 static bool is_harmless_proc(int fd, int flags)
 {
 	static const char *const names[] = {
@@ -269,7 +268,7 @@ static bool is_harmless_proc(int fd, int flags)
 	return false;
 }
 
-/* What the kernel opened becomes the guest's, or is closed again. */
+/* Gives an opened descriptor to the guest, or closes it. */
 static int64_t admit(struct w2c_sys *p, int fd, int flags)
 {
 	struct stat st;
@@ -292,8 +291,8 @@ static int64_t admit(struct w2c_sys *p, int fd, int flags)
 	 O_SYNC | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME | O_PATH | __O_TMPFILE |        \
 	 O_LARGEFILE | 0100000)
 
-/* A descriptor of the guest's by its name. A socket or a pipe's other end cannot be opened anew;
- * the same one then. */
+/* Reopens a descriptor of the guest by its name. A socket or the other end of a pipe cannot be
+ * reopened; then it is duplicated. */
 static int open_again(int named, int flags)
 {
 	char link[32];
@@ -327,8 +326,8 @@ int64_t path_open(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int
 	path = toolbox_place(p, given, link, &is_link);
 	if (flags & ~OPEN_FLAGS)
 		return -EINVAL;
-	/* O_PATH descriptors skip read permission but lead nowhere new; O_DIRECT and O_ASYNC are
-	 * not in the list. The guest never gets a controlling terminal. */
+	/* O_PATH descriptors skip read permission but lead nowhere new. O_DIRECT and O_ASYNC are
+	 * dropped. The guest never gets a controlling terminal. */
 	if (flags & O_PATH)
 		flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	else
@@ -354,7 +353,7 @@ int64_t path_open(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int
 
 int64_t path_open_beneath(struct w2c_sys *p, int dirfd, const char *path, int flags, int mode)
 {
-	const int tries = 16; /* EAGAIN: somebody renamed on the way */
+	const int tries = 16; /* EAGAIN: a rename on the path */
 	struct open_how how = { .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
 				.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
 	int64_t fd = -EAGAIN;
@@ -368,7 +367,7 @@ int64_t path_open_beneath(struct w2c_sys *p, int dirfd, const char *path, int fl
 		how.mode = (uint64_t)(mode & 07777);
 	for (int i = 0; i < tries && fd == -EAGAIN; i++)
 		fd = signals_call(SYS_openat2, dirfd, (long)path, (long)&how, sizeof how, 0, 0);
-	/* /proc is no part of what is given: its files are the door's to show. */
+	/* /proc is not part of the directory: only the door shows its files. */
 	if (fd >= 0 && p->proc_dev && !fstat((int)fd, &st) && st.st_dev == p->proc_dev) {
 		close((int)fd);
 		fd = -EXDEV;

@@ -31,19 +31,18 @@
 #define OUR_FDS 16
 
 struct options {
-	const char *root;       /* a directory; NULL: a wall has made the root */
+	const char *root;       /* a directory; NULL: the sandbox has set the root */
 	const char *commands;   /* allowlist; NULL: all */
 	const char *modules[2]; /* directories of added commands; NULL: none */
 	uint64_t memory;        /* bytes per process; 0: 4 GiB */
-	uint64_t files; /* descriptors per process, ours among them; 0: as the kernel says */
-	int serve;      /* the agent's descriptor, or -1 */
-	int denials;    /* where refused commands are told, or -1 */
-	bool seal;      /* install the door's own filter */
-	bool network;   /* HTTP_PROXY names the gateway, the one address there is */
-	bool warm;      /* start Python once and resume it from a snapshot */
-	/* 'W': be a session, speak docs/wire.md on descriptor 3 · 'T': be what sessions are forked
-	 * from · 'V': check the shell code on standard input, run nothing · 'P': print the filter
-	 * of seal · 0: none of these */
+	uint64_t files;         /* descriptors per process, including ours; 0: the kernel's limit */
+	int serve;              /* the agent's descriptor, or -1 */
+	int denials;            /* where refused commands are reported, or -1 */
+	bool seal;              /* load the door's own filter */
+	bool network;           /* HTTP_PROXY names the gateway, the only address */
+	bool warm;              /* start Python once and resume it from a snapshot */
+	/* 'W': a session, with docs/wire.md on descriptor 3 · 'T': a template · 'V': check shell
+	 * code on stdin without running it · 'P': print the seal's filter · 0: none of these */
 	char mode;
 };
 
@@ -101,7 +100,7 @@ static int limit_descriptors(const struct options *o, const struct rlimit *rl)
 	return setrlimit(RLIMIT_NOFILE, rl) ? -errno : 0;
 }
 
-/* Ours go above the guest's; everything else that was inherited is closed. */
+/* Moves our descriptors above the guest's and closes everything else that was inherited. */
 static int arrange_descriptors(struct w2c_sys *p, const struct options *o)
 {
 	struct rlimit rl;
@@ -238,7 +237,7 @@ static int parse(int argc, char **argv, struct options *o)
 	return optind < argc || o->serve >= 0 || o->mode ? 0 : -EINVAL;
 }
 
-/* The port of "http://127.0.0.1:PORT"; 0: it is no such address. */
+/* The port of "http://127.0.0.1:PORT"; 0: another address. */
 static uint16_t gateway_port(void)
 {
 	static const char prefix[] = "http://127.0.0.1:";
@@ -250,7 +249,7 @@ static uint16_t gateway_port(void)
 	return port < 65536 ? (uint16_t)port : 0;
 }
 
-/* Everything that needs the machine, before any code of the guest. */
+/* Everything that needs the machine, before any guest code runs. */
 static int prepare(struct w2c_sys *p, const struct options *o)
 {
 	const char *unknown = NULL;
@@ -281,7 +280,7 @@ static int prepare(struct w2c_sys *p, const struct options *o)
 		fprintf(stderr, "cordon-pod: --commands: no such command: %s\n", unknown);
 		return 2;
 	}
-	if (o->mode != 'T') /* its sessions write their own id maps first */
+	if (o->mode != 'T') /* its sessions must write their id maps first */
 		prctl(PR_SET_DUMPABLE, 0);
 	return 0;
 }

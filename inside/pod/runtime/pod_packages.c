@@ -1,4 +1,5 @@
-/* inside/pod/runtime/pod_packages.c - tools' Python packages as one zip archive of stored files. */
+/* inside/pod/runtime/pod_packages.c - writes the Python packages of tools as one uncompressed zip
+ * archive. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 
 enum { ARCHIVE_MAX = 32 << 20, ENTRIES_MAX = 4096, NAME_MAX_BYTES = 1024 };
 
-/* How a package's code calls its tool: by its command, whose rules are the shell's. */
+/* A package's code calls its tool through the command, under the same rules as the shell. */
 static const char module[] =
 	"import json as _json\n"
 	"import subprocess as _subprocess\n\n\n"
@@ -63,7 +64,7 @@ static void number(struct bytes *b, uint32_t v, int bytes)
 		bytes_char(b, (char)(v >> 8 * i));
 }
 
-/* What the local header and the directory's entry have in common. */
+/* The fields that local header and directory entry share. */
 static void common(struct bytes *b, const char *name, const struct bytes *text)
 {
 	number(b, 20, 2);     /* version */

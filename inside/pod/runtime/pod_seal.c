@@ -1,4 +1,4 @@
-/* inside/pod/runtime/pod_seal.c - seccomp with the door's own list, under the door. */
+/* inside/pod/runtime/pod_seal.c - see pod_seal.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -24,15 +24,15 @@
 #define MAX_PROGRAM (MAX_NUMBERS * 6 + 32)
 #define X32_BIT 0x40000000u
 
-/* What the runtime itself needs beyond what it does for the guest. execve is in neither list:
- * a pod's exec never leaves the process. */
+/* Calls that the runtime itself needs. execve is in neither list: a pod's exec stays in the
+ * process. */
 static const int own[] = {
 	SYS_rt_sigaction, SYS_rt_sigreturn,      SYS_munmap,     SYS_mprotect, SYS_brk,
 	SYS_openat2,      SYS_restart_syscall,   SYS_exit_group, SYS_recvmsg,  SYS_sendmsg,
 	SYS_pidfd_open,   SYS_pidfd_send_signal, SYS_lseek,
 };
 
-/* In the door's list, but answered by the door without the kernel, or with a narrower call. */
+/* In the door's list, but answered without the kernel or with a narrower call. */
 static const int not_made[] = {
 	SYS_execve,   SYS_vfork,       SYS_splice,    SYS_copy_file_range, SYS_sync,
 	SYS_syncfs,   SYS_sigaltstack, SYS_setuid,    SYS_setgid,          SYS_setreuid,
@@ -44,7 +44,7 @@ static int compare(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* Only where the session has a gateway. */
+/* Only if the session has a gateway. */
 static const int network[] = { SYS_socket, SYS_connect };
 
 static bool is_in(const int *list, size_t count, int number)
@@ -105,7 +105,7 @@ static void tree(struct writer *w, const int *numbers, size_t n)
 	tree(w, numbers + half, n - half);
 }
 
-/* mmap and mprotect are let through only without PROT_EXEC: no code is made after this. */
+/* Allows mmap and mprotect only without PROT_EXEC: no code is created after this. */
 static void no_code(struct writer *w, int number)
 {
 	emit(w, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 4);
@@ -115,7 +115,7 @@ static void no_code(struct writer *w, int number)
 	emit(w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 }
 
-/* No pairs of datagram sockets, whose ends can send to whatever has a name. */
+/* No pairs of datagram sockets, because each end could send to any named socket. */
 static void no_datagrams(struct writer *w)
 {
 	emit(w, BPF_JMP | BPF_JEQ | BPF_K, SYS_socketpair, 0, 6);

@@ -1,9 +1,9 @@
-/* inside/pod/runtime/pod_seal.h - seccomp with the door's own list, under the door. */
+/* inside/pod/runtime/pod_seal.h - a seccomp filter with exactly the calls that the door makes. */
 #pragma once
 
 #include <stdbool.h>
 
-/* has_network: sockets exist, for the gateway. 0 or a negative errno. */
+/* has_network: allow sockets, for the gateway. 0 or a negative errno. */
 int seal_install(bool has_network);
-/* The same filter as hexadecimal digits, for those who prove what it holds. */
+/* Prints the same filter in hexadecimal, for the proof. */
 void seal_print(bool has_network);

@@ -13,7 +13,7 @@
 #include "inside/pod/runtime/jobs.h"
 #include "inside/pod/runtime/path.h"
 
-/* Between commands the shell holds nothing of the host's: its pipes see their end. */
+/* Between commands the shell has none of the host's pipes, so these reach end of file. */
 static void let_go(const struct w2c_sys *p)
 {
 	for (int fd = 0; fd < 3; fd++)
@@ -33,8 +33,8 @@ static int report(struct w2c_sys *p, int status)
 	return agent_send(p->fds[PRIVATE_AGENT], &head, cwd, n < 0 ? 0 : (size_t)n, NULL);
 }
 
-/* (buffer, bytes, status): reports, waits, copies the next command; its length. ENOTTY: this is
- * no session's shell. */
+/* (buffer, bytes, status): reports the status, waits, copies the next command; returns its length.
+ * ENOTTY: this is not a session's shell. */
 DOOR_FN(own_command)
 {
 	static struct agent_packet packet;
@@ -49,8 +49,8 @@ DOOR_FN(own_command)
 		return -EFAULT;
 	if (!p->reported && (r = report(p, guest_int(a[2]))))
 		return r;
-	/* An interrupt of the command that is on its way does not keep it away: the agent has sent
-	 * the command first. */
+	/* An interrupt for the command that is about to arrive must not stop its arrival: the agent
+	 * has sent the command first. */
 	do
 		r = agent_receive(p->fds[PRIVATE_AGENT], &packet);
 	while (r == -EINTR && jobs_is_early());

@@ -1,4 +1,4 @@
-/* inside/pod/runtime/pod_template.c - a warm cordon-pod that becomes a session for every spawn
+/* inside/pod/runtime/pod_template.c - a warm cordon-pod that forks a session for every spawn
  * request. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -41,7 +41,7 @@ static void keep_descriptors(struct requests *q, struct msghdr *msg)
 	}
 }
 
-/* Nothing else may read the wire: a plain read would throw descriptors away. */
+/* Nothing else may read the wire: a plain read would drop descriptors. */
 static void receive(struct requests *q)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int[2 * SPAWN_FDS]))];
@@ -56,12 +56,12 @@ static void receive(struct requests *q)
 	if (n < 0 && errno == EINTR)
 		return;
 	if (n <= 0 || q->in.len > LINE_MAX_BYTES)
-		_exit(0); /* the host has gone */
+		_exit(0); /* the host is gone */
 	keep_descriptors(q, &msg);
 	bytes_add(&q->in, buf, (size_t)n);
 }
 
-/* In the session: its own wire and streams in their places. */
+/* In the session: puts its wire and streams in place. */
 static void arrange(const int *fds)
 {
 	for (int i = 0; i < 4; i++)
@@ -69,10 +69,10 @@ static void arrange(const int *fds)
 			_exit(125);
 	for (int i = 0; i < 4; i++)
 		if (fds[i] > HOST_WIRE)
-			close(fds[i]); /* the library has closed its own */
+			close(fds[i]); /* the library has closed its own copies */
 }
 
-/* 1: this is the session now. */
+/* 1: this process is the session now. */
 static int spawn(struct requests *q, struct json message, char token[HOST_TOKEN_DIGITS + 1])
 {
 	struct bytes text = { 0 };
@@ -112,7 +112,7 @@ const char *template_serve(struct w2c_sys *p, const char *token)
 			_exit(0);
 		if (is_good && json_is(json_get(m, "type"), "spawn") && spawn(&q, m, of_session)) {
 			bytes_done(&q.in);
-			path_find_proc(p); /* a proc of its own lies over the template's */
+			path_find_proc(p); /* its own proc is mounted over the template's */
 			return of_session;
 		}
 		bytes_drop(&q.in, len + 1);

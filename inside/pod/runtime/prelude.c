@@ -1,11 +1,10 @@
-/* inside/pod/runtime/prelude.c - what goes before a command: variables, environment, arguments, as
- * shell text. */
+/* inside/pod/runtime/prelude.c - see prelude.h. */
 #include "inside/pod/runtime/prelude.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Below the longest command, with room for what surrounds a piece. A byte takes four at most. */
+/* Below the longest command, with room around a piece. A byte takes at most four. */
 enum { STEP_MAX = 60000, PIECE = 12000 };
 
 bool prelude_is_name(const char *s)
@@ -16,7 +15,7 @@ bool prelude_is_name(const char *s)
 	return *s && !strchr("0123456789", *s) && strspn(s, letters) == strlen(s);
 }
 
-/* Strings as they are, the text of tagged forms, JSON for the rest, nothing for null. */
+/* Strings unchanged, tagged forms as their text, null as nothing, the rest as JSON. */
 void prelude_text(struct json v, struct bytes *ret)
 {
 	struct json form = json_get(v, "$"), inner = json_get(v, "v");
@@ -29,7 +28,7 @@ void prelude_text(struct json v, struct bytes *ret)
 		bytes_add(ret, v.at, v.len);
 }
 
-/* No step stays in the history. */
+/* Ends a step, and keeps it out of the shell's history. */
 static void end_step(struct prelude *p, const char *last)
 {
 	if (p->text.len == p->step)
@@ -39,7 +38,7 @@ static void end_step(struct prelude *p, const char *last)
 	p->step = p->text.len;
 }
 
-/* A command line of its own; a step ends where the next would not fit. */
+/* Adds a command line. Starts a new step if it does not fit. */
 static void add_line(struct prelude *p, const struct bytes *line)
 {
 	if (p->text.len - p->step + line->len > STEP_MAX)
@@ -48,7 +47,7 @@ static void add_line(struct prelude *p, const struct bytes *line)
 	bytes_char(&p->text, '\n');
 }
 
-/* target=text in pieces that fit: the first with `=`, the others with `+=`. */
+/* target=text, in pieces that fit: the first with `=`, the others with `+=`. */
 static void assign(struct prelude *p, const char *target, const struct bytes *text)
 {
 	size_t done = 0;
@@ -57,7 +56,7 @@ static void assign(struct prelude *p, const char *target, const struct bytes *te
 		size_t n = text->len - done < PIECE ? text->len - done : PIECE;
 		struct bytes line = { 0 };
 
-		/* Characters stay whole. */
+		/* Does not split characters. */
 		while (done + n < text->len && n > 1 && (text->data[done + n] & 0xc0) == 0x80)
 			n--;
 		bytes_format(&line, "%s%s", target, done ? "+=" : "=");
@@ -77,7 +76,7 @@ static void assign_value(struct prelude *p, const char *target, struct json v)
 	bytes_done(&text);
 }
 
-/* "name[key]" for an element; a long key stays out: it would not be one word. */
+/* "name[key]" for an element. A long key is skipped, because it would not be one word. */
 static void assign_element(struct prelude *p, const char *name, size_t index, struct json key,
 			   struct json value)
 {
@@ -98,7 +97,7 @@ static void assign_element(struct prelude *p, const char *name, size_t index, st
 	bytes_done(&text);
 }
 
-/* name=value, an array of a list, an associative array of a map. */
+/* name=value; a list becomes an array, a map an associative array. */
 static void variable(struct prelude *p, const char *name, struct json v)
 {
 	struct json form = json_get(v, "$"), key, item;
@@ -199,7 +198,7 @@ bool prelude_fill(struct prelude *p, struct json message, int status)
 
 	arguments(p, json_get(message, "args"));
 	directory(p, json_get(message, "directory"));
-	/* Where a failing command would end the shell's work (set -e), the status is lost. */
+	/* With set -e a failing command would end the shell, so the status is not set then. */
 	snprintf(last, sizeof(last),
 		 "unset __cordon; case $- in *e*) :;; *) "
 		 "__cordon() { unset -f __cordon; return %d; }; __cordon;; esac",

@@ -13,55 +13,54 @@
 
 #include "inside/pod/runtime/program.h"
 
-/* Descriptors of ours live above what the guest may name. */
+/* Our descriptors are above those that the guest can use. */
 enum private_fd {
 	PRIVATE_ROOT,
 	PRIVATE_DENIALS,
 	PRIVATE_AGENT,
 	PRIVATE_NULL,
-	PRIVATE_TOOLS,    /* to the session's agent, for calls of the host's tools */
-	PRIVATE_PACKAGES, /* what /usr/lib/python is */
+	PRIVATE_TOOLS,    /* to the session's agent, for calls of host tools */
+	PRIVATE_PACKAGES, /* the archive shown as /usr/lib/python */
 	PRIVATE_COUNT
 };
 
 struct vector { /* argv or envp: pointers into one block of strings */
 	char **at;
-	size_t count, bytes; /* bytes: of all strings with their ends */
+	size_t count, bytes; /* bytes: of all strings with their NULs */
 	char *strings;
 };
 
-/* The name is the generated code's: the instance behind the import module "sys". */
+/* The generated code uses this name: the instance of the import module "sys". */
 struct w2c_sys {
 	wasm_rt_memory_t *memory;
-	const struct command *command; /* what runs */
+	const struct command *command; /* the running program */
 	struct vector argv, envp;
-	int fd_limit;              /* guest descriptors are below */
-	int fd_soft;               /* new ones are below: the guest's own limit */
-	int fd_high;               /* the highest it has had: exec looks no further */
-	int fds[PRIVATE_COUNT];    /* ours, or -1 */
-	bool rooted;               /* paths resolve beneath fds[PRIVATE_ROOT], there is no wall */
-	char root[PATH_MAX];       /* its path, for taking it off again */
+	int fd_limit;              /* all guest descriptors are below this */
+	int fd_soft;               /* new ones are below this: the guest's own limit */
+	int fd_high;               /* the highest used so far: exec checks up to here */
+	int fds[PRIVATE_COUNT];    /* our own, or -1 */
+	bool rooted;               /* no sandbox: paths resolve beneath fds[PRIVATE_ROOT] */
+	char root[PATH_MAX];       /* its path, to remove it from names */
 	pid_t agent;               /* never signalled; 0: none */
-	uint16_t gateway_port;     /* of loopback: the one address there is; 0: no network */
+	uint16_t gateway_port;     /* on loopback: the only address; 0: no network */
 	bool *allowed;             /* per entry of pod_commands; NULL: all */
 	const char *allowed_names; /* the list itself, for tools */
-	const char *tools;         /* names of the host's, each with its end, then an empty one */
-	uint64_t image_dev; /* the directory of commands: its device, and a file number per command
-			     */
+	const char *tools;         /* names of host tools, each with a NUL, then an empty one */
+	uint64_t image_dev; /* device of the directory of commands, and an inode per command */
 	uint64_t *image_ino;
-	struct module *modules; /* commands added to the image's: see module.h */
+	struct module *modules; /* commands added to the image, see module.h */
 	size_t module_count;
-	struct wasi *wasi;            /* of the added command that runs */
+	struct wasi *wasi;            /* state of the running added command */
 	uint64_t proc_dev;            /* 0: no /proc */
-	const struct command *next;   /* what exec chose */
+	const struct command *next;   /* chosen by exec */
 	jmp_buf exec;                 /* leaves the instance for the next one */
 	pid_t session;                /* the process that is a session's shell; 0: none */
-	bool in_command, reported;    /* of that shell: see session.c */
-	bool has_run;                 /* a program has: what comes next was execed by it */
+	bool in_command, reported;    /* of that shell, see pod_session.c */
+	bool has_run;                 /* a program has run: what comes next was started by exec */
 	bool warming, learning, cold; /* see checkpoint.c */
 };
 
-/* NULL where [at, at + len) is not all inside the guest's memory, or at is its null pointer. */
+/* NULL if [at, at + len) is not entirely inside the guest's memory, or at is the null pointer. */
 static inline void *guest_at(const struct w2c_sys *p, uint64_t at, uint64_t len)
 {
 	uint64_t size = p->memory->size;
@@ -71,15 +70,15 @@ static inline void *guest_at(const struct w2c_sys *p, uint64_t at, uint64_t len)
 	return p->memory->data + at;
 }
 
-/* As guest_at, but a null pointer stays one; false where it is bad. */
+/* Like guest_at, but a null pointer is allowed; false: a bad pointer. */
 static inline bool guest_opt(const struct w2c_sys *p, uint64_t at, uint64_t len, void **ret)
 {
 	*ret = at ? guest_at(p, at, len) : NULL;
 	return !at || *ret;
 }
 
-/* Copies a string of at most PATH_MAX bytes with its end; 0 or a negative errno. What is checked is
- * the copy: memory that the guest shares with another of its processes may change at any time. */
+/* Copies a string of at most PATH_MAX bytes with its NUL; 0 or a negative errno. The copy is what
+ * gets checked: memory that the guest shares with its other processes may change at any time. */
 static inline int guest_path(const struct w2c_sys *p, uint64_t at, char ret[PATH_MAX])
 {
 	uint64_t size = p->memory->size, room;
@@ -92,13 +91,13 @@ static inline int guest_path(const struct w2c_sys *p, uint64_t at, char ret[PATH
 	return room == PATH_MAX ? -ENAMETOOLONG : -EFAULT;
 }
 
-/* Integers come zero-extended from 32 bits. */
+/* Integers arrive zero-extended from 32 bits. */
 static inline int guest_int(uint64_t v)
 {
 	return (int)(uint32_t)v;
 }
 
-/* A new descriptor becomes the guest's: -EMFILE, and it is closed, where its table is full. */
+/* Gives a new descriptor to the guest. -EMFILE: its table is full, and the descriptor is closed. */
 static inline int guest_admit(struct w2c_sys *p, int fd)
 {
 	if (fd >= p->fd_soft) {
@@ -110,7 +109,7 @@ static inline int guest_admit(struct w2c_sys *p, int fd)
 	return fd;
 }
 
-/* Two, or none. */
+/* Gives both or none. */
 static inline int guest_admit_pair(struct w2c_sys *p, const int fds[2], void *to)
 {
 	int first = guest_admit(p, fds[0]), second = guest_admit(p, fds[1]);
@@ -126,7 +125,7 @@ static inline int guest_admit_pair(struct w2c_sys *p, const int fds[2], void *to
 	return 0;
 }
 
-/* A descriptor the guest may name, or -1, which the kernel answers with EBADF. */
+/* A descriptor that the guest may use, or -1, for which the kernel returns EBADF. */
 static inline int guest_fd(const struct w2c_sys *p, uint64_t v)
 {
 	int fd = guest_int(v);

@@ -1,4 +1,4 @@
-/* inside/pod/runtime/run.c - runs a program, then what it execs, until one exits. */
+/* inside/pod/runtime/run.c - see run.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -20,7 +20,7 @@ static void enter(void *arg)
 	_exit(0);
 }
 
-/* From one program to the next, with no instance in between: a signal that arrives now finds
+/* From one program to the next. There is no instance in between, so a signal that arrives now has
  * its default action. */
 static void change(struct w2c_sys *p)
 {
@@ -31,7 +31,7 @@ static void change(struct w2c_sys *p)
 	p->command = p->next;
 	p->next = NULL;
 	if (p->has_run)
-		p->session = 0; /* what the shell became is not the shell */
+		p->session = 0; /* a program that the shell execs is not the shell */
 	p->has_run = true;
 	instance.name = p->command->name;
 	prctl(PR_SET_NAME, p->command->name);

@@ -1,4 +1,4 @@
-/* inside/pod/runtime/serve.c - the agent's own protocol on a SOCK_SEQPACKET socket: docs/pod.md. */
+/* inside/pod/runtime/serve.c - the agent's protocol on a SOCK_SEQPACKET socket, see docs/pod.md. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -11,7 +11,7 @@
 struct server {
 	struct agent agent;
 	int host;
-	uint32_t id; /* of the command that runs */
+	uint32_t id; /* of the running command */
 	int error;   /* of the last answer */
 };
 

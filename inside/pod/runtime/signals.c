@@ -1,5 +1,4 @@
-/* inside/pod/runtime/signals.c - arrivals are noted in the guest's memory; blocking calls never
- * miss one. */
+/* inside/pod/runtime/signals.c - see signals.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -14,17 +13,17 @@
 
 #include "inside/pod/runtime/jobs.h"
 
-/* A handler has no argument to find these by. */
+/* Global, because a signal handler has no argument. */
 static const volatile uint64_t nothing;
 static struct signal_area *noted;
 static const volatile uint64_t *pending = &nothing;
-static uint8_t disposition[65]; /* enum signal_how, as the guest asked */
-static sigset_t held;           /* the guest's mask, while nothing may arrive */
+static uint8_t disposition[65]; /* enum signal_how, as set by the guest */
+static sigset_t held;           /* the guest's mask while signals are held */
 static bool is_held;
 
-/* rdi n, rsi the pending word; the rest is on the stack as C passed it. The handler compares the
- * interrupted address with these labels: up to the syscall instruction the call has not
- * happened, and is answered with EINTR instead. */
+/* rdi: the call number, rsi: address of the pending word; the rest is on the stack as C passed it.
+ * The handler compares the interrupted address with these labels: before the syscall instruction
+ * the call has not happened, and returns EINTR instead. */
 __asm__(".text\n"
 	".globl pod_call_begin, pod_call_end, pod_call_cancel\n"
 	".hidden pod_call_begin, pod_call_end, pod_call_cancel\n"
@@ -69,8 +68,8 @@ static void note(int sig, const siginfo_t *info)
 	__atomic_fetch_or(&noted->pending, 1ull << (sig - 1), __ATOMIC_SEQ_CST);
 }
 
-/* The bit goes before the copy is made: an arrival in between sets it again, and is copied then.
- * Clearing it in the guest, by a load and a store, would lose what arrives between the two. */
+/* Clears the bit before copying: an arrival in between sets it again and is copied then. Clearing
+ * it in the guest, with a load and a store, would lose arrivals between the two. */
 int signals_take(uint64_t mask, struct signal_arrival *ret)
 {
 	uint64_t waiting = noted ? __atomic_load_n(&noted->pending, __ATOMIC_SEQ_CST) & mask : 0;
@@ -105,7 +104,7 @@ void signals_attach(struct signal_area *area)
 	pending = area ? &area->pending : &nothing;
 }
 
-/* Faults are the engine's; only its opinion of a sent one changes. */
+/* Faults are handled by the engine. A disposition only affects one that was sent by kill. */
 static int is_fault(int sig)
 {
 	return sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE;
@@ -124,7 +123,8 @@ static int ask(int sig)
 	return now.sa_handler == SIG_IGN ? SIGNAL_IGNORE : SIGNAL_DEFAULT;
 }
 
-/* 32 and 33 are glibc's, whose wrapper refuses them. The guest's libc uses none of the three. */
+/* 32 and 33 belong to glibc, whose wrapper refuses them. The guest's libc uses none of the
+ * three. */
 static bool is_own(int sig)
 {
 	return sig == 32 || sig == 33 || sig == JOBS_SIGNAL;
@@ -145,7 +145,7 @@ int signals_action(int sig, enum signal_how how, uint64_t flags)
 		return 0;
 	if (how == SIGNAL_CATCH) {
 		sa.sa_sigaction = on_signal;
-		/* On the alternate stack: the guest's own may be at its end. */
+		/* On the alternate stack, because the guest's own may be exhausted. */
 		sa.sa_flags |= SA_SIGINFO | SA_ONSTACK;
 	} else {
 		sa.sa_handler = how == SIGNAL_IGNORE ? SIG_IGN : SIG_DFL;

@@ -1,5 +1,5 @@
-/* inside/pod/runtime/signals.h - arrivals are noted in the guest's memory; blocking calls never
- * miss one. */
+/* inside/pod/runtime/signals.h - delivers signals to the guest by noting them in its memory. A
+ * blocking call never misses one. */
 #pragma once
 
 #include <signal.h>
@@ -17,26 +17,27 @@ struct signal_area {
 
 enum signal_how { SIGNAL_DEFAULT, SIGNAL_IGNORE, SIGNAL_CATCH, SIGNAL_ASK };
 
-/* Where to note arrivals; NULL: nowhere (there is no program). */
+/* Where to note arrivals; NULL: nowhere, because no program runs. */
 void signals_attach(struct signal_area *area);
-/* Sets or asks the disposition; negative errno, or for SIGNAL_ASK the enum above. */
+/* Sets or returns the disposition; a negative errno, or for SIGNAL_ASK the enum above. */
 int signals_action(int sig, enum signal_how how, uint64_t flags);
-/* Takes one arrival out of those of the mask: its number, or 0 where there is none. */
+/* Takes one arrival that is in the mask: its number; 0: none. */
 int signals_take(uint64_t mask, struct signal_arrival *ret);
-/* Between the two nothing arrives; holding twice is holding once. */
+/* Between the two no signal arrives. Calls do not nest. */
 void signals_hold(void);
 void signals_release(void);
-/* Holds, before exec leaves the program; -EINTR: it does not, a handler has to run first. */
+/* Holds signals before exec leaves the program. -EINTR: do not leave, because a handler must run
+ * first. */
 int signals_leave(void);
-/* exec: what was caught goes back to its default, what was ignored stays so. */
+/* For exec: caught signals get their default action, ignored ones stay ignored. */
 void signals_exec(void);
-/* fork's child: nothing has arrived for it. */
+/* In fork's child: clears all arrivals. */
 void signals_forked(void);
-/* SIGSEGV and its like, but sent by kill. */
+/* SIGSEGV and similar, if sent by kill. */
 void signals_sent_fault(int sig, const siginfo_t *info);
-/* Dies of a signal, whatever was done with it before. */
+/* Ends the process by a signal, whatever its disposition. */
 __attribute__((noreturn)) void signals_die(int sig);
 
-/* A system call that may block: -EINTR at once where a caught signal has arrived before it, also
- * in the instant between the look and the call. */
+/* A system call that may block: -EINTR at once if a caught signal arrived before it, even between
+ * the check and the call. */
 int64_t signals_call(long n, long a, long b, long c, long d, long e, long f);

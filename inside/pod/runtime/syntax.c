@@ -1,5 +1,4 @@
-/* inside/pod/runtime/syntax.c - whether a text is shell: asked of the pod's own bash (-n), which
- * runs nothing. */
+/* inside/pod/runtime/syntax.c - see syntax.h. Runs the pod's bash with -n. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -41,7 +40,7 @@ __attribute__((noreturn)) static void become_parser(int in, int out)
 	run_programs(process);
 }
 
-/* Gives what fits; the end of the text is the end of its input. */
+/* Writes what fits; the end of the text is the end of its input. */
 static void give(int *to, const char **code, size_t *len)
 {
 	ssize_t n = write(*to, *code, *len);
@@ -56,7 +55,7 @@ static void give(int *to, const char **code, size_t *len)
 	}
 }
 
-/* Both directions at once: a parser that complains much must not wait for us. */
+/* Both directions at once, so that a parser that prints much does not block. */
 static void converse(int to, int from, const char *code, size_t len, struct bytes *ret)
 {
 	fcntl(to, F_SETFL, O_NONBLOCK);

@@ -18,7 +18,7 @@
 #define MFD_NOEXEC_SEAL 8U
 #endif
 
-/* A file that every image has, for the door to show in a tool's place. */
+/* A file that every image has; the door shows it in place of a tool. */
 #define STAND_IN "/usr/bin/extensions"
 
 static int private_fd(const struct w2c_sys *p, int fd)
@@ -30,7 +30,7 @@ static int private_fd(const struct w2c_sys *p, int fd)
 	return high;
 }
 
-/* In memory where the wall allows that, else a file of the workspace without a name. */
+/* In memory if the sandbox allows that, else an unnamed file in the workspace. */
 static int store(const struct bytes *archive)
 {
 	int fd = (int)syscall(SYS_memfd_create, "packages",
@@ -118,7 +118,7 @@ const char *toolbox_place(const struct w2c_sys *p, const char *path, char buf[32
 	return p->tools && toolbox_find(p, path) ? STAND_IN : path;
 }
 
-/* In the place of an instance: our own code, which hands over what it was given. */
+/* Runs in place of an instance: our own code, which passes on what it was given. */
 static void run_tool(struct w2c_sys *p, wasm_rt_memory_t **ret_memory)
 {
 	(void)ret_memory;

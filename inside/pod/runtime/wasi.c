@@ -1,5 +1,4 @@
-/* inside/pod/runtime/wasi.c - WASI preview 1: looks a call up; the program itself, time,
- * randomness. */
+/* inside/pod/runtime/wasi.c - see wasi.h. Finds a call; the program itself, time, randomness. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -31,7 +30,7 @@ uint32_t wasi_call(struct w2c_sys *p, uint32_t call, const uint64_t a[WASI_ARGS]
 
 uint32_t wasi_error(int64_t r)
 {
-	/* In the order of WASI's own numbers, from 1. */
+	/* In the order of WASI's numbers, from 1. */
 	static const uint8_t numbers[] = {
 		E2BIG,           EACCES,       EADDRINUSE,   EADDRNOTAVAIL, EAFNOSUPPORT,
 		EAGAIN,          EALREADY,     EBADF,        EBADMSG,       EBUSY,
@@ -131,7 +130,7 @@ void wasi_finish(struct w2c_sys *p, uint32_t status)
 	_exit((int)(status & 255));
 }
 
-/* Pointers to each string, and the strings. */
+/* Writes pointers to the strings, and the strings. */
 static uint32_t put_vector(struct w2c_sys *p, const struct vector *v, uint64_t list, uint64_t room)
 {
 	char *strings = wasi_at(p, room, v->bytes);
@@ -234,7 +233,7 @@ WASI_FN(random_get)
 	return WASI_OK;
 }
 
-/* Signals and sockets are not among what a pod gives such a program. */
+/* A pod offers such programs no signals and sockets. */
 #define ABSENT(name)                                                                               \
 	WASI_FN(name)                                                                              \
 	{                                                                                          \

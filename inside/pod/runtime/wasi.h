@@ -1,5 +1,5 @@
-/* inside/pod/runtime/wasi.h - WASI preview 1 over the door: a table of descriptors with rights, and
- * errors. */
+/* inside/pod/runtime/wasi.h - WASI preview 1 on top of the door: a table of descriptors with
+ * rights, and errors. */
 #pragma once
 
 #include <sys/stat.h>
@@ -9,8 +9,8 @@
 
 #define WASI_FDS 256
 #define WASI_VECTORS 1024
-#define WASI_TRANSFER 0x7ffff000u /* where the kernel stops a transfer itself */
-#define WASI_SCRATCH 49152u       /* bytes of names and structures for one call of the door */
+#define WASI_TRANSFER 0x7ffff000u /* the kernel limits a transfer to this */
+#define WASI_SCRATCH 49152u       /* bytes for names and structures of one call of the door */
 
 enum wasi_errno {
 	WASI_OK = 0,
@@ -75,12 +75,12 @@ struct wasi_fd {
 	int fd; /* of this process, or -1 */
 	enum wasi_type type;
 	uint64_t base, inheriting; /* rights */
-	char preopen[64];          /* its name, where it was there at the start */
+	char preopen[64];          /* its name, if it was open at the start */
 };
 
 struct wasi {
 	struct wasi_fd fds[WASI_FDS];
-	wasm_rt_memory_t scratch; /* what the door sees as memory while it works for us */
+	wasm_rt_memory_t scratch; /* what the door uses as memory while it works for us */
 	uint32_t used;
 	_Alignas(16) uint8_t room[WASI_SCRATCH];
 };
@@ -88,34 +88,34 @@ struct wasi {
 typedef uint32_t wasi_fn(struct w2c_sys *p, const uint64_t a[WASI_ARGS]);
 #define WASI_FN(name) uint32_t wasi_##name(struct w2c_sys *p, const uint64_t a[WASI_ARGS])
 
-/* The import of an added command: the call by its place in wasi_list.h. */
+/* The import of an added command: calls by index in wasi_list.h. */
 uint32_t wasi_call(struct w2c_sys *p, uint32_t call, const uint64_t a[WASI_ARGS]);
-/* Makes the descriptors of a program that begins; 0 or a negative errno. */
+/* Sets up the descriptors of a starting program; 0 or a negative errno. */
 int wasi_start(struct w2c_sys *p);
 __attribute__((noreturn)) void wasi_finish(struct w2c_sys *p, uint32_t status);
 
-/* A negative errno, or 0 and above, as WASI says it. */
+/* Converts a negative errno, or success, to WASI's error. */
 uint32_t wasi_error(int64_t r);
-/* NULL where [at, at + len) is not all inside the guest's memory; 0 is an address like any. */
+/* NULL if [at, at + len) is not entirely inside the guest's memory. 0 is a valid address. */
 void *wasi_at(const struct w2c_sys *p, uint64_t at, uint64_t len);
 bool wasi_put(const struct w2c_sys *p, uint64_t at, const void *from, size_t len);
 bool wasi_put32(const struct w2c_sys *p, uint64_t at, uint64_t value);
 bool wasi_put64(const struct w2c_sys *p, uint64_t at, uint64_t value);
 
-/* A call of the door whose pointers are places of wasi_note: names and structures of ours. */
+/* Calls the door; pointers are offsets from wasi_note: names and structures of ours. */
 int64_t wasi_door(struct w2c_sys *p, long n, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
-/* Begins a call: nothing is noted. */
+/* Starts a call: clears what was noted. */
 void wasi_clear(struct w2c_sys *p);
-/* Copies to where the door can see it (NULL: zeros); its address, or 0: no room. */
+/* Copies something to where the door can read it (NULL: zeros); its address; 0: no room. */
 uint64_t wasi_note(struct w2c_sys *p, const void *from, size_t len);
 void *wasi_noted(const struct w2c_sys *p, uint64_t at);
 
-/* The descriptor, with all of these rights; 0 or an error. */
+/* The descriptor, if it has all these rights; 0 or an error. */
 uint32_t wasi_find(struct w2c_sys *p, uint64_t fd, uint64_t rights, struct wasi_fd **ret);
-/* Puts a descriptor of this process into the table, with the rights its type can have. */
+/* Adds a descriptor of this process to the table, with the rights that its type can have. */
 uint32_t wasi_add(struct w2c_sys *p, int fd, uint64_t base, uint64_t inheriting, uint32_t *ret);
 enum wasi_type wasi_type_of(const struct stat *st);
-/* 64 bytes of what stat says. */
+/* Writes 64 bytes of stat results. */
 uint32_t wasi_put_stat(const struct w2c_sys *p, uint64_t at, const struct stat *st);
-/* Two times and their flags as the door wants them: a place, or 0 where the flags are bad. */
+/* Two times and their flags in the door's format: an address; 0: invalid flags. */
 uint64_t wasi_note_times(struct w2c_sys *p, uint64_t atim, uint64_t mtim, uint64_t flags);

@@ -1,4 +1,4 @@
-/* inside/pod/runtime/wasi_dir.c - listing a directory for a WASI program. */
+/* inside/pod/runtime/wasi_dir.c - lists a directory for a WASI program. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -40,7 +40,7 @@ static void put(struct listing *l, const void *from, size_t n)
 	l->used += (uint32_t)n;
 }
 
-/* The last entry may be cut off: the program then asks again from the one before. */
+/* The last entry may be cut off: the program then asks again from the entry before it. */
 static void put_entry(struct listing *l, const struct kernel_entry *e)
 {
 	uint8_t head[ENTRY] = { 0 };
@@ -54,7 +54,7 @@ static void put_entry(struct listing *l, const struct kernel_entry *e)
 	put(l, e->name, n);
 }
 
-/* One buffer of the kernel's; its bytes, 0 at the end, or a negative errno. */
+/* One buffer from the kernel: its bytes, 0 at the end, or a negative errno. */
 static int64_t put_some(struct w2c_sys *p, const struct wasi_fd *f, struct listing *l)
 {
 	uint64_t at;
@@ -84,7 +84,7 @@ WASI_FN(fd_readdir)
 	l.to = wasi_at(p, a[1], l.size);
 	if (!l.to || !wasi_at(p, a[4], 4))
 		return WASI_FAULT;
-	/* A cookie is the kernel's own offset: the place after an entry. */
+	/* A cookie is the kernel's offset after an entry. */
 	n = wasi_door(p, SYS_lseek, (uint64_t)f->fd, a[3], SEEK_SET, 0);
 	if (n < 0)
 		return wasi_error(n);

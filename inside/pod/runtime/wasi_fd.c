@@ -1,4 +1,4 @@
-/* inside/pod/runtime/wasi_fd.c - WASI calls on descriptors that the program holds. */
+/* inside/pod/runtime/wasi_fd.c - WASI calls on descriptors that the program has. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -13,7 +13,8 @@
 
 enum { FLAG_APPEND = 1, FLAG_DSYNC = 2, FLAG_NONBLOCK = 4, FLAG_RSYNC = 8, FLAG_SYNC = 16 };
 
-/* Copies a vector before checking it. The door's own refuses address 0, which is one here. */
+/* Copies a vector before checking it. The door's own function refuses address 0, which is valid
+ * here. */
 static int vector(const struct w2c_sys *p, uint64_t list, uint64_t count, struct iovec *out)
 {
 	uint64_t total = 0;
@@ -40,7 +41,7 @@ static int vector(const struct w2c_sys *p, uint64_t list, uint64_t count, struct
 	return (int)count;
 }
 
-/* fd, vector, its count [, offset], where the number of bytes goes. */
+/* fd, vector, its count [, offset], address for the number of bytes. */
 static uint32_t transfer(struct w2c_sys *p, long call, const uint64_t a[WASI_ARGS], uint64_t rights)
 {
 	bool has_offset = call == SYS_preadv || call == SYS_pwritev;
@@ -123,7 +124,7 @@ WASI_FN(fd_allocate)
 	return wasi_error(wasi_door(p, SYS_fallocate, (uint64_t)f->fd, 0, a[1], a[2]));
 }
 
-/* A hint, which the door takes without the kernel. */
+/* A hint, which the door accepts without calling the kernel. */
 WASI_FN(fd_advise)
 {
 	struct wasi_fd *f;
@@ -226,7 +227,7 @@ WASI_FN(fd_fdstat_set_flags)
 						  (flags & FLAG_NONBLOCK ? O_NONBLOCK : 0)) });
 }
 
-/* Rights are given up, never taken. */
+/* Rights can only be given up. */
 WASI_FN(fd_fdstat_set_rights)
 {
 	struct wasi_fd *f;
@@ -271,7 +272,7 @@ WASI_FN(fd_filestat_get)
 	return fstat(f->fd, &st) ? wasi_error(-errno) : wasi_put_stat(p, a[1], &st);
 }
 
-/* One time: set (bit), now (bit above), or left as it is. */
+/* One time: set (bit), now (next bit), or unchanged. */
 static bool time_of(uint64_t flags, unsigned bit, uint64_t value, struct timespec *ret)
 {
 	bool set = flags & bit, now = flags & (bit << 1);

@@ -1,5 +1,4 @@
-/* inside/pod/runtime/wasi_path.c - WASI calls on names: beneath a directory that the program holds,
- * or refused. */
+/* inside/pod/runtime/wasi_path.c - WASI calls on names beneath a directory that the program has. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -16,7 +15,7 @@ enum { FLAG_APPEND = 1, FLAG_DSYNC = 2, FLAG_NONBLOCK = 4, FLAG_RSYNC = 8, FLAG_
 #define LOOKUP_FOLLOW 1u
 #define HERE ((uint64_t)(uint32_t)AT_FDCWD)
 
-/* A name of the guest's, without its end, becomes one of ours with one. */
+/* Copies a name of the guest, which has no NUL, to one with a NUL. */
 static uint32_t name_of(const struct w2c_sys *p, uint64_t at, uint64_t len, char buf[PATH_MAX])
 {
 	const char *from;
@@ -41,8 +40,8 @@ static uint32_t beneath_error(int64_t r)
 	return r == -EXDEV ? WASI_NOTCAPABLE : wasi_error(r);
 }
 
-/* Where the last component of a name is to be changed. Written as a directory, with a slash at its
- * end, it stays so: what that means is the kernel's to say. Only for calls that never follow it. */
+/* The parent and last component of a name to be changed. A trailing slash is kept, so that the
+ * kernel decides what it means. Only for calls that never follow the last component. */
 struct spot {
 	int parent; /* to close */
 	uint64_t name;
@@ -87,7 +86,7 @@ static uint32_t spot_find(struct w2c_sys *p, const struct wasi_fd *dir, uint64_t
 	return WASI_OK;
 }
 
-/* One operation of the door on the last component. */
+/* One call of the door on the last component. */
 static uint32_t change(struct w2c_sys *p, const uint64_t a[3], uint64_t right, long call,
 		       uint64_t arg)
 {
@@ -118,7 +117,7 @@ WASI_FN(path_unlink_file)
 	return change(p, a, WASI_PATH_UNLINK, SYS_unlinkat, 0);
 }
 
-/* A pod's files have one name each for such a program, as the other such systems have it. */
+/* Hard links are not supported, as in other WASI runtimes. */
 WASI_FN(path_link)
 {
 	struct wasi_fd *from, *to;
@@ -177,7 +176,7 @@ static bool ends_in_slash(const struct w2c_sys *p, uint64_t at, uint64_t len)
 	return name && name[(uint32_t)len - 1] == '/';
 }
 
-/* A link written as a directory is the directory, which is no link. */
+/* A link with a trailing slash means the directory, which is not a link. */
 static uint32_t read_no_link(struct w2c_sys *p, const struct wasi_fd *dir, uint64_t at,
 			     uint64_t len)
 {
@@ -221,7 +220,7 @@ WASI_FN(path_readlink)
 	return e;
 }
 
-/* The file itself, without the right to read or write it. */
+/* Opens the file itself, without the right to read or write it. */
 static uint32_t reach(struct w2c_sys *p, const struct wasi_fd *dir, const uint64_t a[3], int *ret)
 {
 	char buf[PATH_MAX];
@@ -254,7 +253,7 @@ WASI_FN(path_filestat_get)
 	return e;
 }
 
-/* Of the link, or of what reach found, which the door knows by its number. */
+/* Of the link itself, or of what reach() opened, which the door knows by its number. */
 static uint32_t set_times(struct w2c_sys *p, const struct wasi_fd *dir, const uint64_t *a,
 			  uint64_t times)
 {
@@ -300,7 +299,7 @@ static int access_mode(uint64_t rights)
 	return writes && reads ? O_RDWR : writes ? O_WRONLY : O_RDONLY;
 }
 
-/* The kernel's flags for what is asked; -1 where it contradicts itself. */
+/* The kernel's flags for a request; -1: it contradicts itself. */
 static int open_flags(uint64_t lookup, uint64_t how, uint64_t fdflags, uint64_t rights)
 {
 	static const struct {

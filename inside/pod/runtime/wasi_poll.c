@@ -1,4 +1,4 @@
-/* inside/pod/runtime/wasi_poll.c - a WASI program waits for clocks and descriptors. */
+/* inside/pod/runtime/wasi_poll.c - waits for clocks and descriptors, for a WASI program. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -25,7 +25,7 @@ struct subscription {
 	uint8_t kind;
 	int fd;           /* of this process */
 	uint64_t wait_ns; /* of a clock, from now */
-	uint16_t error;   /* it has come true already, with this */
+	uint16_t error;   /* it is already due, with this error */
 	bool has_failed;
 };
 
@@ -115,7 +115,7 @@ static uint64_t bytes_of(const struct subscription *s)
 	return ioctl(s->fd, FIONREAD, &n) || n < 0 ? 0 : (uint64_t)n;
 }
 
-/* True where it has come true; elapsed: of the shortest clock. */
+/* True if the event is due; has_elapsed: the shortest clock has expired. */
 static bool fill_event(const struct poller *w, uint32_t i, bool has_elapsed, uint8_t out[EVENT])
 {
 	const struct subscription *s = &w->all[i];

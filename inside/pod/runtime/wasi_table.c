@@ -1,5 +1,4 @@
-/* inside/pod/runtime/wasi_table.c - a WASI program's descriptors: what it holds, with which rights.
- */
+/* inside/pod/runtime/wasi_table.c - the descriptors of a WASI program and their rights. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -68,7 +67,7 @@ uint32_t wasi_find(struct w2c_sys *p, uint64_t fd, uint64_t rights, struct wasi_
 	*ret = &p->wasi->fds[n];
 	if (((*ret)->base & rights) == rights)
 		return WASI_OK;
-	/* What no descriptor of that kind can do is not a matter of rights. */
+	/* If no descriptor of that type can do it, the error is not about rights. */
 	if ((rights & DIRECTORY_RIGHTS & ~FILE_RIGHTS) && (*ret)->type != WASI_DIRECTORY)
 		return WASI_NOTDIR;
 	if ((rights & (WASI_FD_READ | WASI_FD_WRITE)) && (*ret)->type == WASI_DIRECTORY)
@@ -100,7 +99,7 @@ uint32_t wasi_add(struct w2c_sys *p, int fd, uint64_t base, uint64_t inheriting,
 	return WASI_OK;
 }
 
-/* A directory that the program finds open, under a name. */
+/* A directory that is open at the start, under a name. */
 static void preopen(struct w2c_sys *p, const char *path)
 {
 	uint64_t at;
@@ -126,9 +125,9 @@ static bool is_preopened(const struct dirent *entry)
 	       (entry->d_type == DT_DIR || entry->d_type == DT_LNK);
 }
 
-/* Where the program was started, the root, and every directory of the root by its name: a libc
- * takes the longest name that a path begins with. For wasi-libc "." and "/" are one, and the last
- * of them counts; others take the first descriptor for where they are: so "." is the first and the
+/* The working directory, the root, and every directory of the root by its name: a libc uses the
+ * longest name that is a prefix of a path. wasi-libc treats "." and "/" as the same and uses the
+ * last one; others take the first descriptor as the working directory. So "." is both first and
  * last. */
 static void preopen_all(struct w2c_sys *p)
 {
@@ -165,9 +164,9 @@ int wasi_start(struct w2c_sys *p)
 		w->fds[i].fd = -1;
 	for (int fd = 0; fd < 3; fd++) {
 		if (wasi_add(p, fd, ~0ull, 0, &n) || n != (uint32_t)fd)
-			w->fds[fd].fd = INT_MAX; /* closed: its number is not given to another */
+			w->fds[fd].fd = INT_MAX; /* closed, but its number is not reused */
 	}
 	preopen_all(p);
-	/* It has no signals: a file that grows too large is an error of the call. */
+	/* WASI has no signals: a file that grows too large is an error of the call. */
 	return signals_action(SIGXFSZ, SIGNAL_IGNORE, 0);
 }
