@@ -44,7 +44,7 @@ char *base64_encode(const void *bytes, size_t len, size_t *ret_len)
 
 enum { NO_VALUE = 0x80 };
 
-/* The value of each character; NO_VALUE: it is not in the alphabet. */
+/* The value of each character; NO_VALUE: not in the alphabet. */
 static void fill_values(unsigned char values[static 256])
 {
 	memset(values, NO_VALUE, 256);
@@ -63,7 +63,7 @@ static int fail_character(const unsigned char values[static 256], const char *te
 		       i + 1);
 }
 
-/* Four characters are three bytes. Returns NO_VALUE if one of them is none. */
+/* Decodes four characters to three bytes. Returns NO_VALUE if one of them is invalid. */
 static unsigned decode_group(const unsigned char values[static 256], const char *text,
 			     unsigned char ret[static 3])
 {
@@ -80,7 +80,7 @@ int base64_decode(const char *text, size_t len, void **ret, size_t *ret_len,
 		  struct cordon_error **reterr)
 {
 	unsigned char values[256], *out;
-	char last[4] = "AAAA"; /* where padding stands, zeros */
+	char last[4] = "AAAA"; /* zeros in place of padding */
 	unsigned wrong = 0;
 
 	if (len % 4 != 0)

@@ -1,4 +1,4 @@
-/* base/buf.c - a growing byte buffer that is born with a limit. */
+/* base/buf.c - see buf.h. */
 #include "base/buf.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ enum { BUF_FIRST = 64 };
 
 void buf_init(struct buf *b, size_t max)
 {
-	/* One byte less than everything: the NUL must fit too. */
+	/* One less than the maximum, because the NUL must fit too. */
 	*b = (struct buf){ .max = max < SIZE_MAX ? max : SIZE_MAX - 1 };
 }
 
@@ -41,7 +41,7 @@ static int make_room(struct buf *b, size_t len)
 		return -CORDON_NOMEM;
 	b->data = data;
 	b->cap = cap;
-	b->data[b->len] = '\0'; /* also when nothing comes: a text is always ended */
+	b->data[b->len] = '\0'; /* also if nothing is added: the text always ends with a NUL */
 	return 0;
 }
 

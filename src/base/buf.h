@@ -1,4 +1,4 @@
-/* base/buf.h - a growing byte buffer that is born with a limit. */
+/* base/buf.h - a growing byte buffer that has a limit from the start. */
 #pragma once
 
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 struct buf {
-	char *data; /* always followed by a NUL that len does not count, once anything was added */
+	char *data; /* followed by a NUL that len does not count, once anything was added */
 	size_t len, cap;
 	size_t max; /* len never exceeds this */
 };
@@ -23,14 +23,15 @@ int buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Adds untrusted text that must not forge lines or control a terminal: control characters and
  * invalid UTF-8 are escaped. */
 int buf_add_printable(struct buf *b, const char *text);
-/* Makes room for at least len more bytes and returns where to write them; NULL on failure. */
+/* Makes room for at least len more bytes and returns a pointer to it; NULL on failure. */
 char *buf_reserve(struct buf *b, size_t len);
 void buf_commit(struct buf *b, size_t len); /* after writing into buf_reserve's room */
 /* Drops the first len bytes. */
 void buf_consume(struct buf *b, size_t len);
 void buf_clear(struct buf *b);
-/* The text so far, "" when empty. Stays owned by b. */
+/* The text so far, "" if empty. Owned by b. */
 const char *buf_text(const struct buf *b);
-/* Hands the bytes out (NUL-terminated, to be freed); b is empty afterwards. NULL: out of memory. */
+/* Returns the bytes, NUL-terminated; the caller frees them. b is empty afterwards. NULL: out of
+ * memory. */
 char *buf_take(struct buf *b);
 #define cleanup_buf CLEANUP(buf_done)

@@ -1,4 +1,4 @@
-/* base/clock.c - monotonic time, deadlines, and wall time for logs. */
+/* base/clock.c - see clock.h. */
 #include "base/clock.h"
 
 #include <limits.h>
@@ -45,7 +45,7 @@ void clock_utc_again(struct clock_utc *c, char ret[static CLOCK_UTC_SIZE])
 {
 	struct timespec now;
 	struct tm utc;
-	char text[80]; /* what any year would need; the compiler cannot know that four digits do */
+	char text[80]; /* enough for any year; the compiler cannot know that it has four digits */
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	if (c->second != now.tv_sec || !c->text[0]) {

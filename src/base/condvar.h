@@ -1,4 +1,4 @@
-/* base/condvar.h - condition variables with waits by the monotonic clock: setting the wall clock
+/* base/condvar.h - condition variables that wait on the monotonic clock: setting the wall clock
  * neither ends nor prolongs a wait. */
 #pragma once
 
@@ -8,6 +8,6 @@
 #include "base/clock.h"
 
 void condvar_init(pthread_cond_t *c);
-/* With the lock held, as pthread_cond_wait: wakes up for nothing at times. false: the deadline is
- * over. */
+/* Called with the lock held. Like pthread_cond_wait, it may wake up spuriously. False: the deadline
+ * passed. */
 bool condvar_wait(pthread_cond_t *c, pthread_mutex_t *lock, deadline_ns deadline);

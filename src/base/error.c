@@ -1,4 +1,4 @@
-/* base/error.c - errors with a cause chain. */
+/* base/error.c - see error.h. */
 #include "base/error.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-#undef err_set /* as an analyser sees them */
+#undef err_set /* the functions; analysers see macros */
 #undef err_errno
 
 enum { TEXT_MAX_BYTES = 8192 };
@@ -21,7 +21,7 @@ struct cordon_error {
 	struct cordon_error *cause;
 };
 
-/* Building an error must not fail for want of memory, so this one is never allocated. */
+/* Reporting an error must not fail for lack of memory, so this one is static. */
 static struct cordon_error err_oom = { .code = CORDON_NOMEM, .os_errno = ENOMEM };
 
 static enum cordon_code code_of_errno(int os_errno)
@@ -29,7 +29,7 @@ static enum cordon_code code_of_errno(int os_errno)
 	switch (os_errno) {
 	case EACCES:
 	case EPERM:
-	case EXDEV: /* openat2(RESOLVE_BENEATH) on an escape */
+	case EXDEV: /* openat2(RESOLVE_BENEATH), if the path leads out */
 	case ELOOP:
 		return CORDON_DENIED;
 	case ENOENT:
@@ -139,7 +139,7 @@ char *err_text(const struct cordon_error *e)
 	buf_init(&b, TEXT_MAX_BYTES);
 	for (; e; e = e->cause) {
 		(void)buf_printf(&b, "%s%s", b.len > 0 ? ": " : "", cordon_error_message(e));
-		/* Messages in a guest's own words have it already. */
+		/* A message of the guest may already contain it. */
 		if (!e->cause && e->os_errno && e->message &&
 		    !strstr(e->message, strerror(e->os_errno)))
 			(void)buf_printf(&b, ": %s", strerror(e->os_errno));

@@ -9,38 +9,38 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-/* Writes all or fails with the errno (EAGAIN is waited out with poll). */
+/* Writes everything, waiting with poll on EAGAIN, or fails with the errno. */
 int file_write_all(int fd, const void *bytes, size_t len); /* 0 or -errno */
 ssize_t file_read_full(int fd, void *bytes, size_t len);   /* bytes read before EOF, or -errno */
 /* Appends until EOF or until b is full (-CORDON_LIMIT). */
 int file_read_to_end(int fd, struct buf *b, struct cordon_error **reterr);
 
-/* Reads a regular file (or "-" for standard input), at most max_bytes. Directories, devices and
- * oversize are refused by name. */
+/* Reads a regular file (or "-" for standard input) of at most max_bytes. The error for a directory,
+ * a device or a larger file names it. */
 int file_load(const char *path, size_t max_bytes, struct buf *ret, struct cordon_error **reterr);
 /* A file that gets its name only when it is complete and on disk: written under a temporary name
- * beside it, then renamed. A crash or a full disk leaves what was there before. */
+ * beside it, then renamed. After a crash or on a full disk the old file is still there. */
 struct file_draft {
 	int fd; /* to write to */
-	/* The rest is the draft's own. */
+	/* The rest is internal. */
 	int dir_fd;
-	const char *path, *name; /* the caller's */
-	char *temporary;         /* NULL: it has its name */
+	const char *path, *name; /* owned by the caller */
+	char *temporary;         /* NULL: already renamed */
 };
 
 int file_draft_open(struct file_draft *d, const char *path, struct cordon_error **reterr);
-/* replaces false: a file of that name is EEXIST. */
+/* replaces false: an existing file of that name is EEXIST. */
 int file_draft_publish(struct file_draft *d, mode_t mode, bool replaces,
 		       struct cordon_error **reterr);
 void file_draft_done(struct file_draft *d);
 #define cleanup_file_draft CLEANUP(file_draft_done)
 
-/* Creates or replaces atomically: temporary name beside it, fsync, rename. */
+/* Creates or replaces a file atomically: temporary name beside it, fsync, rename. */
 int file_save(const char *path, mode_t mode, const void *bytes, size_t len,
 	      struct cordon_error **reterr);
 
-/* openat2 beneath dir_fd: "..", absolute paths and links that lead out are CORDON_DENIED.
- * flags as for open(2); always close-on-exec. */
+/* openat2 beneath dir_fd: "..", absolute paths and links that lead out are CORDON_DENIED. flags as
+ * for open(2); always close-on-exec. */
 int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode, int *ret_fd,
 		      struct cordon_error **reterr);
 

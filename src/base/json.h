@@ -1,5 +1,5 @@
-/* base/json.h - JSON, strict: jansson behind one header. Duplicate keys, bad UTF-8, more than 64
- * levels, trailing text and oversize are refused; 64-bit integers and doubles are exact. */
+/* base/json.h - strict JSON: jansson behind one header. Refuses duplicate keys, bad UTF-8, more
+ * than 64 levels, trailing text and oversize. 64-bit integers and doubles are exact. */
 #pragma once
 
 #include <jansson.h>
@@ -10,7 +10,7 @@
 
 enum { JSON_MAX_DEPTH = 64 };
 
-/* jansson.h brings json_decrefp. */
+/* jansson.h defines json_decrefp. */
 #define cleanup_json CLEANUP(json_decrefp)
 
 /* Parses exactly one value. max_bytes 0: no limit. The error names line and column.
@@ -20,14 +20,13 @@ int json_parse(const char *text, size_t len, size_t max_bytes, json_t **ret,
 /* Reads a whole file (regular, at most max_bytes). */
 int json_parse_file(const char *path, size_t max_bytes, json_t **ret, struct cordon_error **reterr);
 
-/* Compact text on one line, every double with the digits that read back as itself and with '.' or
- * 'e', keys in insertion order. NULL: out of memory (or a value nested beyond 1000 levels). */
+/* Compact text on one line. Every double has the digits that read back as the same value, and '.'
+ * or 'e'. Keys are in insertion order. NULL: out of memory (or nested beyond 1000 levels). */
 char *json_text(const json_t *j, size_t *ret_len);
 char *json_text_pretty(const json_t *j);
 
-/* Typed getters on an object. Missing: *ret is left alone and 0 returned. Wrong type:
- * CORDON_INVALID with the JSON pointer of the field ("where" is the pointer of obj, "" for the
- * root). */
+/* Typed getters on an object. Missing: *ret is unchanged and 0 is returned. Wrong type:
+ * CORDON_INVALID with the JSON pointer of the field. where: the pointer of obj, "" for the root. */
 int json_get_string(const json_t *obj, const char *where, const char *key, const char **ret,
 		    struct cordon_error **reterr);
 int json_get_uint(const json_t *obj, const char *where, const char *key, uint64_t *ret,
@@ -39,7 +38,7 @@ int json_get_object(const json_t *obj, const char *where, const char *key, json_
 int json_get_array(const json_t *obj, const char *where, const char *key, json_t **ret_borrowed,
 		   struct cordon_error **reterr);
 
-/* Refuses keys of obj that are not among the names, and offers the nearest. */
+/* Refuses keys of obj that are not among the names, and suggests the nearest. */
 int json_check_keys(const json_t *obj, const char *where, const char *const *names, size_t count,
 		    struct cordon_error **reterr);
 

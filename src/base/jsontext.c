@@ -1,4 +1,4 @@
-/* base/jsontext.c - writing JSON: compact and fast, every double reads back as itself. */
+/* base/jsontext.c - writes JSON: compact and fast; every double reads back as the same value. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/jsonscan.h"
 #include "base/mem.h"
 
-/* Host-made values are not bounded by the parser's depth, but their writer's stack is. */
+/* Values made by the host are not limited by the parser's depth, but the writer's stack is. */
 enum { WRITE_MAX_DEPTH = 1000 };
 
 struct writer {
@@ -32,10 +32,9 @@ static int write_integer(struct buf *b, json_int_t value)
 	return buf_add(b, at, (size_t)(digits + sizeof(digits) - at));
 }
 
-/* Keeps what a number in JSON is made of. The host program's locale may write the point otherwise,
- * even as several bytes: they become one '.'. Returns the new length; true in *ret_is_real when it
- * has a
- * '.' or an 'e'. */
+/* Normalises a number. The host program's locale may write the decimal point differently, even as
+ * several bytes; these become one '.'. Returns the new length; *ret_is_real: it has a '.' or an
+ * 'e'. */
 static size_t plain_number(char *text, bool *ret_is_real)
 {
 	size_t len = 0;
@@ -54,8 +53,8 @@ static size_t plain_number(char *text, bool *ret_is_real)
 	return len;
 }
 
-/* The fewest digits that read back as the same double, with '.' or 'e' so that it stays a double.
- */
+/* The fewest digits that read back as the same double, with '.' or 'e' so that it stays a
+ * double. */
 static int write_real(struct buf *b, double value)
 {
 	char text[64];
@@ -131,7 +130,7 @@ static int write_member(struct writer *w, void *iter, size_t depth)
 
 static int write_object(struct writer *w, const json_t *j, size_t depth)
 {
-	json_t *obj = (json_t *)j; /* jansson's iterators take no const */
+	json_t *obj = (json_t *)j; /* jansson's iterators do not accept const */
 	int r = buf_add_char(&w->out, '{');
 	bool any = false;
 

@@ -1,4 +1,4 @@
-/* base/log.c - logging for programs only. */
+/* base/log.c - see log.h. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static void write_json(enum log_level level, const char *message)
 	cleanup_free char *text = line ? json_text(line, &len) : NULL;
 	if (!text)
 		return;
-	text[len] = '\n'; /* in place of the NUL: one write, one line */
+	text[len] = '\n'; /* replaces the NUL, so that one write sends the whole line */
 	(void)file_write_all(STDERR_FILENO, text, len + 1);
 }
 

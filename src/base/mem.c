@@ -1,4 +1,4 @@
-/* base/mem.c - allocation with overflow checks. */
+/* base/mem.c - see mem.h. */
 #include "base/mem.h"
 
 #include <stdlib.h>

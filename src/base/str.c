@@ -1,4 +1,4 @@
-/* base/str.c - owned strings and string lists. */
+/* base/str.c - see str.h. */
 #include "base/str.h"
 
 #include <stdint.h>
@@ -62,8 +62,8 @@ bool str_ends(const char *s, const char *suffix)
 	return s && len >= tail && memcmp(s + len - tail, suffix, tail) == 0;
 }
 
-/* The ranges of the first and second byte that begin a sequence of more than one. The second byte's
- * rule out overlong forms, surrogates and what is beyond U+10FFFF. */
+/* Ranges of the first and second byte of multi-byte sequences. Those of the second byte exclude
+ * overlong forms, surrogates and code points beyond U+10FFFF. */
 static const struct {
 	unsigned char first, last, low, high;
 	int more;
@@ -122,7 +122,7 @@ bool str_copy(char *dst, size_t dst_size, const char *src)
 
 enum { NEAREST_MAX = 64 };
 
-/* Edit distance where swapped neighbours count once (optimal string alignment). */
+/* Edit distance in which swapping neighbours counts as one edit (optimal string alignment). */
 static size_t edit_distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	uint8_t row[3][NEAREST_MAX + 1];
@@ -156,7 +156,7 @@ const char *str_nearest(const char *word, const char *const *candidates, size_t 
 	const char *best = NULL;
 	size_t word_len = word ? strlen(word) : 0;
 	size_t best_distance =
-		word_len < 4 ? 2 : word_len / 3 + 2; /* one more than is near enough */
+		word_len < 4 ? 2 : word_len / 3 + 2; /* one more than is accepted as similar */
 
 	if (word_len == 0 || word_len > NEAREST_MAX)
 		return NULL;
@@ -181,7 +181,7 @@ int strlist_add(struct strlist *l, const char *s)
 	cleanup_free char *copy = str_dup(s);
 	if (!copy || l->count >= SIZE_MAX - 2)
 		return -CORDON_NOMEM;
-	/* Room grows in powers of two: a full one is where count + 1 is such a power. */
+	/* Capacity grows in powers of two: it is full when count + 1 is one. */
 	size_t used = l->count + 1;
 	if (!l->items || (used & (used - 1)) == 0) {
 		size_t room = used < 4 ? 4 : used * 2;

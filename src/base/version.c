@@ -1,4 +1,4 @@
-/* base/version.c - which version of the library this is. */
+/* base/version.c - the version of the library. */
 #include <cordon/cordon.h>
 
 const char *cordon_version(void)
