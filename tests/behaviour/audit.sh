@@ -84,7 +84,7 @@ if needs "a wall that can start a shell" ran -e true; then
 	# shellcheck disable=SC2046
 	check "the chain goes through all of them" audit verify $(find "$dir" -name 'rotated.*' | sort -t. -k2n) "$log"
 	check "nonsense is refused" says "audit_sync must be never, close or always" ran --set audit_sync=maybe -e true
-	check "explained" says "the last 2 are kept" "$CORDON" policy explain --set audit_keep=2
+	check "explained" says "The last 2 rotated logs are kept" "$CORDON" policy explain --set audit_keep=2
 	cat >"$dir/tools.json" <<JSON
 [{"name": "lose", "command": ["rm", "-f", "$dir/lost"]}, {"name": "note", "command": ["touch", "$dir/noted"]}]
 JSON

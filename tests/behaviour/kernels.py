@@ -247,7 +247,7 @@ def listener(tap, who, uid):
         status, out = machine.run(front, "run", "--json", "-e", "import socket; socket.socket()")
         result = said(out)
         tap.check(status == 126 and result.get("error_kind") == "denied", f"{who}: {name}: a socket is refused", status, out)
-        tells = any("no listener of the filter" in words and "file locks are not counted" in words for words in result.get("assurance", {}).get("lacks", []))
+        tells = any("the filter has no listener" in words and "file locks are not counted" in words for words in result.get("assurance", {}).get("lacks", []))
         tap.check(tells == bool(front) and bool(result.get("denials")) != bool(front), f"{who}: {name}: whether it is explained is told", result)
         told, took = loaded(machine, front)
         tap.check(took and told == digest(took[-1]), f"{who}: {name}: the hash is of the filter that was loaded", told, [digest(f) for f in took])

@@ -138,7 +138,7 @@ images() {
 	out=$(CORDON_POD=$reach/nothing "$CORDON" run -g pod -e 'echo ran' 2>&1)
 	says "a pod image that is missing is told as missing" $(($? == 0)) "the pod image is missing: CORDON_POD names '$reach/nothing'.*make pod" "$out"
 	out=$(CORDON_POD=nothing "$CORDON" run -g pod -e 'echo ran' 2>&1)
-	says "a relative CORDON_POD is refused" $(($? == 0)) "no absolute path" "$out"
+	says "a relative CORDON_POD is refused" $(($? == 0)) "not an absolute path" "$out"
 	mkdir -p "$reach/half/bin"
 	printf '#!/bin/sh\n' >"$reach/half/bin/cordon-pod"
 	chmod 755 "$reach/half/bin/cordon-pod"

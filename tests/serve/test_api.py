@@ -263,7 +263,7 @@ def test_fetch():
 def test_prove():
     with Client() as c:
         n = c.send("doctor.prove", {"guest": "sh", "quick": True})
-        c.fails(-32600, "runs already", "doctor.prove")
+        c.fails(-32600, "already running", "doctor.prove")
         assert c.call("version")["name"] == "cordon"  # others go on
         r = c.wait(n, 50)
         assert r["open"] == 0 and r["broken"] == 0 and r["held"] > 10, {k: r[k] for k in ("held", "open", "broken")}
