@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 struct jsonnumber {
-	const char *end; /* NULL: it is no number */
+	const char *end; /* NULL: not a number */
 	bool is_real;    /* it has a point or an exponent */
-	bool fits;       /* an integer of 64 bits, or a real that is not infinite */
+	bool fits;       /* an integer within 64 bits, or a real that is not infinite */
 };
 
 /* The number at p. */

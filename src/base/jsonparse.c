@@ -1,6 +1,6 @@
-/* base/jsonparse.c - JSON text becomes a tree of jansson's values. jansson's own parser is not
- * used: when memory runs out, its lexer does not notice that a token's buffer could not grow, and
- * reads past it. */
+/* base/jsonparse.c - builds jansson values from JSON text. jansson's own parser is not used: when
+ * memory runs out, its lexer does not notice that a token's buffer could not grow, and reads past
+ * it. */
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static json_t *made(struct jsonscan *s, json_t *j)
 	return j;
 }
 
-/* NUL inside strings is data; json_get_string refuses it. */
+/* NUL inside strings is allowed as data; json_get_string refuses it. */
 static json_t *build_string(struct jsonscan *s)
 {
 	const char *text = s->p + 1;
@@ -42,7 +42,7 @@ static json_t *build_string(struct jsonscan *s)
 	return made(s, json_stringn_nocheck(decoded ? decoded : text, len));
 }
 
-/* strtod() without the host program's locale, which may have another point. */
+/* strtod() independent of the host program's locale, which may have another decimal point. */
 static json_t *build_real(struct jsonscan *s, const char *text, size_t len)
 {
 	char few[64];
@@ -78,7 +78,7 @@ static int refuse(struct jsonscan *s, const char *why)
 	return -1;
 }
 
-/* 0 or -1, and then s->why is set. */
+/* 0, or -1 with s->why set. */
 static int add_member(struct jsonscan *s, json_t *object)
 {
 	const char *key;
@@ -152,7 +152,7 @@ static json_t *build_value(struct jsonscan *s)
 	}
 }
 
-/* Says where, counted in characters. */
+/* Reports the position, counted in characters. */
 static int fail(const struct jsonscan *s, const char *text, struct cordon_error **reterr)
 {
 	size_t line = 1, column = 1;

@@ -1,5 +1,4 @@
-/* base/jsonscan.c - see jsonscan.h. Only the C library is used here: cordon-sh is built of it too.
- */
+/* base/jsonscan.c - see jsonscan.h. Uses only the C library, because cordon-sh contains it too. */
 #include "base/jsonscan.h"
 
 #include <stdio.h>
@@ -68,7 +67,7 @@ static bool scan_escape(struct jsonscan *s)
 	return true;
 }
 
-/* Overlong forms, surrogates and what is beyond U+10FFFF are refused. */
+/* Refuses overlong forms, surrogates and code points beyond U+10FFFF. */
 size_t jsonscan_utf8(const char *text, size_t left)
 {
 	const unsigned char *p = (const unsigned char *)text;
@@ -147,7 +146,7 @@ static void put_utf8(char **out, unsigned code)
 	*out = o;
 }
 
-/* One checked escape from *in to *out; never writes more than it has read. */
+/* Decodes one checked escape from *in to *out. Never writes more than it has read. */
 static void decode_escape(const char **in, const char *end, unsigned nul, char **out)
 {
 	static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
@@ -286,7 +285,7 @@ static bool walk_member(struct jsonscan *s, uint64_t object)
 	return true;
 }
 
-/* At the opening bracket; walks to behind the closing one. */
+/* From the opening bracket to after the closing one. */
 static bool walk_container(struct jsonscan *s, char close)
 {
 	uint64_t object = close == '}' ? s->objects++ : 0;

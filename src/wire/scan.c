@@ -10,14 +10,14 @@
 #include "base/mem.h"
 #include "wire/keyset.h"
 
-/* What a NUL character is shown as. */
+/* Shown in place of a NUL character. */
 enum { REPLACEMENT = 0xfffd };
 
 struct scan {
 	struct jsonscan json;
 	char *text;
 	struct keyset keys;
-	struct scan_member *members; /* wanted of the outermost object */
+	struct scan_member *members; /* members of the outermost object to report */
 	size_t member_count;
 };
 
@@ -26,7 +26,7 @@ static struct scan *scan_of(struct jsonscan *s)
 	return (struct scan *)((char *)s - offsetof(struct scan, json));
 }
 
-/* Refuses a key that this object already had, however it was escaped. */
+/* Refuses a key that this object already has, even if escaped differently. */
 static bool check_key(struct jsonscan *s, uint64_t object, const char *key, size_t len)
 {
 	cleanup_free char *decoded = NULL;
@@ -43,7 +43,7 @@ static bool check_key(struct jsonscan *s, uint64_t object, const char *key, size
 	return a == KEYSET_NEW || jsonscan_fail(s, "out of memory");
 }
 
-/* Notes the value if it is wanted. */
+/* Records the value if the member is wanted. */
 static void note_member(struct jsonscan *json, const char *key, size_t len, const char *value)
 {
 	struct scan *s = scan_of(json);

@@ -1,9 +1,9 @@
-/* inside/guests/node/interrupt.c - how code that never comes back to the event loop is given up.
- * The host writes a message that names the execution, then sends SIGINT. Where the loop turns,
- * JavaScript takes it from there. Where it does not, a thread looks for the message and has V8 end
- * what runs, if that was called by us and can come back to us. A callback of Node's own cannot:
- * Node does not survive that. It is given a while, then the whole process ends. V8's functions are
- * looked up by name, so its headers are not needed to build this. */
+/* inside/guests/node/interrupt.c - ends code that never returns to the event loop. The host writes
+ * a message that names the execution, then sends SIGINT. If the loop runs, JavaScript handles it.
+ * If not, a thread looks for the message and makes V8 terminate the running code, provided that we
+ * called it and it can return to us. A callback of Node itself cannot: Node would not survive that.
+ * It gets some time, then the whole process ends. V8's functions are looked up by name, so its
+ * headers are not needed to build this. */
 #include "inside/guests/node/interrupt.h"
 
 #include <dlfcn.h>
@@ -19,21 +19,21 @@
 #include <unistd.h>
 
 #define WIRE 3
-#define STEP_MS 10    /* for the loop to turn */
-#define GRACE_MS 2000 /* from an interrupt to the end by force */
+#define STEP_MS 10    /* for the loop to run */
+#define GRACE_MS 2000 /* from an interrupt to the forced end */
 
 static struct {
-	pthread_mutex_t lock; /* of everything below, except the bell */
-	sem_t bell;           /* SIGINT came */
+	pthread_mutex_t lock; /* guards everything below, except the bell */
+	sem_t bell;           /* posted when SIGINT arrives */
 	char id[24];          /* of the running execution; empty: none */
-	bool is_told;         /* there was a message for it */
-	bool is_held;         /* what runs cannot be ended by V8: it would not come back to us */
-	bool is_saying;       /* a message is being written */
-	bool is_ending;       /* V8 was asked to end what runs */
+	bool is_told;         /* a message for it has arrived */
+	bool is_held;   /* V8 must not terminate the running code: it would not return to us */
+	bool is_saying; /* a message is being written */
+	bool is_ending; /* V8 was asked to terminate the running code */
 	void *isolate;
 	void (*terminate)(void *isolate);
 	void (*resume)(void *isolate);
-	void (*loop)(int); /* libuv's handler of SIGINT, which wakes the loop */
+	void (*loop)(int); /* libuv's handler for SIGINT, which wakes the loop */
 } my = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void on_sigint(int signo)
@@ -46,8 +46,8 @@ static void on_sigint(int signo)
 	errno = saved;
 }
 
-/* Whether the message waits in the socket. While code runs nothing else does: what answers a tool
- * call is read at once. */
+/* Whether the message is waiting in the socket. While code runs nothing else can be there: answers
+ * of tool calls are read at once. */
 static bool is_named(void)
 {
 	char text[1024];
@@ -72,7 +72,7 @@ static void wait_step(void)
 	pthread_mutex_lock(&my.lock);
 }
 
-/* Where nothing else helps. The host starts another Node in this one's place. */
+/* The last resort. The host starts another Node. */
 static void give_up(void)
 {
 	char line[256];
@@ -83,7 +83,7 @@ static void give_up(void)
 			 my.id);
 	char rest[1024];
 
-	/* What is left unread would be an error to the host, before it has read this. */
+	/* Unread input would make the host see an error before it has read this. */
 	while (recv(WIRE, rest, sizeof(rest), MSG_DONTWAIT) > 0)
 		;
 	if (!my.is_saying && send(WIRE, line, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
@@ -123,7 +123,7 @@ static void *listen_for_bell(void *arg)
 	return arg;
 }
 
-/* Code may have changed it. */
+/* Code may have replaced the handler. */
 static void put_handler(void)
 {
 	struct sigaction mine = { .sa_handler = on_sigint, .sa_flags = SA_RESTART }, was;
@@ -171,7 +171,7 @@ void interrupt_begin(const char *id)
 	pthread_mutex_unlock(&my.lock);
 }
 
-/* With the lock. */
+/* Called with the lock held. */
 static void resume(void)
 {
 	if (my.is_ending)

@@ -1,14 +1,17 @@
-/* inside/guests/node/interrupt.h - interrupts for code that never comes back to the event loop. */
+/* inside/guests/node/interrupt.h - interrupts code that never returns to the event loop. */
 #pragma once
 
 #include <stdbool.h>
 
-/* From the main thread, once, when libuv has its handler of SIGINT. False: this Node cannot. */
+/* Called once in the main thread, after libuv has installed its handler for SIGINT. False: not
+ * supported by this Node. */
 bool interrupt_watch(void);
-/* An execution, by its id in decimal digits, held; and its end: whether it was interrupted. */
+/* Begins an execution, by its id in decimal digits, held; and ends it: whether it was
+ * interrupted. */
 void interrupt_begin(const char *id);
 bool interrupt_end(void);
-/* Whether V8 may end what runs: only what guard() has called can come back; what it was before. */
+/* Whether V8 may terminate the running code: only code that guard() called can return. Returns the
+ * previous value. */
 bool interrupt_hold(bool is_held);
 /* A message is being written. */
 void interrupt_say(bool is_saying);

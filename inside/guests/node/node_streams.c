@@ -1,5 +1,5 @@
 /* inside/guests/node/node_streams.c - what JavaScript cannot do: descriptors (inside/lib/streams.c)
- * and interrupts. Node's stable interface for C is declared here in part: its headers are not
+ * and interrupts. Declares the needed part of Node's stable C interface, so Node's headers are not
  * needed to build this. */
 #include "inside/lib/streams.h"
 
