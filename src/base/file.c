@@ -3,20 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
+#include "base/os.h"
 #include "base/random.h"
 #include "base/str.h"
-
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
 
 /* After a failed call: true when it is worth trying again (a signal, or not ready and now it is).
  */
@@ -162,19 +156,6 @@ int file_draft_open(struct file_draft *d, const char *path, struct cordon_error 
 	return 0;
 }
 
-/* Where the file system knows no rename that keeps, a link does the same. */
-static int rename_new(const struct file_draft *d)
-{
-	if (renameat2(d->dir_fd, d->temporary, d->dir_fd, d->name, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -errno;
-	if (linkat(d->dir_fd, d->temporary, d->dir_fd, d->name, 0) < 0)
-		return -errno;
-	(void)unlinkat(d->dir_fd, d->temporary, 0);
-	return 0;
-}
-
 int file_draft_publish(struct file_draft *d, mode_t mode, bool replaces,
 		       struct cordon_error **reterr)
 {
@@ -183,7 +164,7 @@ int file_draft_publish(struct file_draft *d, mode_t mode, bool replaces,
 	if (r == 0 && replaces)
 		r = renameat(d->dir_fd, d->temporary, d->dir_fd, d->name) < 0 ? -errno : 0;
 	else if (r == 0)
-		r = rename_new(d);
+		r = os_rename_new(d->dir_fd, d->temporary, d->name);
 	if (r < 0)
 		return err_errno(reterr, -r, "write '%s'", d->path);
 	free_ptrp(&d->temporary);
@@ -217,25 +198,12 @@ int file_save(const char *path, mode_t mode, const void *bytes, size_t len,
 int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode, int *ret_fd,
 		      struct cordon_error **reterr)
 {
-	bool creates = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
-	struct open_how how = {
-		.flags = (uint64_t)(flags | O_CLOEXEC),
-		.mode = creates ? mode : 0,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-	};
-	enum {
-		TRIES = 64
-	}; /* EAGAIN: somebody renames on the way of a ".."; do not wait forever */
+	int fd = os_open_beneath(dir_fd, path, flags, mode, 0);
 
-	for (int i = 0;; i++) {
-		long fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
-		if (fd >= 0) {
-			*ret_fd = (int)fd;
-			return 0;
-		}
-		if ((errno != EAGAIN && errno != EINTR) || i == TRIES)
-			return err_errno(reterr, errno, "open '%s'", path);
-	}
+	if (fd < 0)
+		return err_errno(reterr, -fd, "open '%s'", path);
+	*ret_fd = fd;
+	return 0;
 }
 
 int file_set_nonblock(int fd, bool on)
@@ -255,25 +223,22 @@ int file_set_cloexec(int fd, bool on)
 
 int file_close_from(int first)
 {
-	return syscall(SYS_close_range, (unsigned)first, ~0U, 0) < 0 ? -errno : 0;
+	return os_close_from(first);
 }
 
 int file_from_bytes(const char *name, const void *bytes, size_t len, int *ret_fd,
 		    struct cordon_error **reterr)
 {
-	enum { SEALS = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
-	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-	cleanup_close int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
+	cleanup_close int fd = os_memory_file(name, true);
 
-	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
-		fd = memfd_create(name, flags);
 	if (fd < 0)
-		return err_errno(reterr, errno, "make the memory file '%s'", name);
+		return err_errno(reterr, -fd, "make the memory file '%s'", name);
 	int r = file_write_all(fd, bytes, len);
 	if (r < 0)
 		return err_errno(reterr, -r, "fill the memory file '%s'", name);
-	if (lseek(fd, 0, SEEK_SET) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-		return err_errno(reterr, errno, "seal the memory file '%s'", name);
+	r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : os_seal(fd);
+	if (r < 0)
+		return err_errno(reterr, -r, "seal the memory file '%s'", name);
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }

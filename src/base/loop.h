@@ -1,4 +1,4 @@
-/* base/loop.h - an event loop over epoll with timers (timerfd), children (pidfd) and signals. */
+/* base/loop.h - an event loop: descriptors, timers, children and signals. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,10 @@
 struct loop;
 struct loop_source; /* owned by the loop; dies with loop_source_remove or loop_free */
 
-typedef void (*loop_fd_fn)(struct loop *l, int fd, uint32_t epoll_events, void *arg);
+/* Events of a descriptor. LOOP_ERR and LOOP_HUP are reported unasked. */
+enum { LOOP_IN = 0x1, LOOP_OUT = 0x4, LOOP_ERR = 0x8, LOOP_HUP = 0x10 };
+
+typedef void (*loop_fd_fn)(struct loop *l, int fd, uint32_t events, void *arg);
 typedef void (*loop_timer_fn)(struct loop *l, void *arg);
 typedef void (*loop_child_fn)(struct loop *l, pid_t pid, int wait_status, void *arg);
 typedef void (*loop_signal_fn)(struct loop *l, int signo, void *arg);

@@ -1,23 +1,11 @@
 /* base/random.c - randomness from the kernel, and text made of it. */
 #include "base/random.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <sys/random.h>
+#include "base/os.h"
 
 void random_bytes(void *ret, size_t len)
 {
-	char *at = ret;
-
-	while (len > 0) {
-		ssize_t n = getrandom(at, len, 0);
-		if (n < 0 && errno != EINTR)
-			abort(); /* the one abort of the library: no token may ever be guessable */
-		if (n > 0) {
-			at += n;
-			len -= (size_t)n;
-		}
-	}
+	os_random(ret, len);
 }
 
 static const char digits[] = "0123456789abcdef";

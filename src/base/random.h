@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* Fills with getrandom(2); cannot fail on a kernel that boots. */
+/* Fills with the kernel's randomness; cannot fail on a kernel that boots. */
 void random_bytes(void *ret, size_t len);
 /* Writes len lower-case hex digits and a NUL: ret needs len + 1 bytes. */
 void random_hex(char *ret, size_t len);

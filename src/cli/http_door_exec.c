@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/os.h"
 #include "base/str.h"
 #include "cli/http_door.h"
 #include "cli/verb.h"
@@ -13,11 +14,9 @@ static bool find_program(char *ret, size_t size)
 {
 	static const char *const tails[] = { "cordon-http", "../libexec/cordon/cordon-http" };
 	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	if (n <= 0)
+	if (!os_program_path(self, sizeof(self)))
 		return false;
-	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
 	for (size_t i = 0; i < sizeof(tails) / sizeof(*tails); i++) {
 		snprintf(ret, size, "%s/%s", self, tails[i]);

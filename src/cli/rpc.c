@@ -6,12 +6,11 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/os.h"
 #include "cli/choice.h"
 #include "cli/verb.h"
 #include "serve/rpc/rpc.h"
 #include "serve/rpc/socket.h"
-
-#define PROGRAM "/proc/self/exe"
 
 struct client {
 	int fd;
@@ -22,7 +21,7 @@ static void *serve_client(void *arg)
 {
 	cleanup_free struct client *c = arg;
 	struct rpc_options o = {
-		.in_fd = c->fd, .out_fd = c->fd, .policy = c->policy, .program = PROGRAM
+		.in_fd = c->fd, .out_fd = c->fd, .policy = c->policy, .program = OS_PROGRAM
 	};
 
 	cleanup_error struct cordon_error *e = NULL;
@@ -79,7 +78,7 @@ static int run(struct cli *c, int argc, char **argv)
 		return cordon_code_exit_status(CORDON_OS);
 	}
 	struct rpc_options o = {
-		.in_fd = STDIN_FILENO, .out_fd = out, .policy = policy, .program = PROGRAM
+		.in_fd = STDIN_FILENO, .out_fd = out, .policy = policy, .program = OS_PROGRAM
 	};
 	if (rpc_serve(&o, &e) < 0)
 		_exit(cli_fail(c, e)); /* threads may still run: no destructors */

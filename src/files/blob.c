@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/os.h"
 #include "base/random.h"
 
 enum { LEVEL = 1, MAX_WINDOW_LOG = 27, CHUNK = 256 * 1024, SUM_SIZE = 32, SUM_AT = 32 };
@@ -72,9 +73,9 @@ int blob_writer_open(int fd, struct blob_writer **ret, struct cordon_error **ret
 			!(flags & O_APPEND);
 	if (!can_seek) {
 		w->start = 0;
-		w->spool = memfd_create("cordon-export", MFD_CLOEXEC);
+		w->spool = os_memory_file("cordon-export", false);
 		if (w->spool < 0)
-			return err_errno(reterr, errno, "make room for the export");
+			return err_errno(reterr, -w->spool, "make room for the export");
 	}
 	/* The header is written last, over these zeros. */
 	static const char zeros[BLOB_HEADER_SIZE];
@@ -208,9 +209,9 @@ struct blob_reader *blob_reader_free(struct blob_reader *r)
 /* Copies input that can be read only once. */
 static int spool(struct blob_reader *r, struct cordon_error **reterr)
 {
-	cleanup_close int copy = memfd_create("cordon-import", MFD_CLOEXEC);
+	cleanup_close int copy = os_memory_file("cordon-import", false);
 	if (copy < 0)
-		return err_errno(reterr, errno, "make room for the import");
+		return err_errno(reterr, -copy, "make room for the import");
 	uint64_t total = 0;
 	for (;;) {
 		ssize_t n = file_read_full(r->fd, r->in, CHUNK);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/os.h"
 #include "files/export.h"
 #include "files/listing.h"
 #include "files/path_lookup.h"
@@ -49,9 +50,9 @@ int offload_save(struct workspace *ws, const char *id, const char *state, offloa
 {
 	if (ws->is_offloaded)
 		return 0;
-	cleanup_close int fd = memfd_create("cordon-offload", MFD_CLOEXEC);
+	cleanup_close int fd = os_memory_file("cordon-offload", false);
 	if (fd < 0)
-		return err_errno(reterr, errno, "offload the workspace");
+		return err_errno(reterr, -fd, "offload the workspace");
 	int r = export_write(ws, state, fd, reterr);
 	if (r == 0)
 		r = hand_over(fd, id, save, arg, reterr);

@@ -2,32 +2,21 @@
 #include "files/owner.h"
 
 #include <errno.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-/* Raw system calls, because libc would change the ids of all threads. An id of -1 changes nothing
- * and returns the current one. */
-static uid_t file_uid(uid_t to)
-{
-	return (uid_t)syscall(SYS_setfsuid, to);
-}
-
-static gid_t file_gid(gid_t to)
-{
-	return (gid_t)syscall(SYS_setfsgid, to);
-}
+#include "base/os.h"
 
 int owner_enter(struct owner *o, uid_t uid, gid_t gid)
 {
 	*o = (struct owner){ .uid = uid, .gid = gid };
 	if (uid == (uid_t)-1 || geteuid() != 0 || uid == 0)
 		return 0;
-	if (file_uid((uid_t)-1) == uid && file_gid((gid_t)-1) == gid)
+	if (os_file_uid((uid_t)-1) == uid && os_file_gid((gid_t)-1) == gid)
 		return 0; /* already entered, by an outer call of this thread */
-	o->back_gid = file_gid(gid);
-	o->back_uid = file_uid(uid); /* also drops the capabilities that override modes */
+	o->back_gid = os_file_gid(gid);
+	o->back_uid = os_file_uid(uid); /* also drops the capabilities that override modes */
 	o->is_switched = 1;
-	if (file_uid((uid_t)-1) == uid && file_gid((gid_t)-1) == gid)
+	if (os_file_uid((uid_t)-1) == uid && os_file_gid((gid_t)-1) == gid)
 		return 0;
 	owner_leave(o);
 	return -EPERM;
@@ -37,7 +26,7 @@ void owner_leave(struct owner *o)
 {
 	if (!o->is_switched)
 		return;
-	(void)file_uid(o->back_uid);
-	(void)file_gid(o->back_gid);
+	(void)os_file_uid(o->back_uid);
+	(void)os_file_gid(o->back_gid);
 	o->is_switched = 0;
 }

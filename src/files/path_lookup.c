@@ -3,13 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/vfs.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/os.h"
 #include "base/random.h"
 
 enum { MAX_LINKS = 40, MAX_ATTEMPTS = 16, REST_SIZE = 2 * PATH_MAX };
@@ -44,26 +43,14 @@ bool path_lookup_is_stage_name(const char *name)
 	return str_starts(name, STAGE_PREFIX) && strlen(name) == sizeof(STAGE_PREFIX) - 1 + 20;
 }
 
-static int open_how(int dir_fd, const char *rel, int flags, mode_t mode, uint64_t resolve)
+static int open_how(int dir_fd, const char *rel, int flags, mode_t mode, unsigned how)
 {
-	struct open_how how = {
-		.flags = (uint64_t)(flags | O_CLOEXEC),
-		.mode = flags & O_CREAT ? mode & 07777 : 0,
-		.resolve = resolve | RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
-	};
-	int fd = -1;
-	/* EAGAIN: a rename on the path, or a lease. Both may pass. */
-	for (int i = 0; i < MAX_ATTEMPTS; i++) {
-		fd = (int)syscall(SYS_openat2, dir_fd, rel, &how, sizeof(how));
-		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
-			break;
-	}
-	return fd >= 0 ? fd : -errno;
+	return os_open_beneath(dir_fd, rel, flags, mode, how | OS_NO_MOUNTS);
 }
 
 int path_lookup_open_plain(int dir_fd, const char *rel, int flags, mode_t mode)
 {
-	return open_how(dir_fd, *rel ? rel : ".", flags | O_NOFOLLOW, mode, RESOLVE_NO_SYMLINKS);
+	return open_how(dir_fd, *rel ? rel : ".", flags | O_NOFOLLOW, mode, OS_NO_LINKS);
 }
 
 int path_lookup_open(const struct path_lookup *p, int flags, mode_t mode)
@@ -429,9 +416,9 @@ int path_lookup_fail(const struct workspace *ws, const char *path, int r,
 		return r;
 	int e = -r;
 	if (e == ENOSPC) {
-		struct statfs fs;
+		struct statvfs fs;
 		uint64_t max = ws->opts.max_bytes;
-		bool is_counted = ws->is_tmpfs && fstatfs(ws->root_fd, &fs) == 0;
+		bool is_counted = ws->is_tmpfs && fstatvfs(ws->root_fd, &fs) == 0;
 		if (is_counted && fs.f_files && !fs.f_ffree)
 			return err_errno(reterr, e, "ENOSPC: file count limit exceeded: '%s'",
 					 path);

@@ -1,8 +1,7 @@
 /* files/usage.c - how much a workspace holds, and whether more fits. A tmpfs enforces the quota
  * itself. In an ordinary directory we count, and reuse a count for a short time only. */
 #include <errno.h>
-#include <linux/magic.h>
-#include <sys/vfs.h>
+#include <sys/statvfs.h>
 
 #include "base/clock.h"
 #include "files/listing.h"
@@ -33,9 +32,9 @@ int usage_measure(struct workspace *ws, struct workspace_usage *ret)
 {
 	struct workspace_usage u = { .max_bytes = ws->opts.max_bytes,
 				     .max_files = ws->opts.max_files };
-	struct statfs fs;
+	struct statvfs fs;
 	if (ws->is_tmpfs) {
-		if (fstatfs(ws->root_fd, &fs))
+		if (fstatvfs(ws->root_fd, &fs))
 			return -errno;
 		u.bytes = (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
 		u.files = (uint64_t)(fs.f_files - fs.f_ffree);

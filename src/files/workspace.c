@@ -4,14 +4,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/os.h"
 #include "files/listing.h"
 #include "files/path_lookup.h"
 
@@ -74,11 +73,11 @@ int workspace_open(const struct workspace_options *opts, struct workspace **ret,
 
 	AS_OWNER(ws, reterr);
 	ws->root_fd = fcntl(opts->root_fd, F_DUPFD_CLOEXEC, 3);
-	struct statfs fs;
-	if (ws->root_fd < 0 || fstatfs(ws->root_fd, &fs))
-		return err_errno(reterr, errno, "open the workspace");
-	ws->is_tmpfs = fs.f_type == TMPFS_MAGIC;
-	int r = open_trees(ws);
+	int r = ws->root_fd < 0 ? -errno : os_is_in_memory(ws->root_fd);
+	if (r < 0)
+		return err_errno(reterr, -r, "open the workspace");
+	ws->is_tmpfs = r;
+	r = open_trees(ws);
 	if (r < 0)
 		return err_errno(reterr, -r, "open the trees of the workspace");
 	*ret = TAKE_PTR(ws);

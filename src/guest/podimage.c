@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/os.h"
 #include "base/random.h"
 #include "base/str.h"
 #include "policy/policy.h"
@@ -52,9 +53,7 @@ bool podimage_find(char *ret, size_t size)
 
 	if (named && *named)
 		return check_named(named, NULL) == 0 && str_copy(ret, size, named);
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (n > 0) {
-		self[n] = '\0';
+	if (os_program_path(self, sizeof(self))) {
 		*strrchr(self, '/') = '\0';
 		for (size_t i = 0; i < sizeof(tails) / sizeof(*tails); i++) {
 			snprintf(path, sizeof(path), "%s%s/bin/cordon-pod", self, tails[i]);

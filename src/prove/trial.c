@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/os.h"
 #include "guest/languages.h"
 #include "prove/attack_python.h"
 #include "prove/attack_session.h"
@@ -143,27 +144,13 @@ static void judge_status(int status, const char *text, struct trial *t)
 /* Reads as a careless host would, with room for descriptors. */
 static bool takes_descriptors(int wire)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(16 * sizeof(int))];
-	} u = { .room = { 0 } };
 	char bytes[16];
-	struct iovec iov = { bytes, sizeof(bytes) };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = u.room,
-			      .msg_controllen = sizeof(u.room) };
+	int fds[16];
+	size_t count;
 
-	if (recvmsg(wire, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0 ||
-	    msg.msg_controllen < sizeof(struct cmsghdr) || u.head.cmsg_type != SCM_RIGHTS)
-		return false;
-	size_t count = (u.head.cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	for (size_t i = 0; i < count; i++) {
-		int fd;
-
-		memcpy(&fd, CMSG_DATA(&u.head) + i * sizeof(int), sizeof(fd));
-		(void)close(fd);
-	}
+	(void)os_fds_receive(wire, bytes, sizeof(bytes), fds, 16, &count);
+	for (size_t i = 0; i < count; i++)
+		(void)close(fds[i]);
 	return count > 0;
 }
 

@@ -1,11 +1,11 @@
 /* session/session.c - opening, executing, restarting and closing sessions. */
 #include "session/session.h"
+#include "base/os.h"
 #include "session/execution.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -88,9 +88,9 @@ static int init_session(struct cordon_session *s, const struct cordon_session_op
 	s->audit_arg = o->audit_arg;
 	s->log = o->log;
 	s->log_arg = o->log_arg;
-	s->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->cancel_fd = os_event_open();
 	if (s->cancel_fd < 0)
-		return err_errno(reterr, errno, "make the cancel event");
+		return err_errno(reterr, -s->cancel_fd, "make the cancel event");
 	r = session_audit_begin(s, o, reterr);
 	if (r == 0)
 		r = persist_open(s, o->workspace, &s->persist, reterr);
@@ -202,11 +202,9 @@ struct cordon_session *cordon_session_close(struct cordon_session *s)
 static unsigned take_wishes(struct cordon_session *s)
 {
 	unsigned wishes = s->wishes;
-	uint64_t ignored;
 
 	s->wishes = 0;
-	if (read(s->cancel_fd, &ignored, sizeof(ignored)) < 0)
-		ignored = 0; /* none were set */
+	os_event_clear(s->cancel_fd);
 	return wishes;
 }
 
@@ -221,10 +219,8 @@ unsigned session_take_wishes(struct cordon_session *s)
 /* Called with the lock held. */
 static int wish(struct cordon_session *s, enum session_wish w)
 {
-	uint64_t one = 1;
-
 	s->wishes |= w;
-	return write(s->cancel_fd, &one, sizeof(one)) < 0 ? -errno : 0;
+	return os_event_set(s->cancel_fd);
 }
 
 int cordon_session_end(struct cordon_session *s, struct cordon_error **reterr)

@@ -58,7 +58,7 @@ struct cordon_session {
 	pthread_cond_t idle;  /* signalled when an execution has ended */
 	bool is_busy, is_closed;
 	json_t *env;           /* session_env() */
-	int cancel_fd;         /* eventfd, readable when `wishes` is set */
+	int cancel_fd;         /* an event (base/os.h), readable when `wishes` is set */
 	unsigned wishes;       /* bits of enum session_wish */
 	struct engine *engine; /* NULL: it could not be replaced; the next execution tries again */
 	struct network *network;     /* its gateway; NULL: the policy opens no network */

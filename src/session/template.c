@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/os.h"
 #include "base/random.h"
 #include "session/pulse.h"
 #include "session/timeline.h"
@@ -453,25 +454,11 @@ void template_release_all(void)
 static int send_request(struct template *t, const char *token, const int fds[SPAWN_FDS],
 			struct cordon_error **reterr)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(SPAWN_FDS * sizeof(int))];
-	} u = { .room = { 0 } };
 	char line[128];
 	int len = snprintf(line, sizeof(line), "{\"type\":\"spawn\",\"token\":\"%s\"}\n", token);
-	struct iovec iov = { .iov_base = line, .iov_len = (size_t)len };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = u.room,
-			      .msg_controllen = sizeof(u.room) };
-
-	u.head.cmsg_level = SOL_SOCKET;
-	u.head.cmsg_type = SCM_RIGHTS;
-	u.head.cmsg_len = CMSG_LEN(SPAWN_FDS * sizeof(int));
-	memcpy(CMSG_DATA(&u.head), fds, SPAWN_FDS * sizeof(int));
 	struct pulse pulse = pulse_begin(t->box, deadline_after_ms(ENGINE_START_MS));
 	for (;;) {
-		ssize_t n = sendmsg(wire_fd(t->wire), &msg, MSG_NOSIGNAL);
+		ssize_t n = os_fds_send(wire_fd(t->wire), line, (size_t)len, fds, SPAWN_FDS);
 
 		if (n == len)
 			return 0;

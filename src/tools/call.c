@@ -2,9 +2,9 @@
 #include "tools/call.h"
 
 #include <string.h>
-#include <sys/eventfd.h>
 
 #include "base/mem.h"
+#include "base/os.h"
 #include "base/str.h"
 #include "tools/command.h"
 #include "tools/registry.h"
@@ -16,7 +16,7 @@ struct call_slot *call_slot_new(void)
 
 	if (!b)
 		return NULL;
-	b->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	b->wake_fd = os_event_open();
 	if (b->wake_fd < 0) {
 		free(b);
 		return NULL;
@@ -99,7 +99,6 @@ bool call_run(struct cordon_call *c)
 /* Stores the first answer and wakes the dispatcher. Takes ownership of text. */
 static void answer(struct cordon_call *c, bool is_error, char *text, size_t len)
 {
-	static const uint64_t one = 1;
 	bool drops = false;
 
 	pthread_mutex_lock(&c->box->lock);
@@ -112,7 +111,7 @@ static void answer(struct cordon_call *c, bool is_error, char *text, size_t len)
 			c->answer = TAKE_PTR(text);
 			c->answer_len = len;
 			if (c->is_pending)
-				(void)!write(c->box->wake_fd, &one, sizeof(one));
+				(void)os_event_set(c->box->wake_fd);
 		}
 	}
 	pthread_mutex_unlock(&c->box->lock);
@@ -152,7 +151,7 @@ void call_time_out(struct cordon_call *c)
 	call_settle(c, true, text);
 }
 
-int call_start_command(struct cordon_call *c, int epoll_fd, struct cordon_error **reterr)
+int call_start_command(struct cordon_call *c, int watch_fd, struct cordon_error **reterr)
 {
 	cleanup_json json_t *args = NULL;
 	cleanup_error struct cordon_error *e = NULL;
@@ -166,8 +165,8 @@ int call_start_command(struct cordon_call *c, int epoll_fd, struct cordon_error 
 				       .args_text = c->args,
 				       .args_len = c->args_len,
 				       .result_bytes = c->result_max,
-				       .epoll_fd = epoll_fd,
-				       .epoll_ptr = c };
+				       .watch_fd = watch_fd,
+				       .watch_tag = c };
 	c->started_ns = clock_now_ns();
 	r = command_start(c->tool->host, &start, &c->run, &e);
 	if (r < 0) {

@@ -21,7 +21,7 @@ struct command_run;
 struct call_slot {
 	atomic_uint refs;
 	pthread_mutex_t lock; /* guards every call's fields marked (lock) */
-	int wake_fd;          /* eventfd: a call was answered or an approval resolved */
+	int wake_fd;          /* an event: a call was answered or an approval resolved */
 };
 
 enum { CALL_ID_HEX = 32 };
@@ -85,8 +85,8 @@ void call_abandon(struct cordon_call *c);
 /* Ends a call that took too long. A later answer of its handler is ignored. */
 void call_time_out(struct cordon_call *c);
 /* Starts the tool's host command; if it cannot be started, the call is answered with an error. Its
- * descriptors are added to epoll_fd with the call as their pointer. */
-int call_start_command(struct cordon_call *c, int epoll_fd, struct cordon_error **reterr);
+ * descriptors are added to watch_fd with the call as their pointer. */
+int call_start_command(struct cordon_call *c, int watch_fd, struct cordon_error **reterr);
 /* The command has ended. Its output becomes the answer. */
 void call_take_command(struct cordon_call *c);
 /* Whether a pending call can continue: it was answered, decided, or its deadline passed. */

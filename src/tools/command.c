@@ -7,14 +7,13 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/os.h"
 #include "base/str.h"
 
 enum { STDERR_MAX_BYTES = 65536, CHUNK_BYTES = 65536, DRAIN_CHUNKS = 64 };
@@ -25,7 +24,7 @@ struct command_run {
 	const struct command *command;
 	pid_t pid; /* also its process group; 0: reaped */
 	int pidfd, out_fd, err_fd;
-	int epoll_fd; /* owned by the caller */
+	int watch_fd; /* owned by the caller */
 	struct buf out, err;
 	bool is_too_large;
 	int status; /* si_code and si_status of waitid */
@@ -44,12 +43,12 @@ struct command *command_free(struct command *c)
 	return NULL;
 }
 
-/* Closing is not enough to leave the caller's epoll: a child that another thread is just starting
- * may hold a copy for a moment, and epoll would keep reporting it. */
+/* Closing is not enough to leave the caller's set: a child that another thread is just starting
+ * may hold a copy for a moment, and the set would keep reporting it. */
 static void close_watched(const struct command_run *run, int *fd)
 {
 	if (*fd >= 0)
-		(void)epoll_ctl(run->epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
+		os_watch_remove(run->watch_fd, *fd);
 	close_fdp(fd);
 }
 
@@ -226,12 +225,11 @@ static int watch(const struct command_run *run, const struct command_start *star
 {
 	const int fds[] = { run->pidfd, run->out_fd, run->err_fd };
 
-	for (size_t i = 0; i < 3; i++) {
-		struct epoll_event event = { .events = EPOLLIN, .data.ptr = start->epoll_ptr };
-		if (epoll_ctl(start->epoll_fd, EPOLL_CTL_ADD, fds[i], &event) < 0)
-			return -errno;
-	}
-	return 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < 3; i++)
+		r = os_watch_add(start->watch_fd, fds[i], start->watch_tag);
+	return r;
 }
 
 static int launch(struct command_run *run, const struct command_start *start,
@@ -258,8 +256,8 @@ static int launch(struct command_run *run, const struct command_start *start,
 		run->pid = 0;
 		return err_errno(reterr, r, "start the command of tool '%s'", start->tool);
 	}
-	run->pidfd = (int)syscall(SYS_pidfd_open, run->pid, 0);
-	r = run->pidfd < 0 ? -errno : watch(run, start);
+	run->pidfd = os_process_open(run->pid);
+	r = run->pidfd < 0 ? run->pidfd : watch(run, start);
 	return r < 0 ? err_errno(reterr, -r, "watch the command of tool '%s'", start->tool) : 0;
 }
 
@@ -271,7 +269,7 @@ int command_start(const struct command *c, const struct command_start *start,
 	if (!run)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	run->command = c;
-	run->epoll_fd = start->epoll_fd;
+	run->watch_fd = start->watch_fd;
 	run->pidfd = run->out_fd = run->err_fd = -1;
 	buf_init(&run->out, start->result_bytes);
 	buf_init(&run->err, STDERR_MAX_BYTES);

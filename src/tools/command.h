@@ -30,8 +30,8 @@ struct command_start {
 	const char *args_text;
 	size_t args_len;
 	uint64_t result_bytes; /* limit of its stdout */
-	int epoll_fd;          /* its descriptors are added here... */
-	void *epoll_ptr;       /* ...with this pointer; call command_step() when one is ready */
+	int watch_fd;          /* its descriptors are added here... */
+	void *watch_tag;       /* ...with this pointer; call command_step() when one is ready */
 };
 
 int command_start(const struct command *c, const struct command_start *start,

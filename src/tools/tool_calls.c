@@ -4,10 +4,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/timerfd.h>
 
 #include "base/mem.h"
+#include "base/os.h"
 #include "base/random.h"
 #include "base/str.h"
 #include "tools/budget.h"
@@ -32,7 +31,7 @@ struct tool_calls {
 	cordon_approval_fn approval;
 	void *approval_arg;
 	struct call_slot *box;
-	int epoll_fd, timer_fd;
+	int watch_fd, timer_fd;
 	deadline_ns armed; /* when the timer fires; 0: it is off */
 	/* Pending calls; linked under box->lock, for tool_calls_resolve(). */
 	struct cordon_call *first, *last;
@@ -48,14 +47,12 @@ struct tool_calls {
 
 static int open_descriptors(struct tool_calls *t)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
-
-	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	t->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (t->epoll_fd < 0 || t->timer_fd < 0 ||
-	    epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, t->box->wake_fd, &event) < 0)
-		return -1;
-	return epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, t->timer_fd, &event);
+	t->watch_fd = os_watch_open();
+	t->timer_fd = os_timer_open();
+	int r = t->watch_fd < 0 ? t->watch_fd : t->timer_fd < 0 ? t->timer_fd : 0;
+	if (r == 0)
+		r = os_watch_add(t->watch_fd, t->box->wake_fd, NULL);
+	return r < 0 ? r : os_watch_add(t->watch_fd, t->timer_fd, NULL);
 }
 
 int tool_calls_new(const struct tool_calls_options *opts, struct tool_calls **ret,
@@ -65,7 +62,7 @@ int tool_calls_new(const struct tool_calls_options *opts, struct tool_calls **re
 
 	if (!t)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	t->epoll_fd = t->timer_fd = -1;
+	t->watch_fd = t->timer_fd = -1;
 	t->box = call_slot_new();
 	t->session = str_dup(opts->session);
 	if (!t->session)
@@ -94,7 +91,7 @@ struct tool_calls *tool_calls_free(struct tool_calls *t)
 		return NULL;
 	tool_calls_end(t);
 	forget_answer(t);
-	close_fdp(&t->epoll_fd);
+	close_fdp(&t->watch_fd);
 	close_fdp(&t->timer_fd);
 	call_slot_unref(t->box);
 	cordon_tools_unref(t->tools);
@@ -107,7 +104,7 @@ struct tool_calls *tool_calls_free(struct tool_calls *t)
 
 int tool_calls_fd(const struct tool_calls *t)
 {
-	return t->epoll_fd;
+	return t->watch_fd;
 }
 
 uint64_t tool_calls_get_calls(const struct tool_calls *t)
@@ -155,9 +152,7 @@ static void arm_timer(struct tool_calls *t)
 	if (soonest == t->armed)
 		return;
 	t->armed = soonest;
-	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(soonest / 1000000000),
-					       .tv_nsec = (long)(soonest % 1000000000) } };
-	(void)timerfd_settime(t->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+	(void)os_timer_set(t->timer_fd, soonest);
 }
 
 /* Updates the total of bytes that pending calls keep. */
@@ -291,7 +286,7 @@ static int start(struct tool_calls *t, struct cordon_call *c, struct tool_calls_
 	c->stage = CALL_RUNNING;
 	c->deadline = deadline_after_ms(c->tool->timeout_ms);
 	if (r >= 0 && c->tool->host) {
-		r = call_start_command(c, t->epoll_fd, reterr);
+		r = call_start_command(c, t->watch_fd, reterr);
 		is_done = !c->run;
 	} else if (r >= 0) {
 		is_done = call_run(c);
@@ -483,23 +478,20 @@ int tool_calls_dispatch(struct tool_calls *t, uint64_t call, const char *tool, c
 /* Makes tool_calls_fd() readable. */
 static void wake(struct tool_calls *t)
 {
-	static const uint64_t one = 1;
-
-	(void)!write(t->box->wake_fd, &one, sizeof(one));
+	(void)os_event_set(t->box->wake_fd);
 }
 
 /* Handles wake-ups, the timer and output of commands. */
 static void take_events(struct tool_calls *t)
 {
-	struct epoll_event event;
-	uint64_t count;
+	void *tag;
 
 	/* One event at a time: a call may have several descriptors, and the first may end it. */
-	while (epoll_wait(t->epoll_fd, &event, 1, 0) > 0) {
-		struct cordon_call *c = event.data.ptr;
+	while (os_watch_next(t->watch_fd, &tag)) {
+		struct cordon_call *c = tag;
 		if (!c) {
-			(void)!read(t->box->wake_fd, &count, sizeof(count));
-			(void)!read(t->timer_fd, &count, sizeof(count));
+			os_event_clear(t->box->wake_fd);
+			os_timer_clear(t->timer_fd);
 		} else if (c->run && command_step(c->run) > 0) {
 			call_take_command(c);
 		} else if (c->run) {

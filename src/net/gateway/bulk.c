@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-enum { ROUNDS = 8 }; /* per call; epoll reports what remains */
+enum { ROUNDS = 8 }; /* per call; the loop reports what remains */
 
 bool bulk_open(struct bulk *b, struct bulk_pool *pool)
 {
@@ -93,8 +93,8 @@ size_t bulk_move(struct bulk *b, struct stream *from, struct stream *to, uint64_
 		if (!(b->held > 0 && give(b, to)) && n == 0)
 			break;
 	}
-	/* Bytes that are still to be moved are reported by epoll, so they are not progress for the
-	 * caller. */
+	/* Bytes that are still to be moved are reported by the loop, so they are not progress for
+	 * the caller. */
 	*ret_progress |= from->is_eof != was_eof || from->is_broken || to->is_broken ||
 			 (taken == max && b->held == 0);
 	from->is_paused = to->has_bulk = b->held > 0;

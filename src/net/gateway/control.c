@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/file.h"
@@ -21,7 +20,7 @@ static void flush(struct control *c)
 		buf_consume(&c->out, (size_t)n);
 	}
 	if (c->source)
-		(void)loop_change_fd(c->source, EPOLLIN | (c->out.len > 0 ? EPOLLOUT : 0u));
+		(void)loop_change_fd(c->source, LOOP_IN | (c->out.len > 0 ? LOOP_OUT : 0u));
 }
 
 static void take_lines(struct control *c)
@@ -47,9 +46,9 @@ static void on_event(struct loop *l, int fd, uint32_t events, void *arg)
 {
 	struct control *c = arg;
 
-	if (events & EPOLLOUT)
+	if (events & LOOP_OUT)
 		flush(c);
-	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+	if (events & (LOOP_IN | LOOP_HUP | LOOP_ERR)) {
 		char *room = buf_reserve(&c->in, 4096);
 		ssize_t n = room ? recv(fd, room, 4096, MSG_DONTWAIT) : -1;
 		if (n > 0) {
@@ -69,7 +68,7 @@ int control_open(struct control *c, struct loop *l, int fd, control_fn fn, void 
 	*c = (struct control){ .fd = fd, .loop = l, .fn = fn, .arg = arg };
 	buf_init(&c->in, CONTROL_LINE_MAX + 4096);
 	buf_init(&c->out, CONTROL_QUEUE_MAX);
-	return loop_add_fd(l, fd, EPOLLIN, on_event, c, &c->source, reterr);
+	return loop_add_fd(l, fd, LOOP_IN, on_event, c, &c->source, reterr);
 }
 
 void control_close(struct control *c)

@@ -4,7 +4,6 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/str.h"
@@ -90,13 +89,13 @@ static void connect_next(struct conn *c)
 			continue;
 		stream_open(&c->server, c->hub->loop, fd, on_server, c);
 		c->is_connecting = true;
-		if (loop_add_fd(c->hub->loop, fd, EPOLLOUT, on_server, c, &c->server.source, NULL) <
+		if (loop_add_fd(c->hub->loop, fd, LOOP_OUT, on_server, c, &c->server.source, NULL) <
 		    0) {
 			stream_close(&c->server);
 			c->is_connecting = false;
 			break;
 		}
-		c->server.events = EPOLLOUT;
+		c->server.events = LOOP_OUT;
 		return;
 	}
 	c->is_connecting = false;

@@ -7,12 +7,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/os.h"
 #include "net/gateway/confine.h"
 #include "net/gateway/hub.h"
 
@@ -30,9 +30,8 @@ static int settle(const struct config *c, struct cordon_error **reterr)
 	if (c->uid && setresuid((uid_t)c->uid, (uid_t)c->uid, (uid_t)c->uid) < 0)
 		return err_errno(reterr, errno, "become user %u", (unsigned)c->uid);
 	/* After changing the uid, which resets it. */
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return err_errno(reterr, errno, "not dumpable");
-	return 0;
+	int r = os_process_hide();
+	return r < 0 ? err_errno(reterr, -r, "not dumpable") : 0;
 }
 
 static int read_config(int fd, struct config *ret, struct cordon_error **reterr)

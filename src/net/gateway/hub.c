@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/os.h"
 #include "base/str.h"
 #include "net/gateway/conn.h"
 #include "net/gateway/dns.h"
@@ -77,7 +77,7 @@ static void listen_or_not(struct listener *l, bool want)
 	if (!want)
 		l->source = loop_source_remove(l->source);
 	else if (!l->source)
-		(void)loop_add_fd(l->hub->loop, l->fd, EPOLLIN, on_listener, l, &l->source, NULL);
+		(void)loop_add_fd(l->hub->loop, l->fd, LOOP_IN, on_listener, l, &l->source, NULL);
 }
 
 /* Connections beyond the limit wait in the kernel's queue. DNS queries are still answered. */
@@ -146,30 +146,15 @@ static void on_relay(struct loop *loop, int fd, uint32_t events, void *arg)
 {
 	struct hub *hub = arg;
 	struct relay_hello hello = { 0 };
-	union {
-		char bytes[CMSG_SPACE(RELAY_SOCKETS_MAX * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = { &hello, sizeof(hello) };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control.bytes,
-			      .msg_controllen = sizeof(control.bytes) };
+	int fds[RELAY_SOCKETS_MAX];
+	size_t count;
 
 	(void)loop, (void)events;
-	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n = os_fds_receive(fd, &hello, sizeof(hello), fds, RELAY_SOCKETS_MAX, &count);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	for (struct cmsghdr *m = CMSG_FIRSTHDR(&msg); m; m = CMSG_NXTHDR(&msg, m)) {
-		if (m->cmsg_level != SOL_SOCKET || m->cmsg_type != SCM_RIGHTS)
-			continue;
-		size_t count = (m->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count; i++) {
-			int got;
-			memcpy(&got, CMSG_DATA(m) + i * sizeof(int), sizeof(int));
-			add_listener(hub, got);
-		}
-	}
+	for (size_t i = 0; i < count; i++)
+		add_listener(hub, fds[i]);
 	if (n != (ssize_t)sizeof(hello) || hello.magic != RELAY_MAGIC) {
 		/* The peer closed, or is not the relay. */
 		hub->relay = loop_source_remove(hub->relay);
@@ -252,7 +237,7 @@ void hub_tell_ready(struct hub *hub, const struct confine_result *confined)
 static int set_up_relay(struct hub *hub, struct cordon_error **reterr)
 {
 	if (!hub->config.fetch)
-		return loop_add_fd(hub->loop, hub->relay_fd, EPOLLIN, on_relay, hub, &hub->relay,
+		return loop_add_fd(hub->loop, hub->relay_fd, LOOP_IN, on_relay, hub, &hub->relay,
 				   reterr);
 	int fd = hub->relay_fd;
 	hub->relay_fd = -1;

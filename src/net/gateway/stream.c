@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/mem.h"
@@ -14,10 +13,10 @@ void stream_open(struct stream *s, struct loop *l, int fd, loop_fd_fn fn, void *
 	*s = (struct stream){ .fd = fd, .loop = l, .fn = fn, .arg = arg };
 }
 
-void stream_event(struct stream *s, uint32_t epoll_events)
+void stream_event(struct stream *s, uint32_t events)
 {
-	s->is_readable |= (epoll_events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
-	s->is_writable |= (epoll_events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0;
+	s->is_readable |= (events & (LOOP_IN | LOOP_HUP | LOOP_ERR)) != 0;
+	s->is_writable |= (events & (LOOP_OUT | LOOP_HUP | LOOP_ERR)) != 0;
 }
 
 void stream_start_tls(struct stream *s, struct tls *t)
@@ -63,7 +62,7 @@ bool stream_fill(struct stream *s)
 		s->in.len += (size_t)n;
 		s->bytes_in += (uint64_t)n;
 		if (!s->tls && (size_t)n < want)
-			s->is_readable = false; /* drained: epoll reports when there is more */
+			s->is_readable = false; /* drained: the loop reports when there is more */
 		return true;
 	}
 	if (s->in.len == 0)
@@ -104,7 +103,7 @@ bool stream_flush(struct stream *s)
 
 	if (s->fd < 0 || s->is_broken)
 		return false;
-	/* The first write does not wait for epoll, because sockets are writable most of the
+	/* The first write does not wait for the loop, because sockets are writable most of the
 	 * time. */
 	while (s->out.len > 0) {
 		ssize_t n = write_some(s, fifo_bytes(&s->out), s->out.len);
@@ -135,14 +134,14 @@ static uint32_t wanted(const struct stream *s, bool want_read)
 	uint32_t events = 0;
 
 	if (want_read && !s->is_eof && !s->is_paused && fifo_room(&s->in) > 0)
-		events |= EPOLLIN;
+		events |= LOOP_IN;
 	if (!s->tls && (s->out.len > 0 || s->has_bulk))
-		events |= EPOLLOUT;
+		events |= LOOP_OUT;
 	/* TLS may need to read before it can write. Waiting for the wrong event would busy-loop. */
 	if (s->tls && tls_wants_write(s->tls))
-		events |= EPOLLOUT;
+		events |= LOOP_OUT;
 	else if (s->tls && s->out.len > 0)
-		events |= EPOLLIN;
+		events |= LOOP_IN;
 	return events;
 }
 
@@ -157,7 +156,7 @@ void stream_watch(struct stream *s, bool want_read)
 	if (events == s->events && (s->source || events == 0))
 		return;
 	s->events = events;
-	/* epoll always reports a hang-up, so a stream that waits for nothing must be
+	/* The loop always reports a hang-up, so a stream that waits for nothing must be
 	 * unregistered. */
 	if (events == 0)
 		s->source = loop_source_remove(s->source);

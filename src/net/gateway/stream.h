@@ -20,7 +20,7 @@ struct stream {
 	void *arg;
 	uint32_t events;
 	struct fifo in, out;
-	bool is_readable, is_writable; /* as last reported by epoll */
+	bool is_readable, is_writable; /* as last reported by the loop */
 	bool is_eof;                   /* the peer has closed; `in` may still hold bytes */
 	bool is_broken;                /* reset, or TLS failed: no more reads or writes */
 	bool shut_wanted, is_shut;
@@ -32,7 +32,7 @@ struct stream {
 
 /* Takes ownership of the socket. fn is called on its events and must call stream_event(). */
 void stream_open(struct stream *s, struct loop *l, int fd, loop_fd_fn fn, void *arg);
-void stream_event(struct stream *s, uint32_t epoll_events);
+void stream_event(struct stream *s, uint32_t events);
 /* Starts TLS. Bytes that were already read are passed to it. */
 void stream_start_tls(struct stream *s, struct tls *t);
 /* Both move what they can; true: they moved something. */

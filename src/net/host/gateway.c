@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -14,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/os.h"
 #include "net/host/gateway_process.h"
 #include "wall/linux/relay.h"
 
@@ -184,7 +184,7 @@ int gateway_start(const struct gateway_options *o, struct gateway **ret,
 static void end_process(struct gateway *g)
 {
 	deadline_ns until = deadline_after_ms(STOP_MS);
-	struct pollfd p = { .fd = pidfd_open(g->pid, 0), .events = POLLIN };
+	struct pollfd p = { .fd = os_process_open(g->pid), .events = POLLIN };
 	int left;
 
 	(void)shutdown(g->control_fd, SHUT_WR);

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/os.h"
 
 #ifndef CORDON_LIBEXECDIR
 #define CORDON_LIBEXECDIR "/usr/local/libexec/cordon"
@@ -30,9 +31,7 @@ char *gateway_find_program(void)
 
 	if (named && named[0] == '/')
 		return str_dup(named);
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (n > 0) {
-		self[n] = '\0';
+	if (os_program_path(self, sizeof(self))) {
 		char *slash = strrchr(self, '/');
 		*slash = '\0';
 		/* Installed beside us, or in the build tree. */

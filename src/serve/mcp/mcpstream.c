@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/os.h"
 
 enum {
 	NEWS_MAX = 1 << 20,     /* queued notifications for a slow reader; more are dropped */
@@ -33,9 +33,7 @@ struct stream {
 
 static void wake(struct stream *s)
 {
-	uint64_t one = 1;
-
-	(void)!write(s->event_fd, &one, sizeof(one));
+	(void)os_event_set(s->event_fd);
 }
 
 static void stream_put(struct stream *s)
@@ -98,12 +96,11 @@ static bool wait_event(struct stream *s, int ms)
 {
 	struct pollfd p[2] = { { .fd = s->event_fd, .events = POLLIN },
 			       { .fd = s->connection_fd, .events = POLLRDHUP } };
-	uint64_t count;
 
 	if (poll(p, 2, ms) < 0)
 		return errno == EINTR;
 	if (p[0].revents & POLLIN)
-		(void)!read(s->event_fd, &count, sizeof(count));
+		os_event_clear(s->event_fd);
 	return !(p[1].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
 }
 
@@ -204,7 +201,7 @@ static struct stream *stream_new(struct httpd_exchange *x, const struct mcpstrea
 	if (!s)
 		return NULL;
 	s->o = *o;
-	s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->event_fd = os_event_open();
 	if (s->event_fd < 0) {
 		free(s);
 		return NULL;

@@ -10,6 +10,7 @@
 
 #include "base/base64.h"
 #include "base/file.h"
+#include "base/os.h"
 #include "serve/rpc/target.h"
 
 enum { INLINE_MAX = 32 << 20 };
@@ -39,10 +40,12 @@ int payload_create(const struct request *q, const char **ret_to, int *ret_fd,
 
 	if (r < 0)
 		return r;
-	*ret_fd = *ret_to ? open(*ret_to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
-			  : memfd_create("cordon-output", MFD_CLOEXEC);
-	return *ret_fd >= 0 ? 0
-			    : err_errno(reterr, errno, "create '%s'", *ret_to ? *ret_to : "memory");
+	if (!*ret_to) {
+		*ret_fd = os_memory_file("cordon-output", false);
+		return *ret_fd < 0 ? err_errno(reterr, -*ret_fd, "create 'memory'") : 0;
+	}
+	*ret_fd = open(*ret_to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	return *ret_fd < 0 ? err_errno(reterr, errno, "create '%s'", *ret_to) : 0;
 }
 
 static int encode(int fd, size_t max, char **ret, size_t *ret_len, struct cordon_error **reterr)
@@ -92,10 +95,10 @@ int payload_answer(const char *to, int fd, int r, struct buf *ret, struct cordon
 
 int payload_export(struct cordon_session *s, int *ret_fd, struct cordon_error **reterr)
 {
-	cleanup_close int fd = memfd_create("cordon-state", MFD_CLOEXEC);
+	cleanup_close int fd = os_memory_file("cordon-state", false);
 
 	if (fd < 0)
-		return err_errno(reterr, errno, "make room for the files");
+		return err_errno(reterr, -fd, "make room for the files");
 	int r = cordon_files_export(s, fd, reterr);
 	if (r == 0 && lseek(fd, 0, SEEK_SET) != 0)
 		r = err_errno(reterr, errno, "read the files");

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/os.h"
 #include "base/str.h"
 
 enum { BACKLOG = 16, PAUSE_NS = 50000000 };
@@ -74,8 +75,7 @@ int socket_listen(const char *path, int *ret_fd, struct cordon_error **reterr)
 int socket_accept(int fd, int *ret_client, struct cordon_error **reterr)
 {
 	for (;;) {
-		struct ucred who;
-		socklen_t len = sizeof(who);
+		uid_t who;
 		cleanup_close int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 
 		if (client < 0 && (errno == EINTR || errno == ECONNABORTED))
@@ -89,8 +89,7 @@ int socket_accept(int fd, int *ret_client, struct cordon_error **reterr)
 		}
 		if (client < 0)
 			return err_errno(reterr, errno, "accept a client");
-		if (getsockopt(client, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0 ||
-		    who.uid != geteuid())
+		if (os_peer_uid(client, &who) < 0 || who != geteuid())
 			continue;
 		*ret_client = TAKE_FD(client);
 		return 0;

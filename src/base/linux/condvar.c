@@ -1,4 +1,4 @@
-/* base/condvar.c - see condvar.h. */
+/* base/linux/condvar.c - see condvar.h. */
 #include "base/condvar.h"
 
 #include <errno.h>

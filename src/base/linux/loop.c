@@ -1,4 +1,4 @@
-/* base/loop.c - an event loop over epoll. Every source is a descriptor: timers are timerfds,
+/* base/linux/loop.c - see loop.h: over epoll. Every source is a descriptor: timers are timerfds,
  * children pidfds, signals signalfds; loop_wake is an eventfd. */
 #include "base/loop.h"
 
@@ -13,6 +13,11 @@
 #include <sys/wait.h>
 
 #include "base/mem.h"
+
+/* So that events need no translation. */
+_Static_assert(LOOP_IN == (int)EPOLLIN && LOOP_OUT == (int)EPOLLOUT && LOOP_ERR == (int)EPOLLERR &&
+		       LOOP_HUP == (int)EPOLLHUP,
+	       "the kernel's numbers");
 
 enum source_kind { SOURCE_FD, SOURCE_TIMER, SOURCE_CHILD, SOURCE_SIGNAL };
 
