@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "net/gateway/conn.h"
 #include "net/gateway/dns.h"
+#include "net/gateway/refusals.h"
 #include "wall/linux/relay.h"
 
 enum { ACCEPT_BATCH = 16 };
@@ -112,6 +113,10 @@ static bool classify(int fd, enum hub_front *ret)
 	    getsockname(fd, (struct sockaddr *)&sa, &sa_len) < 0 ||
 	    !address_from_sockaddr((struct sockaddr *)&sa, &a, &port))
 		return false;
+	if (type == SOCK_RAW) {
+		*ret = FRONT_REFUSALS;
+		return true;
+	}
 	if (type == SOCK_DGRAM) {
 		*ret = FRONT_DNS_UDP;
 		return port == 53;
@@ -127,6 +132,11 @@ static void add_listener(struct hub *hub, int fd)
 	if (hub->listener_count == HUB_LISTENERS || !classify(fd, &front) ||
 	    file_set_nonblock(fd, true) < 0) {
 		(void)close(fd);
+		return;
+	}
+	if (front == FRONT_REFUSALS) {
+		close_fdp(&hub->refusals_fd);
+		hub->refusals_fd = fd;
 		return;
 	}
 	struct listener *l = &hub->listeners[hub->listener_count++];
@@ -187,10 +197,12 @@ static void on_message(const json_t *m, void *arg)
 	if (str_eq(type, "answer")) {
 		take_answer(hub, m);
 	} else if (str_eq(type, "execution")) {
+		refusals_drop(hub);
 		(void)json_get_string(m, "", "id", &id, NULL);
 		(void)str_copy(hub->execution, sizeof(hub->execution), id ? id : "");
 		hub->total_bytes = hub->denial_events = 0;
 	} else if (str_eq(type, "counters")) {
+		refusals_tell(hub);
 		control_send(&hub->control,
 			     json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "type", "counters",
 				       "allowed", (json_int_t)hub->allowed, "denied",
@@ -276,6 +288,7 @@ int hub_new(struct loop *l, struct config *config, int control_fd, int relay_fd,
 	*config = (struct config){ 0 };
 	hub->control.fd = control_fd;
 	hub->relay_fd = relay_fd;
+	hub->refusals_fd = -1;
 	int r = set_up(hub, control_fd, reterr);
 	if (r < 0) {
 		hub_free(hub);
@@ -302,6 +315,7 @@ struct hub *hub_free(struct hub *hub)
 	(void)loop_source_remove(hub->relay);
 	if (hub->relay_fd >= 0)
 		(void)close(hub->relay_fd);
+	close_fdp(&hub->refusals_fd);
 	host_request_free(hub->request);
 	approvals_done(&hub->approvals);
 	bulk_pool_done(&hub->bulks);

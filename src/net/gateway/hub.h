@@ -25,7 +25,8 @@ enum hub_front {
 	FRONT_DIRECT, /* to a fake address: the program does not know of the proxy */
 	FRONT_DNS,
 	FRONT_DNS_UDP,
-	FRONT_ERRAND, /* a request of the host program: whole URLs without TLS, also for https */
+	FRONT_REFUSALS, /* no connections: copies of the kernel's refusals (refusals.c) */
+	FRONT_ERRAND,   /* a request of the host program: whole URLs without TLS, also for https */
 };
 
 struct listener {
@@ -44,6 +45,7 @@ struct hub {
 	struct tls_store *tls; /* NULL: not needed yet */
 	struct listener listeners[HUB_LISTENERS];
 	size_t listener_count;
+	int refusals_fd;              /* -1: the guest's side has none */
 	bool is_listening, is_naming; /* accepting connections; answering DNS */
 	bool has_v6;                  /* the guest has fake IPv6 addresses */
 	int relay_fd;

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -152,6 +153,33 @@ static int open_ports(struct socket_list *l, const struct relay_options *o, bool
 	return 0;
 }
 
+/* Gets a copy of what the kernel answers where nothing listens: RST and ACK, with sequence number
+ * 0. So the gateway learns of connections that never reach it. Not every kernel gives this to us,
+ * and nothing depends on it. */
+static void open_refusals(struct socket_list *l)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0), /* the length of the IP header */
+		BPF_STMT(BPF_LD | BPF_B | BPF_IND, 13),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x14, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_IND, 4),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 128),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	struct sock_fprog program = { .len = sizeof(code) / sizeof(*code), .filter = code };
+
+	if (l->count == RELAY_SOCKETS_MAX)
+		return;
+	int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+	if (fd < 0)
+		return;
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0)
+		(void)close(fd);
+	else
+		l->fds[l->count++] = fd;
+}
+
 static int send_sockets(int gateway_fd, const struct socket_list *l, struct relay_hello *hello)
 {
 	union {
@@ -196,6 +224,8 @@ static int open_all(const struct relay_options *o, struct socket_list *l, struct
 		*stage = "listen on the open ports";
 		r = open_ports(l, o, hello->has_v6);
 	}
+	if (r == 0)
+		open_refusals(l);
 	return r;
 }
 
