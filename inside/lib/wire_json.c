@@ -83,7 +83,7 @@ bool json_is(struct json v, const char *text)
 		return v.len == n + 2 && !memcmp(v.at + 1, text, n);
 	struct bytes b = { 0 };
 	json_string(v, &b);
-	bool same = b.len == n && !memcmp(b.data, text, n);
+	bool same = b.len == n && (!n || !memcmp(b.data, text, n));
 	bytes_done(&b);
 	return same;
 }
