@@ -1,4 +1,4 @@
-/* base/file.c - descriptors and files. */
+/* base/file.c - see file.h. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include "base/random.h"
 #include "base/str.h"
 
-/* After a failed call: true when it is worth trying again (a signal, or not ready and now it is).
- */
+/* After a failed call: true if it should be repeated, because of a signal or because fd is ready
+ * now. */
 static bool may_retry(int fd, short events)
 {
 	if (errno == EINTR)
@@ -66,7 +66,8 @@ int file_read_to_end(int fd, struct buf *b, struct cordon_error **reterr)
 	for (;;) {
 		size_t room = b->max - b->len;
 		char extra;
-		/* With a full buffer one more byte tells the end of the file from too much. */
+		/* The buffer is full: one more byte tells whether the file ends here or is too
+		 * large. */
 		if (room == 0) {
 			ssize_t n = file_read_full(fd, &extra, 1);
 			if (n < 0)
@@ -115,7 +116,7 @@ int file_load(const char *path, size_t max_bytes, struct buf *ret, struct cordon
 
 	buf_init(&b, max_bytes);
 	if (!is_stdin) {
-		/* Not blocking: the open of a FIFO must not hang before it is refused. */
+		/* Non-blocking, so that opening a FIFO does not hang before it is refused. */
 		opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 		if (opened < 0)
 			return err_errno(reterr, errno, "open '%s'", path);
@@ -168,7 +169,8 @@ int file_draft_publish(struct file_draft *d, mode_t mode, bool replaces,
 	if (r < 0)
 		return err_errno(reterr, -r, "write '%s'", d->path);
 	free_ptrp(&d->temporary);
-	(void)fsync(d->dir_fd); /* some file systems cannot; the data is safe already */
+	(void)fsync(d->dir_fd); /* some file systems cannot sync a directory; the data is safe
+				   already */
 	return 0;
 }
 

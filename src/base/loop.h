@@ -9,7 +9,7 @@
 #include "base/error.h"
 
 struct loop;
-struct loop_source; /* owned by the loop; dies with loop_source_remove or loop_free */
+struct loop_source; /* owned by the loop; freed by loop_source_remove or loop_free */
 
 /* Events of a descriptor. LOOP_ERR and LOOP_HUP are reported unasked. */
 enum { LOOP_IN = 0x1, LOOP_OUT = 0x4, LOOP_ERR = 0x8, LOOP_HUP = 0x10 };
@@ -22,7 +22,7 @@ typedef void (*loop_signal_fn)(struct loop *l, int signo, void *arg);
 int loop_new(struct loop **ret, struct cordon_error **reterr);
 struct loop *loop_free(struct loop *l);
 
-/* The descriptor stays the caller's. */
+/* The caller keeps ownership of the descriptor. */
 int loop_add_fd(struct loop *l, int fd, uint32_t events, loop_fd_fn fn, void *arg,
 		struct loop_source **ret, struct cordon_error **reterr);
 int loop_change_fd(struct loop_source *s, uint32_t events);
@@ -32,12 +32,12 @@ int loop_add_child(struct loop *l, pid_t pid, loop_child_fn fn, void *arg, struc
 		   struct cordon_error **reterr); /* reaps it */
 int loop_add_signal(struct loop *l, int signo, loop_signal_fn fn, void *arg,
 		    struct loop_source **ret, struct cordon_error **reterr); /* blocks signo */
-/* Safe inside a callback, also on the source that is being called. */
+/* Allowed inside a callback, also for the source whose callback runs. */
 struct loop_source *loop_source_remove(struct loop_source *s);
 
 int loop_run(struct loop *l, struct cordon_error **reterr); /* until loop_stop */
 void loop_stop(struct loop *l);
-/* From any thread: makes loop_run call fn once, soon. */
+/* Any thread may call it: makes loop_run call fn once, soon. */
 int loop_wake(struct loop *l, loop_timer_fn fn, void *arg);
 
 DEFINE_FREEP(struct loop *, loop_free)

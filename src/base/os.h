@@ -1,9 +1,9 @@
-/* base/os.h - what differs between operating systems and is no wall: one implementation per folder,
- * today base/linux. The event loop (loop.h) and condition variables (condvar.h) are implemented
- * there too. No other file includes a header of one system (tools/check-rooms).
+/* base/os.h - what differs between operating systems, apart from the walls: one implementation per
+ * directory, at present base/linux. The event loop (loop.h) and condition variables (condvar.h) are
+ * implemented there too. No other file includes a header of one system (tools/check-rooms).
  *
- * Descriptors that are made here are close-on-exec. An int is a descriptor or 0, or -errno;
- * errno says it too. */
+ * Descriptors that are made here are close-on-exec. Functions of type int return a descriptor or 0,
+ * or -errno; they set errno too. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,15 +13,16 @@
 
 #include "base/clock.h"
 
-/* Fills with the kernel's randomness; ends the process if there is none. */
+/* Fills with random bytes of the kernel; ends the process if that fails. */
 void os_random(void *ret, size_t len);
 
-/* An anonymous file in memory. Sealable: it can never be executed, and os_seal fixes its bytes. */
+/* An anonymous file in memory. Sealable: it can never be executed, and os_seal makes its bytes
+ * constant. */
 int os_memory_file(const char *name, bool is_sealable);
 int os_seal(int fd);
 
-/* An event: readable from os_event_set until os_event_clear. Neither waits; both are for any
- * thread. */
+/* An event: readable from os_event_set until os_event_clear. Neither blocks; any thread may call
+ * them. */
 int os_event_open(void);
 int os_event_set(int fd);
 void os_event_clear(int fd);
@@ -31,19 +32,19 @@ int os_timer_open(void);
 int os_timer_set(int fd, deadline_ns at);
 void os_timer_clear(int fd);
 
-/* A set of descriptors, and itself one: readable when one of them is. */
+/* A set of descriptors, which is a descriptor itself: readable if one of them is. */
 int os_watch_open(void);
 int os_watch_add(int set, int fd, void *tag);
 /* Before the descriptor is closed: another process may still have a copy. */
 void os_watch_remove(int set, int fd);
-/* The tag of one that is readable now; false: none is. */
+/* The tag of one that is readable now; false: none. */
 bool os_watch_next(int set, void **ret_tag);
 
 /* Readable when that child has ended. */
 int os_process_open(pid_t pid);
-/* No core dump, and no other process of the user may look into this one. */
+/* No core dump, and no other process of the user may inspect this one. */
 int os_process_hide(void);
-/* A name of this program for exec(2), also if its file was replaced. */
+/* A path of this program for exec(2), valid even if its file was replaced. */
 #define OS_PROGRAM "/proc/self/exe"
 /* This program's file, in at most size - 1 bytes; false: unknown. */
 bool os_program_path(char *ret, size_t size);
@@ -55,13 +56,13 @@ int os_peer_uid(int fd, uid_t *ret);
 /* A message with descriptors on a Unix socket; -1 and errno as from sendmsg(2). At most OS_FDS. */
 enum { OS_FDS = 64 };
 ssize_t os_fds_send(int fd, const void *bytes, size_t len, const int *fds, size_t count);
-/* The same way back, without waiting. The descriptors are the caller's, also if the message is
- * wrong; those that do not fit are closed. */
+/* Receives such a message, without blocking. The caller owns the descriptors, also if the message
+ * is invalid; those that do not fit are closed. */
 ssize_t os_fds_receive(int fd, void *bytes, size_t len, int *ret_fds, size_t max,
 		       size_t *ret_count);
 
-/* Opens beneath dir_fd: neither "..", nor an absolute path, nor a link leads out (-EXDEV). Tries
- * again while somebody renames on the way, but not for ever. */
+/* Opens beneath dir_fd: "..", an absolute path or a link that leads out is -EXDEV. Retries while
+ * the path is being renamed, but not for ever. */
 enum {
 	OS_NO_LINKS = 1 << 0,  /* a link on the path is -ELOOP */
 	OS_NO_MOUNTS = 1 << 1, /* a mount point on the path is -EXDEV */
@@ -69,10 +70,10 @@ enum {
 int os_open_beneath(int dir_fd, const char *path, int flags, mode_t mode, unsigned how);
 /* Renames in one directory; an existing name is -EEXIST. */
 int os_rename_new(int dir_fd, const char *from, const char *to);
-/* 1: the file system is in memory and has a quota of its own; 0: not. */
+/* 1: the file system is in memory and has a quota of its own; 0: it is not. */
 int os_is_in_memory(int fd);
 
-/* Whose files this thread makes and opens; (id)-1 changes nothing. Both return the former id. Other
- * threads keep theirs. */
+/* The owner of files that this thread makes and opens; (id)-1 changes nothing. Both return the
+ * former id. Other threads keep theirs. */
 uid_t os_file_uid(uid_t to);
 gid_t os_file_gid(gid_t to);

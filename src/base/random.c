@@ -1,4 +1,4 @@
-/* base/random.c - randomness from the kernel, and text made of it. */
+/* base/random.c - see random.h. */
 #include "base/random.h"
 
 #include "base/os.h"

@@ -179,7 +179,8 @@ static int interrupt(struct execution *x)
 		if (r < 0)
 			return r;
 		x->is_named = true;
-		/* What is not sent yet may be the code itself: once more when it is. */
+		/* If bytes are still queued, the code itself may be among them: signal again when
+		 * they are sent. */
 		x->is_signal_due = wire_get_queued(e->wire) > 0;
 	}
 	return box_interrupt(e->box, deadline_after_ms(SETTLE_MS));

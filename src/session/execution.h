@@ -21,7 +21,7 @@ struct execution {
 	uint64_t stood_ns, asked_ns, noted_ns;
 	bool stands;
 	bool is_named;        /* the guest was sent the message that interrupts this execution */
-	bool is_signal_due;   /* SIGINT is sent once more when all of that message is sent */
+	bool is_signal_due;   /* send SIGINT again when the whole message is sent */
 	deadline_ns stop_by;  /* it was asked to stop and is killed at this time; 0: not asked */
 	int stops;            /* how many times it was asked */
 	bool is_over;         /* the result arrived, or none will come */

@@ -265,8 +265,8 @@ static void unwind(void)
 		close(null);
 }
 
-/* A pipeline of which only some processes were started when the code was given up: the next command
- * would be the rest of it, with its status. */
+/* If only some processes of a pipeline were started when the code was interrupted, the next command
+ * would become the rest of it and get its status. */
 static void drop_pipeline(void)
 {
 	stop_making_children();
@@ -374,7 +374,7 @@ __attribute__((visibility("default"))) ssize_t read(int fd, void *buf, size_t n)
 {
 	if (!my.is_ours || !my.has_script || fd != default_buffered_input)
 		return plain_read(fd, buf, n);
-	/* A fork that was interrupted goes on where its parent reads: for it there is no more. One
+	/* An interrupted fork continues where its parent reads, and must get no more text. A fork
 	 * that runs a file as a script has that file here. */
 	if (my.is_child)
 		return is_ticket(fd) ? 0 : plain_read(fd, buf, n);

@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 
-/* So that events need no translation. */
+/* Equal numbers, so that events need no translation. */
 _Static_assert(LOOP_IN == (int)EPOLLIN && LOOP_OUT == (int)EPOLLOUT && LOOP_ERR == (int)EPOLLERR &&
 		       LOOP_HUP == (int)EPOLLHUP,
 	       "the kernel's numbers");
@@ -26,8 +26,8 @@ struct loop_source {
 	struct loop_source *prev, *next;
 	enum source_kind kind;
 	int fd;
-	bool is_removed; /* waits in the graveyard for the end of the batch of events */
-	bool unblock;    /* signal: we blocked it, so we unblock it */
+	bool is_removed; /* in the graveyard until the current batch of events is done */
+	bool unblock;    /* signal: we blocked it, so we must unblock it */
 	pid_t pid;
 	int signo;
 	union {
@@ -102,8 +102,8 @@ struct loop *loop_free(struct loop *l)
 	return NULL;
 }
 
-/* Adds a source whose other fields are those of proto; takes over fd (except SOURCE_FD's) also on
- * failure. */
+/* Adds a source whose other fields are those of proto. Takes ownership of fd (except SOURCE_FD's),
+ * also on failure. */
 static int add(struct loop *l, const struct loop_source *proto, uint32_t events,
 	       struct loop_source **ret, struct cordon_error **reterr)
 {
@@ -153,7 +153,7 @@ int loop_add_timer(struct loop *l, deadline_ns at, loop_timer_fn fn, void *arg,
 	s.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (s.fd < 0)
 		return err_errno(reterr, errno, "timerfd_create");
-	/* at == 0 is never: an all-zero time leaves a timerfd unarmed. */
+	/* 0 means never: an all-zero time leaves a timerfd unarmed. */
 	if (timerfd_settime(s.fd, TFD_TIMER_ABSTIME, &when, NULL) < 0) {
 		int os_errno = errno;
 		(void)close(s.fd);
@@ -222,7 +222,7 @@ struct loop_source *loop_source_remove(struct loop_source *s)
 	if (s->next)
 		s->next->prev = s->prev;
 	if (l->is_dispatching) {
-		/* Events of this batch may still point at it. */
+		/* Events of this batch may still point to it. */
 		s->next = l->graveyard;
 		l->graveyard = s;
 	} else {
@@ -241,7 +241,7 @@ static void reap(struct loop *l, struct loop_source *s)
 	while (pid < 0 && errno == EINTR);
 	if (pid == 0)
 		return;
-	/* A dead child's pidfd stays readable for ever. */
+	/* The pidfd of a dead child stays readable, so remove it. */
 	(void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
 	if (pid == s->pid)
 		s->child_fn(l, pid, status, s->arg);

@@ -31,7 +31,7 @@ void os_random(void *ret, size_t len)
 	while (len > 0) {
 		ssize_t n = getrandom(at, len, 0);
 		if (n < 0 && errno != EINTR)
-			abort(); /* the one abort of the library: no token may ever be guessable */
+			abort(); /* the library's only abort: a token must never be guessable */
 		if (n > 0) {
 			at += n;
 			len -= (size_t)n;
@@ -252,7 +252,7 @@ int os_open_beneath(int dir_fd, const char *path, int flags, mode_t mode, unsign
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Where the file system knows no rename that keeps, a link does the same. */
+/* A file system without RENAME_NOREPLACE: link(2) does the same. */
 int os_rename_new(int dir_fd, const char *from, const char *to)
 {
 	if (renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE) == 0)
