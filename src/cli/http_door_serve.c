@@ -134,16 +134,25 @@ static int serve(const struct cli *c, struct mcphttp *room, const struct token *
 	(void)fflush(stdout);
 	wait_end(room, ends);
 	/* Ends all sandboxes. A client that does not read its answer gets none. */
-	if (!mcphttp_close(room))
-		_exit(0);
+	bool is_quiet = mcphttp_close(room);
+	cleanup_free char *loss = mcphttp_take_loss(room);
+	if (!is_quiet)
+		_exit(loss ? cordon_code_exit_status(CORDON_OS) : 0);
 	(void)httpd_stop(server);
-	return 0;
+	return loss ? err_set(reterr, CORDON_OS, "%s", loss) : 0;
+}
+
+/* One line for each, as it happens; the end of the server names the first once more. */
+static void log_loss(const char *text, void *arg)
+{
+	(void)arg;
+	fprintf(stderr, "cordon: mcp: %s\n", text);
 }
 
 int door_serve_mcp(const struct cli *c, const struct cordon_policy *policy)
 {
 	cleanup_error struct cordon_error *e = NULL;
-	struct mcphttp_options o = { .mcp = { .policy = policy } };
+	struct mcphttp_options o = { .mcp = { .policy = policy }, .lost = log_loss };
 	struct token token = { 0 };
 	struct mcphttp *room = NULL;
 	sigset_t ends;

@@ -3,6 +3,7 @@ import http.client
 import json
 import os
 import re
+import resource
 import socket
 import subprocess
 import tempfile
@@ -192,6 +193,28 @@ def test_sessions():
         h.session = second
         assert h.ask("tools/list")["result"]["tools"]
         assert h.request("GET")[0] == 405 and h.request("PUT", b"x")[0] == 405
+
+
+def test_losses_are_told():
+    """A log that cannot be written: in the answer that ends the sandbox, on stderr for DELETE, and at the end."""
+    with tempfile.TemporaryDirectory() as d:
+        log = os.path.join(d, "log")
+        options = ["--no-token", "--set", "audit=" + log]
+        h = Http(command=["env", "--ignore-signal=XFSZ", CORDON, "mcp", "--http", "127.0.0.1:0", *options])
+        h.token = None
+        for ends_itself in (True, False):
+            h.initialize()
+            sandbox = h.tool("run_code", code="1")["structuredContent"]["sandbox_id"]
+            full = os.path.getsize(log)
+            resource.prlimit(h.p.pid, resource.RLIMIT_FSIZE, (full, resource.RLIM_INFINITY))
+            if ends_itself:
+                r = h.tool("destroy_sandbox", sandbox_id=sandbox)
+                assert r["isError"] and log in r["content"][0]["text"], r
+            assert h.request("DELETE")[0] == 204
+            resource.prlimit(h.p.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        h.p.terminate()
+        _, said = h.p.communicate(timeout=60)
+        assert h.p.returncode != 0 and said.count(log) == 2, (h.p.returncode, said)
 
 
 def test_bodies():

@@ -28,8 +28,15 @@ void mcpclients_init(struct mcpclients *t, const struct mcp_options *o, unsigned
 	condvar_init(&t->changed);
 }
 
+void mcpclients_on_loss(struct mcpclients *t, void (*fn)(const char *text, void *arg), void *arg)
+{
+	t->lost = fn;
+	t->lost_arg = arg;
+}
+
 void mcpclients_done(struct mcpclients *t)
 {
+	free(t->loss);
 	pthread_mutex_destroy(&t->lock);
 	pthread_cond_destroy(&t->changed);
 }
@@ -67,6 +74,23 @@ static void unlink_client(struct mcpclients *t, struct mcpclient *c)
 		}
 }
 
+/* Nobody waits for the end of what was ended here, so the server itself is told. Called without the
+ * lock. */
+static void tell_loss(struct mcpclients *t, struct mcpclient *c)
+{
+	char *text = client_sessions_take_loss(&c->mcp.sessions);
+
+	if (!text)
+		return;
+	if (t->lost)
+		t->lost(text, t->lost_arg);
+	pthread_mutex_lock(&t->lock);
+	if (!t->loss)
+		t->loss = TAKE_PTR(text);
+	pthread_mutex_unlock(&t->lock);
+	free(text);
+}
+
 /* Like mcpclient_put, but does not count as a use. */
 static void leave(struct mcpclients *t, struct mcpclient *c)
 {
@@ -75,6 +99,7 @@ static void leave(struct mcpclients *t, struct mcpclient *c)
 	pthread_mutex_unlock(&t->lock);
 	if (!is_last)
 		return;
+	tell_loss(t, c);
 	mcp_done(&c->mcp);
 	free(c);
 	pthread_mutex_lock(&t->lock);
@@ -142,6 +167,7 @@ static bool make_room(void *arg)
 	if (!owner)
 		return false;
 	client_sessions_expire(&owner->mcp.sessions, oldest_ns + 1, false, 0);
+	tell_loss(t, owner);
 	leave(t, owner);
 	return true;
 }
@@ -214,6 +240,7 @@ void mcpclient_end(struct mcpclients *t, struct mcpclient *c)
 	unlink_client(t, c);
 	pthread_mutex_unlock(&t->lock);
 	client_sessions_close(&c->mcp.sessions);
+	tell_loss(t, c);
 	mcpclient_put(t, c);
 }
 
@@ -239,6 +266,7 @@ void mcpclients_expire(struct mcpclients *t, uint64_t before_ns)
 	/* Sandboxes without a protocol session are ended only here. */
 	for (unsigned i = 0; (c = nth_stateless(t, i)); i++) {
 		client_sessions_expire(&c->mcp.sessions, before_ns, false, 0);
+		tell_loss(t, c);
 		leave(t, c);
 	}
 }

@@ -23,6 +23,9 @@ struct mcpclients {
 	unsigned count, max;
 	unsigned alive; /* including those that left the table and are still in use */
 	bool is_closing;
+	char *loss; /* the first of all; NULL: none */
+	void (*lost)(const char *text, void *arg);
+	void *lost_arg;
 	struct mcp_options options;
 	struct client_session_quota quota;
 };
@@ -30,6 +33,9 @@ struct mcpclients {
 void mcpclients_init(struct mcpclients *t, const struct mcp_options *o, unsigned max,
 		     unsigned sandboxes);
 void mcpclients_done(struct mcpclients *t);
+/* Calls fn, in the thread that ends a client or a sandbox without a call of the client's own, if
+ * lines of the audit log or files of a workspace were lost. Before the first client. */
+void mcpclients_on_loss(struct mcpclients *t, void (*fn)(const char *text, void *arg), void *arg);
 /* Each returns a reference that mcpclient_put drops. NULL: not found, or no room. */
 struct mcpclient *mcpclient_new(struct mcpclients *t, const char *principal);
 struct mcpclient *mcpclient_get(struct mcpclients *t, const char *id, const char *principal);

@@ -271,6 +271,7 @@ int mcphttp_new(const struct mcphttp_options *o, struct mcphttp **ret, struct co
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	mcpclients_init(&h->clients, &o->mcp, o->clients ? o->clients : (unsigned)CLIENTS,
 			o->sandboxes ? o->sandboxes : (unsigned)SANDBOXES);
+	mcpclients_on_loss(&h->clients, o->lost, o->lost_arg);
 	h->idle_ms = o->idle_ms ? o->idle_ms : IDLE_MS;
 	*ret = h;
 	return 0;
@@ -286,6 +287,14 @@ void mcphttp_sweep(struct mcphttp *h)
 bool mcphttp_close(struct mcphttp *h)
 {
 	return mcpclients_close(&h->clients);
+}
+
+char *mcphttp_take_loss(struct mcphttp *h)
+{
+	pthread_mutex_lock(&h->clients.lock);
+	char *text = TAKE_PTR(h->clients.loss);
+	pthread_mutex_unlock(&h->clients.lock);
+	return text;
 }
 
 struct mcphttp *mcphttp_free(struct mcphttp *h)
