@@ -197,17 +197,6 @@ int file_save(const char *path, mode_t mode, const void *bytes, size_t len,
 	return file_draft_publish(&d, mode, true, reterr);
 }
 
-int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode, int *ret_fd,
-		      struct cordon_error **reterr)
-{
-	int fd = os_open_beneath(dir_fd, path, flags, mode, 0);
-
-	if (fd < 0)
-		return err_errno(reterr, -fd, "open '%s'", path);
-	*ret_fd = fd;
-	return 0;
-}
-
 int file_set_nonblock(int fd, bool on)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -216,16 +205,6 @@ int file_set_nonblock(int fd, bool on)
 		return -errno;
 	int want = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
 	return want != flags && fcntl(fd, F_SETFL, want) < 0 ? -errno : 0;
-}
-
-int file_set_cloexec(int fd, bool on)
-{
-	return fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0) < 0 ? -errno : 0;
-}
-
-int file_close_from(int first)
-{
-	return os_close_from(first);
 }
 
 int file_from_bytes(const char *name, const void *bytes, size_t len, int *ret_fd,

@@ -39,15 +39,7 @@ void file_draft_done(struct file_draft *d);
 int file_save(const char *path, mode_t mode, const void *bytes, size_t len,
 	      struct cordon_error **reterr);
 
-/* openat2 beneath dir_fd: "..", absolute paths and links that lead out are CORDON_DENIED. flags as
- * for open(2); always close-on-exec. */
-int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode, int *ret_fd,
-		      struct cordon_error **reterr);
-
 int file_set_nonblock(int fd, bool on); /* 0 or -errno */
-int file_set_cloexec(int fd, bool on);  /* 0 or -errno */
-/* Closes every descriptor from first up. */
-int file_close_from(int first); /* 0 or -errno */
 /* An anonymous, sealed, read-only file with these bytes (memfd). */
 int file_from_bytes(const char *name, const void *bytes, size_t len, int *ret_fd,
 		    struct cordon_error **reterr);

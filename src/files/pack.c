@@ -214,7 +214,8 @@ int pack_workspace(struct workspace *ws, struct tar *t)
 	return pack_all(&p, ws->root_fd, tops, WORKSPACE_TREES);
 }
 
-int pack_path(struct workspace *ws, const char *path, struct tar *t)
+/* One file, or a directory with names relative to it. */
+static int pack_path(struct workspace *ws, const char *path, struct tar *t)
 {
 	CLEANUP(packing_done) struct packing p = { .t = t, .dir_fd = -1, .dir = -1 };
 	cleanup_path_lookup struct path_lookup at = PATH_LOOKUP_INIT;

@@ -7,8 +7,6 @@
 /* The whole workspace without its mounts, with the guest's names ("home/user/a"). 0 or -errno. The
  * caller has entered the owner's ids. */
 int pack_workspace(struct workspace *ws, struct tar *t);
-/* One file, or a directory with names relative to it. */
-int pack_path(struct workspace *ws, const char *path, struct tar *t);
 
 /* Writes a plain tar stream to a descriptor. */
 int pack_to_fd(struct workspace *ws, const char *path, int tar_fd, struct cordon_error **reterr);

@@ -31,7 +31,8 @@ static bool whole_number(const json_t *j, uint64_t *ret)
 	return false;
 }
 
-int number_text(uint64_t v, enum field_unit unit, char *ret, size_t size)
+/* "30 s", "512 MiB", "50 %", "16". */
+static int number_text(uint64_t v, enum field_unit unit, char *ret, size_t size)
 {
 	static const struct {
 		uint64_t ms;

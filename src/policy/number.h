@@ -7,5 +7,3 @@
 /* label: names the field in errors, such as "timeout_ms" or "Limit 'cpu'". */
 int number_read(const struct field *f, const char *label, const json_t *j, uint64_t *ret,
 		struct cordon_error **reterr);
-/* "30 s", "512 MiB", "50 %", "16". */
-int number_text(uint64_t value, enum field_unit unit, char *ret, size_t size);

@@ -188,7 +188,8 @@ static void last_words(struct engine *e, char *ret, size_t size)
 		ret[len - 1] = '\0';
 }
 
-int engine_explain_death(struct engine *e, struct cordon_error **reterr)
+/* The guest ended before its hello: returns an error that says why. */
+static int explain_death(struct engine *e, struct cordon_error **reterr)
 {
 	char words[600];
 
@@ -219,7 +220,7 @@ int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns 
 	timeline_mark(e->timeline, TIMELINE_ROOT);
 	while (r == 0 && (r = wire_next(e->wire, &m, reterr)) == 0) {
 		if (wire_is_closed(e->wire))
-			return engine_explain_death(e, reterr);
+			return explain_death(e, reterr);
 		r = pulse_wait(&pulse, wire_fd(e->wire), POLLIN, reterr);
 		if (r == 0)
 			r = wire_fill(e->wire, reterr);

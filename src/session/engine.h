@@ -65,8 +65,6 @@ int engine_start(const struct engine_options *o, struct engine **ret, struct cor
 int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns deadline,
 		 struct cordon_error **reterr);
 struct engine *engine_free(struct engine *e);
-/* The guest ended before its hello: returns an error that says why. */
-int engine_explain_death(struct engine *e, struct cordon_error **reterr);
 /* The assurance of this guest; the caller frees it. NULL: not sealed yet. Other threads may call
  * this as long as the engine is not freed. */
 json_t *engine_assurance_json(const struct engine *e, const struct policy *p);

@@ -21,7 +21,8 @@
 #include "session/session_audit.h"
 #include "session/startup.h"
 
-int session_start_engine(struct cordon_session *s, struct cordon_error **reterr)
+/* Starts the first engine with a workspace, ready for executions. The caller holds the session. */
+static int start_engine(struct cordon_session *s, struct cordon_error **reterr)
 {
 	struct startup u = { 0 };
 	int r = startup_make(s, NULL, &u, NULL, reterr);
@@ -170,7 +171,7 @@ int session_open(const struct cordon_session_options *opts, bool ahead, struct c
 	if (r == 0)
 		r = add_env(s, opts->env, reterr);
 	if (r == 0)
-		r = session_start_engine(s, reterr);
+		r = start_engine(s, reterr);
 	if (r == 0)
 		r = persist_load(s->persist, reterr);
 	if (r == 0)
@@ -467,7 +468,7 @@ static int start_run(struct cordon_session *s, const struct cordon_execute_optio
 	 * waits until the start is in the audit log if the policy requires one. */
 	if (s->kind != GUEST_KIND_SH || o->context_json || !s->policy.commands.all ||
 	    s->policy.audit_required || has_inner_mounts(&s->policy))
-		return session_start_engine(s, reterr);
+		return start_engine(s, reterr);
 	int r = start_script(s, o, reterr);
 	if (r == 0 && s->audit) /* the event names its process */
 		r = box_wait_ready(s->engine->box, deadline_after_ms(ENGINE_START_MS), reterr);

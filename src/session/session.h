@@ -78,8 +78,6 @@ extern int (*session_prepare_packages)(const struct policy *p, struct cordon_err
 int session_open(const struct cordon_session_options *opts, bool ahead, struct cordon_session **ret,
 		 struct cordon_error **reterr);
 
-/* Starts the first engine with a workspace, ready for executions. The caller holds the session. */
-int session_start_engine(struct cordon_session *s, struct cordon_error **reterr);
 void session_drop_engine(struct cordon_session *s);
 bool session_is_closed(struct cordon_session *s);
 

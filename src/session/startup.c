@@ -162,6 +162,13 @@ static int make_guest(struct cordon_session *s, struct startup *u, struct cordon
 	return r == 1 ? -CORDON_OS : r;
 }
 
+static void startup_done(struct startup *u)
+{
+	u->workspace = workspace_close(u->workspace);
+	u->engine = engine_free(u->engine);
+	u->network = network_close(u->network);
+}
+
 int startup_make(struct cordon_session *s, struct workspace *from, struct startup *ret,
 		 char **ret_lost, struct cordon_error **reterr)
 {
@@ -182,13 +189,6 @@ int startup_make(struct cordon_session *s, struct workspace *from, struct startu
 	}
 	*ret = u;
 	return 0;
-}
-
-void startup_done(struct startup *u)
-{
-	u->workspace = workspace_close(u->workspace);
-	u->engine = engine_free(u->engine);
-	u->network = network_close(u->network);
 }
 
 void startup_install(struct startup *u, struct cordon_session *s)

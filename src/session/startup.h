@@ -15,7 +15,6 @@ struct startup {
  * once. The caller holds the session. */
 int startup_make(struct cordon_session *s, struct workspace *from, struct startup *ret,
 		 char **ret_lost, struct cordon_error **reterr);
-void startup_done(struct startup *u);
 /* Gives the three to the session, which must have none of them. The caller holds the session, and
  * files_lock too if other threads already know the session. */
 void startup_install(struct startup *u, struct cordon_session *s);

@@ -26,7 +26,7 @@ struct call_slot *call_slot_new(void)
 	return b;
 }
 
-struct call_slot *call_slot_ref(struct call_slot *b)
+static struct call_slot *slot_ref(struct call_slot *b)
 {
 	atomic_fetch_add(&b->refs, 1);
 	return b;
@@ -57,7 +57,7 @@ struct cordon_call *call_new(const struct call_new *n)
 	c->args = memcpy(text + session_len, n->args, n->args_len);
 	c->args_len = n->args_len;
 	atomic_init(&c->refs, 1);
-	c->box = call_slot_ref(n->box);
+	c->box = slot_ref(n->box);
 	c->registry = cordon_tools_ref(n->registry);
 	c->tool = n->tool;
 	c->number = n->number;

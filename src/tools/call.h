@@ -62,7 +62,6 @@ struct cordon_call {
 };
 
 struct call_slot *call_slot_new(void);
-struct call_slot *call_slot_ref(struct call_slot *b);
 struct call_slot *call_slot_unref(struct call_slot *b);
 
 struct call_new {

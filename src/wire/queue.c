@@ -65,7 +65,7 @@ static char *reserve(struct queue *q, size_t len)
 	return q->data + q->end;
 }
 
-void queue_add(struct queue *q, const char *bytes, size_t len)
+static void add(struct queue *q, const char *bytes, size_t len)
 {
 	char *to = reserve(q, len);
 
@@ -77,7 +77,7 @@ void queue_add(struct queue *q, const char *bytes, size_t len)
 
 void queue_add_text(struct queue *q, const char *text)
 {
-	queue_add(q, text, strlen(text));
+	add(q, text, strlen(text));
 }
 
 void queue_add_uint(struct queue *q, uint64_t n)
@@ -89,7 +89,7 @@ void queue_add_uint(struct queue *q, uint64_t n)
 		digits[--at] = (char)('0' + n % 10);
 		n /= 10;
 	} while (n > 0);
-	queue_add(q, digits + at, sizeof(digits) - at);
+	add(q, digits + at, sizeof(digits) - at);
 }
 
 /* The short escape for c, or 0. */
@@ -169,7 +169,7 @@ void queue_add_json(struct queue *q, const char *json, size_t len)
 
 int queue_seal(struct queue *q)
 {
-	queue_add(q, "\n", 1);
+	add(q, "\n", 1);
 	if (!q->is_short)
 		return 0;
 	q->end = q->mark;

@@ -21,7 +21,6 @@ size_t queue_get_len(const struct queue *q);
 /* Add a line piece by piece between queue_mark and queue_seal. If a piece does not fit, the rest is
  * ignored and queue_seal removes the whole line. */
 void queue_mark(struct queue *q);
-void queue_add(struct queue *q, const char *bytes, size_t len);
 void queue_add_text(struct queue *q, const char *text);
 void queue_add_uint(struct queue *q, uint64_t n);
 /* A JSON string with its quotes. If the text is not UTF-8, each byte above 0x7f becomes U+FFFD. */

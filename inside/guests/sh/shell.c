@@ -18,7 +18,7 @@
 #define REPORT_MAX (64u << 10)
 #define DENIED_MAX 8192
 
-const char *shell_path(void)
+static const char *shell_path(void)
 {
 	const char *p = getenv("CORDON_SHELL");
 	if (p && *p)

@@ -48,6 +48,5 @@ void shell_interrupt(struct shell *s);
 void shell_end(struct shell *s, int signo);
 /* True if the text is not valid shell syntax, by bash -n; ret: its message. */
 bool shell_is_broken(const char *code, size_t len, struct bytes *ret);
-const char *shell_path(void);
 /* Descriptor that holds the stdin of commands. */
 int shell_input_fd(void);

@@ -35,7 +35,8 @@ static struct http_slice trim(struct http_slice s)
 	return s;
 }
 
-bool http_slice_has_token(struct http_slice s, const char *token)
+/* Whether the comma-separated list has the token, ignoring case. */
+static bool has_token(struct http_slice s, const char *token)
 {
 	while (s.len > 0) {
 		const char *comma = memchr(s.data, ',', s.len);
@@ -84,7 +85,7 @@ bool http_field_is_hop(const struct http_head *h, const struct http_field *f)
 		return false;
 	for (size_t i = 0; i < h->field_count; i++)
 		if (http_slice_is(h->fields[i].name, "Connection") &&
-		    http_slice_has_token(h->fields[i].value, name))
+		    has_token(h->fields[i].value, name))
 			return true;
 	return false;
 }
@@ -184,9 +185,9 @@ static int read_framing_field(const struct http_field *f, struct http_head *h, s
 		s->is_chunked = true;
 	} else if (http_slice_is(f->name, "Connection") ||
 		   http_slice_is(f->name, "Proxy-Connection")) {
-		s->close |= http_slice_has_token(f->value, "close");
-		s->keep |= http_slice_has_token(f->value, "keep-alive");
-		h->upgrades |= http_slice_has_token(f->value, "upgrade");
+		s->close |= has_token(f->value, "close");
+		s->keep |= has_token(f->value, "keep-alive");
+		h->upgrades |= has_token(f->value, "upgrade");
 	}
 	return 0;
 }

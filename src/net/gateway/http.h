@@ -65,7 +65,5 @@ int http_parse_response(const char *bytes, size_t len, const char *method, struc
 /* The first field of that name, ignoring case; NULL: none. */
 const struct http_field *http_field_find(const struct http_head *h, const char *name);
 bool http_slice_is(struct http_slice s, const char *text); /* ignores case */
-/* Whether the comma-separated list has the token, ignoring case. */
-bool http_slice_has_token(struct http_slice s, const char *token);
 /* Fields that belong to one connection, not to the message. */
 bool http_field_is_hop(const struct http_head *h, const struct http_field *f);

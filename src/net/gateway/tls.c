@@ -7,11 +7,6 @@
 
 #include <errno.h>
 
-bool tls_is_built(void)
-{
-	return false;
-}
-
 int tls_store_new(const char *ca_file, struct tls_store **ret, struct cordon_error **reterr)
 {
 	(void)ca_file, (void)ret;
@@ -81,12 +76,6 @@ bool tls_wants_write(const struct tls *t)
 	return false;
 }
 
-bool tls_is_verified(const struct tls *t)
-{
-	(void)t;
-	return false;
-}
-
 const char *tls_problem(const struct tls *t)
 {
 	(void)t;
@@ -112,11 +101,6 @@ struct tls {
 	struct fifo early;
 	char problem[256];
 };
-
-bool tls_is_built(void)
-{
-	return true;
-}
 
 static int sock_read(BIO *bio, char *to, int len)
 {
@@ -312,12 +296,6 @@ void tls_end(struct tls *t)
 bool tls_wants_write(const struct tls *t)
 {
 	return t->wants_write;
-}
-
-bool tls_is_verified(const struct tls *t)
-{
-	return SSL_is_init_finished(t->ssl) && !t->is_over &&
-	       (t->is_server || SSL_get_verify_result(t->ssl) == X509_V_OK);
 }
 
 const char *tls_problem(const struct tls *t)

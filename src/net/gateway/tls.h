@@ -13,7 +13,6 @@
 
 struct tls_store; /* the authority, its certificates, and the trust store for servers */
 
-bool tls_is_built(void);
 /* ca_file: trusted authorities for servers, PEM; NULL: the system's. */
 int tls_store_new(const char *ca_file, struct tls_store **ret, struct cordon_error **reterr);
 struct tls_store *tls_store_free(struct tls_store *t);
@@ -34,7 +33,5 @@ ssize_t tls_read(struct tls *t, void *to, size_t len);
 ssize_t tls_write(struct tls *t, const void *from, size_t len);
 void tls_end(struct tls *t); /* sends close_notify */
 bool tls_wants_write(const struct tls *t);
-/* True once the handshake is done and, towards a server, its certificate was verified. */
-bool tls_is_verified(const struct tls *t);
 /* Why it failed; "": it did not. */
 const char *tls_problem(const struct tls *t);

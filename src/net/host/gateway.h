@@ -24,7 +24,7 @@ typedef void (*gateway_over_fn)(uint64_t id, void *arg);
 
 struct gateway_options {
 	const struct policy *policy; /* network, secrets, approval_timeout_ms */
-	const char *program;         /* path of cordon-gateway; NULL: gateway_find_program() */
+	const char *program;         /* path of cordon-gateway; NULL: looked for */
 	const char *ca_file;         /* trusted authorities for servers; NULL: the system's */
 	const char *upstream_proxy;  /* the host's own proxy, "http://…"; NULL: the policy's */
 	const json_t *resolve;       /* {"name": ["address", …]}, never looked up; NULL: none */
@@ -41,9 +41,6 @@ struct gateway_options {
 
 /* True if the policy opens any network. */
 bool gateway_is_needed(const struct policy *p);
-/* $CORDON_GATEWAY, else beside the running program, else the installed one. The caller frees it;
- * NULL: not found. */
-char *gateway_find_program(void);
 
 /* Starts the process and waits until it is ready (a few milliseconds). */
 int gateway_start(const struct gateway_options *options, struct gateway **ret,

@@ -24,7 +24,9 @@ bool gateway_is_needed(const struct policy *p)
 	return p->network.allow_count > 0 || p->network.block_count > 0;
 }
 
-char *gateway_find_program(void)
+/* $CORDON_GATEWAY, else beside the running program, else the installed one. The caller frees it;
+ * NULL: not found. */
+static char *find_program(void)
 {
 	const char *named = getenv("CORDON_GATEWAY");
 	char self[4096], path[4200];
@@ -209,7 +211,7 @@ static int lift(int fd, int *ret, struct cordon_error **reterr)
 int gateway_process_start(const struct gateway_options *o, struct gateway_process *ret,
 			  struct cordon_error **reterr)
 {
-	cleanup_free char *program = o->program ? str_dup(o->program) : gateway_find_program();
+	cleanup_free char *program = o->program ? str_dup(o->program) : find_program();
 	cleanup_close int config = -1, control = -1, control_far = -1, relay = -1, relay_far = -1;
 	cleanup_close int high0 = -1, high1 = -1, high2 = -1;
 	int pair[2];

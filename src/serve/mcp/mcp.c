@@ -348,15 +348,10 @@ json_t *mcp_handle(struct mcp *m, const json_t *message, const struct mcp_sink *
 		return NULL; /* a response, but we never send requests */
 	if (json_object_get(message, "id"))
 		return handle_request(m, message, sink);
-	if (str_eq(method, "notifications/cancelled"))
-		mcp_cancel(m, json_object_get(json_object_get(message, "params"), "requestId"));
+	const json_t *cancelled = json_object_get(json_object_get(message, "params"), "requestId");
+	if (cancelled && str_eq(method, "notifications/cancelled"))
+		mcpcall_cancel(m, cancelled, NULL);
 	return NULL;
-}
-
-void mcp_cancel(struct mcp *m, const json_t *id)
-{
-	if (id)
-		mcpcall_cancel(m, id, NULL);
 }
 
 void mcp_abandon(struct mcp *m, const struct mcp_sink *sink)

@@ -50,9 +50,8 @@ void mcp_done(struct mcp *m); /* ends all sandboxes */
 /* Answers one message with a new reference; NULL: it needs no answer, or was cancelled. sink NULL:
  * no notifications. Any thread may call it. */
 json_t *mcp_handle(struct mcp *m, const json_t *message, const struct mcp_sink *sink);
-/* Cancels a running request, which then gets no answer. Waits until its code has ended. */
-void mcp_cancel(struct mcp *m, const json_t *id);
-/* The same for the request that reports to this sink. */
+/* Cancels the request that reports to this sink, which then gets no answer. Waits until its code
+ * has ended. */
 void mcp_abandon(struct mcp *m, const struct mcp_sink *sink);
 /* Supported versions: with the handshake, and stateless. */
 bool mcp_is_old_version(const char *version);

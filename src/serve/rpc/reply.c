@@ -54,7 +54,8 @@ void reply_unread(struct lineout *out, uint64_t line, int code, const char *mess
 	send_error(out, NULL, error);
 }
 
-const char *reply_errno_name(int os_errno)
+/* "ENOENT", or NULL. */
+static const char *errno_name(int os_errno)
 {
 	return os_errno > 0 ? strerrorname_np(os_errno) : NULL;
 }
@@ -84,7 +85,7 @@ void reply_failure(struct lineout *out, const json_t *id, const struct cordon_er
 {
 	enum cordon_code code = e ? cordon_error_code(e) : CORDON_NOMEM;
 	cleanup_free char *text = reply_chain(e);
-	const char *name = reply_errno_name(find_errno(e));
+	const char *name = errno_name(find_errno(e));
 	bool is_pod_error = is_pod_style && name && code != CORDON_NOMEM;
 	cleanup_free char *full =
 		is_pod_error && text ? str_printf("%s: %s", name, text) : str_dup(text);

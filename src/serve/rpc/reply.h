@@ -20,5 +20,3 @@ bool reply_notify(struct lineout *out, const char *method, const char *params, s
 /* The messages of an error and its causes, joined by ": "; the caller frees it. NULL: out of
  * memory. */
 char *reply_chain(const struct cordon_error *e);
-/* "ENOENT", or NULL. */
-const char *reply_errno_name(int os_errno);

@@ -340,7 +340,8 @@ static void limits(struct plan *p, const struct policy *policy, const struct lau
 	add_rlimit(p, RLIMIT_SIGPENDING, SIGNALS_MAX, SIGNALS_MAX);
 }
 
-void blueprint_workspace_data(const struct policy *p, char *ret, size_t size)
+/* Mount data of the session's tmpfs: size, inodes, mode. */
+static void workspace_data(const struct policy *p, char *ret, size_t size)
 {
 	/* The tmpfs root and its three trees use one inode each. */
 	snprintf(ret, size, "size=%llu,nr_inodes=%llu,mode=555", (unsigned long long)p->fs_bytes,
@@ -444,7 +445,7 @@ static void header(struct draft *d, const struct blueprint_options *o)
 	p->cgroup_count = o->cgroup->count;
 	for (uint32_t i = 0; i < o->cgroup->count; i++)
 		p->cgroup_names[i] = put_text(d, o->cgroup->name);
-	blueprint_workspace_data(o->policy, data, sizeof(data));
+	workspace_data(o->policy, data, sizeof(data));
 	p->workspace_data = put_text(d, data);
 	p->relay_port_count = (uint32_t)l->relay_port_count;
 	p->relay_ports =

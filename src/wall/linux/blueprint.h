@@ -30,8 +30,6 @@ uint32_t blueprint_early_flags(const struct blueprint_options *o);
 /* The plan's bytes. */
 int blueprint_make(const struct blueprint_options *o, struct buf *ret,
 		   struct cordon_error **reterr);
-/* Mount data of the session's tmpfs: size, inodes, mode. */
-void blueprint_workspace_data(const struct policy *p, char *ret, size_t size);
 /* The filter for a launch: its bytes. */
 const void *blueprint_filter(enum launch_filter guest, bool network, enum plan_filter which,
 			     size_t *ret_len);

@@ -120,51 +120,6 @@ TEST(dash_is_standard_input)
 	buf_done(&b);
 }
 
-static int open_beneath(int dir_fd, const char *path, int flags)
-{
-	int fd = -1;
-	int r = file_open_beneath(dir_fd, path, flags, 0644, &fd, NULL);
-
-	if (fd >= 0) {
-		ASSERT(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-		close(fd);
-	}
-	return r;
-}
-
-TEST(nothing_leads_out_of_the_directory)
-{
-	enter_dir();
-	ASSERT_EQ(system("mkdir in && echo secret > outside && ln -s ../outside in/up && "
-			 "ln -s /etc/passwd in/absolute && ln -s inner in/fine && echo x > "
-			 "in/inner && "
-			 "ln -s loop in/loop"),
-		  0);
-	cleanup_close int fd = open("in", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	static const struct {
-		const char *path;
-		int flags, want;
-	} cases[] = {
-		{ "inner", O_RDONLY, 0 },
-		{ "fine", O_RDONLY, 0 },
-		{ "new", O_WRONLY | O_CREAT, 0 },
-		{ "../outside", O_RDONLY, -CORDON_DENIED },
-		{ "up", O_RDONLY, -CORDON_DENIED },
-		{ "absolute", O_RDONLY, -CORDON_DENIED },
-		{ "/etc/passwd", O_RDONLY, -CORDON_DENIED },
-		{ "loop", O_RDONLY, -CORDON_DENIED },
-		{ "up", O_WRONLY | O_CREAT | O_TRUNC, -CORDON_DENIED },
-		{ "nothing", O_RDONLY, -CORDON_NOT_FOUND },
-	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		int r = open_beneath(fd, cases[i].path, cases[i].flags);
-		if (r != cases[i].want)
-			test_fail(__FILE__, __LINE__, "%s: %d, want %d", cases[i].path, r,
-				  cases[i].want);
-	}
-	leave_dir();
-}
-
 enum { PLENTY = 1 << 20 };
 
 static void *drain(void *arg)
@@ -208,18 +163,6 @@ TEST(failures_come_back_as_errno)
 	ASSERT_EQ(file_write_all(-1, "x", 1), -EBADF);
 	ASSERT_EQ(file_read_full(-1, &byte, 1), -EBADF);
 	ASSERT_EQ(file_set_nonblock(-1, true), -EBADF);
-	ASSERT_EQ(file_set_cloexec(-1, true), -EBADF);
-}
-
-TEST(closes_every_descriptor_from_one_up)
-{
-	int low = dup(0), high = fcntl(0, F_DUPFD, 200);
-
-	ASSERT(low >= 0 && high >= 200);
-	ASSERT_EQ(file_close_from(200), 0);
-	ASSERT_EQ(fcntl(high, F_GETFD), -1);
-	ASSERT(fcntl(low, F_GETFD) >= 0);
-	close(low);
 }
 
 TEST(bytes_in_a_sealed_file_cannot_be_changed)
