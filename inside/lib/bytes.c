@@ -9,6 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+static _Noreturn void run_out(void)
+{
+	fputs("cordon-sh: out of memory\n", stderr);
+	_exit(1);
+}
+
 char *bytes_room(struct bytes *b, size_t more)
 {
 	if (b->data && b->cap - b->len >= more)
@@ -17,10 +23,8 @@ char *bytes_room(struct bytes *b, size_t more)
 	while (cap - b->len < more)
 		cap *= 2;
 	char *p = realloc(b->data, cap);
-	if (!p) {
-		fputs("cordon-sh: out of memory\n", stderr);
-		_exit(1);
-	}
+	if (!p)
+		run_out();
 	b->data = p;
 	b->cap = cap;
 	return p + b->len;
@@ -47,17 +51,16 @@ void bytes_char(struct bytes *b, char c)
 
 void bytes_format(struct bytes *b, const char *fmt, ...)
 {
-	va_list ap, again;
+	va_list ap;
+	char *text = NULL;
+
 	va_start(ap, fmt);
-	va_copy(again, ap);
-	int n = vsnprintf(NULL, 0, fmt, ap);
+	int n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	if (n > 0) {
-		(void)bytes_room(b, (size_t)n + 1);
-		vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
-		b->len += (size_t)n;
-	}
-	va_end(again);
+	if (n < 0)
+		run_out();
+	bytes_add(b, text, (size_t)n);
+	free(text);
 }
 
 void bytes_drop(struct bytes *b, size_t n)

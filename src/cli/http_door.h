@@ -10,4 +10,4 @@
 #include "cli/option.h"
 
 /* `cordon mcp --http`. Returns the exit status. */
-int door_serve_mcp(const struct cli *c, const struct cordon_policy *policy);
+int http_door_serve_mcp(const struct cli *c, const struct cordon_policy *policy);

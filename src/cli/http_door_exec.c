@@ -27,7 +27,7 @@ static bool find_program(char *ret, size_t size)
 }
 
 /* Passes the options on as given. The policy was only read to report its errors early. */
-int door_serve_mcp(const struct cli *c, const struct cordon_policy *policy)
+int http_door_serve_mcp(const struct cli *c, const struct cordon_policy *policy)
 {
 	cleanup_strlist struct strlist args = { 0 };
 	char program[PATH_MAX + 64];

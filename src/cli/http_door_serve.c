@@ -149,7 +149,7 @@ static void log_loss(const char *text, void *arg)
 	fprintf(stderr, "cordon: mcp: %s\n", text);
 }
 
-int door_serve_mcp(const struct cli *c, const struct cordon_policy *policy)
+int http_door_serve_mcp(const struct cli *c, const struct cordon_policy *policy)
 {
 	cleanup_error struct cordon_error *e = NULL;
 	struct mcphttp_options o = { .mcp = { .policy = policy }, .lost = log_loss };

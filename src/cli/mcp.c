@@ -109,7 +109,7 @@ static int run(struct cli *c, int argc, char **argv)
 		return choice_fail(c, e);
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (cli_has(c, "http"))
-		return door_serve_mcp(c, policy);
+		return http_door_serve_mcp(c, policy);
 	/* Only messages may reach the client on stdout. All other output goes to stderr. */
 	int out = dup(STDOUT_FILENO);
 	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {

@@ -87,11 +87,12 @@ static int lay_file(struct bait *l)
 
 	snprintf(l->dir, sizeof(l->dir), "%s/cordon-bait-XXXXXX",
 		 parent && strlen(parent) < 32 ? parent : "/tmp");
-	if (!mkdtemp(l->dir)) {
+	const char *dir = mkdtemp(l->dir);
+	if (!dir) {
 		l->dir[0] = '\0';
 		return -errno;
 	}
-	snprintf(path, sizeof(path), "%s/file", l->dir);
+	snprintf(path, sizeof(path), "%s/file", dir);
 	cleanup_close int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
 	if (chmod(l->dir, 0755) != 0 || fd < 0)
 		return -errno;

@@ -96,12 +96,14 @@ static void interrupt_late(const struct dialect *d)
 {
 	struct pair p = { .session = open_with(d->guest, NULL) };
 	pid_t init = pid_of(p.session);
+	const char *waiting = waits[d - dialects];
 	pthread_t thread;
 
+	ASSERT(waiting);
 	for (int i = 0; i < 2; i++) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		snprintf(p.code[i], sizeof(p.code[i]), waits[d - dialects], i, i);
+		snprintf(p.code[i], sizeof(p.code[i]), waiting, i, i);
 #pragma GCC diagnostic pop
 	}
 	ASSERT_EQ(pthread_create(&thread, NULL, run_pair, &p), 0);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "soak/leftovers.h"
+#include "soak/resources.h"
 #include "soak/scenes.h"
 
 enum { THREADS = 8, STUCK_SECONDS = 240 };
@@ -121,7 +121,7 @@ int main(void)
 	scenes_open(&world);
 	warm_up();
 	scenes_close(&world);
-	struct leftovers before = leftovers_look(2);
+	struct resources before = resources_look(2);
 	scenes_open(&world);
 	end_ns = clock_now_ns() + (seconds ? strtoull(seconds, NULL, 10) : 30) * 1000000000ULL;
 	for (uintptr_t i = 0; i < THREADS; i++) {
@@ -133,10 +133,10 @@ int main(void)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
 	scenes_close(&world);
-	struct leftovers after = leftovers_look(2);
+	struct resources after = resources_look(2);
 	printf("# %u scenes, %u kills\n", done, scenes_kills() / 2);
-	leftovers_check(done >= THREADS, "it gets somewhere", THREADS, done);
-	leftovers_check(scenes_wrong() == 0, "each ended as it should", 0, scenes_wrong());
-	leftovers_compare(&before, &after, 32768);
-	return leftovers_end();
+	resources_check(done >= THREADS, "it gets somewhere", THREADS, done);
+	resources_check(scenes_wrong() == 0, "each ended as it should", 0, scenes_wrong());
+	resources_compare(&before, &after, 32768);
+	return resources_end();
 }

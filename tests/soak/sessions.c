@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "session/template.h"
-#include "soak/leftovers.h"
+#include "soak/resources.h"
 
 enum { WORKERS = 3, FEW = 1000, MANY = 10000, FEW_MS = 90000, MANY_MS = 1800000, WARM = 12 };
 
@@ -151,18 +151,18 @@ int main(void)
 	atomic_store(&started, 0);
 	target = full ? MANY : FEW;
 	end_ns = clock_now_ns() + (uint64_t)(full ? MANY_MS : FEW_MS) * 1000000;
-	struct leftovers before = leftovers_look(1);
+	struct resources before = resources_look(1);
 	for (int i = 0; i < WORKERS; i++)
 		pthread_create(&t[i], NULL, work, NULL);
 	for (int i = 0; i < WORKERS; i++)
 		pthread_join(t[i], NULL);
-	struct leftovers after = leftovers_look(1);
+	struct resources after = resources_look(1);
 	unsigned done = atomic_load(&started) < target ? atomic_load(&started) : target;
 	printf("# %u sessions, %u of them killed, SOAK_SEED=%u\n", done, atomic_load(&killed),
 	       seed);
-	leftovers_check(done >= target / 50, "it gets somewhere", target, done);
-	leftovers_check(atomic_load(&wrong) == 0, "each ended as it should", 0,
+	resources_check(done >= target / 50, "it gets somewhere", target, done);
+	resources_check(atomic_load(&wrong) == 0, "each ended as it should", 0,
 			atomic_load(&wrong));
-	leftovers_compare(&before, &after, 16384);
-	return leftovers_end();
+	resources_compare(&before, &after, 16384);
+	return resources_end();
 }

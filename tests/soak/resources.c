@@ -1,5 +1,5 @@
-/* tests/soak/leftovers.c - see leftovers.h. */
-#include "soak/leftovers.h"
+/* tests/soak/resources.c - see resources.h. */
+#include "soak/resources.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static long resident_kb(void)
 	return strtol(at, NULL, 10) * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-struct leftovers leftovers_look(unsigned threads)
+struct resources resources_look(unsigned threads)
 {
 	char prefix[32], path[64];
 
@@ -64,7 +64,7 @@ struct leftovers leftovers_look(unsigned threads)
 		usleep(100000);
 	snprintf(prefix, sizeof(prefix), "%d-", (int)getpid());
 	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-	return (struct leftovers){ .fds = count_in("/proc/self/fd", ""),
+	return (struct resources){ .fds = count_in("/proc/self/fd", ""),
 				   .groups = count_in("/sys/fs/cgroup/pids/cordon", prefix) +
 					     count_in("/sys/fs/cgroup/cordon", prefix),
 				   .children = count_words(path),
@@ -73,7 +73,7 @@ struct leftovers leftovers_look(unsigned threads)
 				   .kb = resident_kb() };
 }
 
-void leftovers_check(bool good, const char *name, long was, long is)
+void resources_check(bool good, const char *name, long was, long is)
 {
 	printf("%s %u - %s\n", good ? "ok" : "not ok", ++tests, name);
 	if (!good)
@@ -81,24 +81,24 @@ void leftovers_check(bool good, const char *name, long was, long is)
 	failed += !good;
 }
 
-void leftovers_compare(const struct leftovers *before, const struct leftovers *after, long slack_kb)
+void resources_compare(const struct resources *before, const struct resources *after, long slack_kb)
 {
-	leftovers_check(after->fds == before->fds, "no descriptor is left", before->fds,
+	resources_check(after->fds == before->fds, "no descriptor is left", before->fds,
 			after->fds);
-	leftovers_check(after->groups == 0, "no control group is left", 0, after->groups);
-	leftovers_check(after->children == before->children, "no process is left", before->children,
+	resources_check(after->groups == 0, "no control group is left", 0, after->groups);
+	resources_check(after->children == before->children, "no process is left", before->children,
 			after->children);
-	leftovers_check(after->threads == before->threads, "no thread is left", before->threads,
+	resources_check(after->threads == before->threads, "no thread is left", before->threads,
 			after->threads);
-	leftovers_check(after->mounts == before->mounts, "no mount is left", before->mounts,
+	resources_check(after->mounts == before->mounts, "no mount is left", before->mounts,
 			after->mounts);
 	if (IS_SANITIZED)
 		return;
-	leftovers_check(after->kb < before->kb + slack_kb, "the host's memory stays", before->kb,
+	resources_check(after->kb < before->kb + slack_kb, "the host's memory stays", before->kb,
 			after->kb);
 }
 
-int leftovers_end(void)
+int resources_end(void)
 {
 	printf("1..%u\n", tests);
 	return failed != 0;
