@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/random.h"
 
 /* The supervisor and pid 1 count as well as the guest's processes. */
@@ -426,20 +427,31 @@ static void close_one(int *fd)
 	*fd = -1;
 }
 
+/* EBUSY: the last task is still exiting, which takes long on a busy machine. While this process
+ * lives nobody else removes its groups. */
+static void remove_group(int parent_fd, const char *name, deadline_ns deadline)
+{
+	long pause_ns = 1000000;
+
+	while (unlinkat(parent_fd, name, AT_REMOVEDIR) != 0 && errno == EBUSY &&
+	       !deadline_is_over(deadline)) {
+		nanosleep(&(struct timespec){ .tv_nsec = pause_ns }, NULL);
+		pause_ns = pause_ns < 50000000 ? 2 * pause_ns : pause_ns;
+	}
+}
+
+enum { REMOVE_MS = 2000 };
+
 void cgroup_done(struct cgroup *c)
 {
+	deadline_ns deadline = deadline_after_ms(REMOVE_MS);
+
 	if (c->count > 0) {
 		close_one(&c->peak_fd);
 		close_one(&c->supervisor_fd);
 	}
 	for (uint32_t i = 0; i < c->count; i++) {
-		/* EBUSY: the last task is still exiting. */
-		for (int tries = 0; tries < 100; tries++) {
-			if (unlinkat(c->parent_fds[i], c->name, AT_REMOVEDIR) == 0 ||
-			    errno != EBUSY)
-				break;
-			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-		}
+		remove_group(c->parent_fds[i], c->name, deadline);
 		if (!c->is_v2)
 			close_one(&c->join_fds[i]);
 		close_one(&c->dir_fds[i]);
