@@ -262,8 +262,10 @@ bool jsonscan_number(struct jsonscan *s)
 {
 	struct jsonnumber n = jsonnumber_scan(s->p, s->end);
 
-	if (!n.end || (!n.fits && !s->is_lenient))
-		return jsonscan_fail(s, "not valid JSON, or a number out of range");
+	if (!n.end)
+		return jsonscan_fail(s, JSONSCAN_INVALID);
+	if (!n.fits && !s->is_lenient)
+		return jsonscan_fail(s, "a number out of range");
 	s->p = n.end;
 	s->is_real = n.is_real;
 	return true;

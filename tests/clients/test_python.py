@@ -272,9 +272,9 @@ def test_tools_of_every_kind():
 
 
 def test_what_the_server_cannot_read_is_told():
-    raises(cordon.RpcError, "too big integer", cordon.Session, policy={"memory_bytes": 1 << 70})
+    raises(cordon.RpcError, "number out of range", cordon.Session, policy={"memory_bytes": 1 << 70})
     with cordon.Session("python") as s:
-        raises(cordon.RpcError, "too big integer", s.execute, "1", tool_calls=1 << 70)
+        raises(cordon.RpcError, "number out of range", s.execute, "1", tool_calls=1 << 70)
         for bad in (0, -1, float("nan"), "5", True, [1]):
             raises(ValueError, "timeout must be a positive number", s.execute, "1", timeout=bad)
         assert s.run("1", timeout=1e300) == 1
@@ -284,7 +284,7 @@ def test_what_the_server_cannot_read_is_told():
             try:
                 await s.execute("1", tool_calls=1 << 70)
             except cordon.RpcError as e:
-                assert "too big integer" in str(e)
+                assert "number out of range" in str(e)
             return await s.run("1")
     assert asyncio.run(same()) == 1
 

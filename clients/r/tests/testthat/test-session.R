@@ -264,7 +264,7 @@ test_that("odd timeouts and numbers are refused, and nothing hangs", {
   needs_program()
   s <- SecureSession$new(max_executions = 3)
   for (bad in list(0, -1, "5", NaN, c(1, 2))) fails_with("`timeout` must be a positive number", s$execute("1", timeout = bad))
-  fails_with("too big integer", SecureSession$new(policy = list(memory_bytes = 2^70)))
+  fails_with("number out of range", SecureSession$new(policy = list(memory_bytes = 2^70)))
   fails_with("Code has a syntax error and was not executed", s$execute("if (TRUE {"))
   e <- tryCatch(s$execute("if (TRUE {", validate = FALSE), error = conditionMessage) # VAL-06: the runtime's own words
   expect_false(grepl("was not executed", e))
