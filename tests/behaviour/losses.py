@@ -107,9 +107,9 @@ def small(tap, who, uid):
 
 
 class Rpc:
-    def __init__(self, uid, home, words=("rpc",), under=()):
+    def __init__(self, uid, home, words=("rpc",), under=(), **env):
         self.child = subprocess.Popen([*under, CORDON, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
-                                      env={"PATH": "/usr/bin:/bin", "HOME": home}, preexec_fn=become(uid))
+                                      env={"PATH": "/usr/bin:/bin", "HOME": home, **env}, preexec_fn=become(uid))
         self.count = 0
 
     def call(self, method, **params):
@@ -156,7 +156,8 @@ def slow(tap, who, uid):
     """A save that takes a slow disk its time is waited for when the client leaves."""
     home = tempfile.mkdtemp(prefix="losses-")
     os.chmod(home, 0o777)
-    rpc = Rpc(uid, home, ("rpc",), ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e", "inject=fsync:delay_enter=1500000"])
+    rpc = Rpc(uid, home, ("rpc",), ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e", "inject=fsync:delay_enter=1500000"],
+              ASAN_OPTIONS="detect_leaks=0")  # it cannot look for them under strace
     session = rpc.call("session.open", guest="sh", workspace="w4")["session"]
     rpc.call("session.execute", session=session, code="echo 4 > a")
     _, err = rpc.child.communicate(timeout=SECONDS)

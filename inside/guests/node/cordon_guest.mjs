@@ -125,10 +125,25 @@ function evaluate(expression) {
     answer = (error, result) => (error ? reject(new Error(error.message)) : resolve(result));
   });
   const params = { expression, replMode: true, awaitPromise: true, silent: true };
-  // With what it does after an await that waits for nothing.
-  if (guard(() => { hold(false); session.post('Runtime.evaluate', params, answer); process._tickCallback(); })) return promise;
-  promise.catch(() => {});
-  throw new Interrupted();
+  let thrown;
+  const isWhole = guard(() => {
+    hold(false);
+    session.post('Runtime.evaluate', params, answer);
+    try {
+      process._tickCallback(); // with what it does after an await that waits for nothing
+    } catch (e) {
+      thrown = { e };
+    }
+  });
+  if (!isWhole) {
+    promise.catch(() => {});
+    throw new Interrupted();
+  }
+  if (thrown) { // by a callback of process.nextTick: Node calls that uncaught, and goes on with the other callbacks
+    process.emit('uncaughtException', thrown.e, 'uncaughtException');
+    setImmediate(process._tickCallback);
+  }
+  return promise;
 }
 
 // ---- interrupts: a message names the execution, and SIGINT says that it has come. Where the event loop does not turn,
