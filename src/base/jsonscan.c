@@ -273,8 +273,8 @@ bool jsonscan_number(struct jsonscan *s)
 
 static bool walk_member(struct jsonscan *s, uint64_t object)
 {
-	const char *key;
-	size_t len;
+	const char *key = NULL;
+	size_t len = 0;
 
 	if (!jsonscan_key(s, &key, &len) || (s->key && !s->key(s, object, key, len)) ||
 	    !jsonscan_colon(s))
