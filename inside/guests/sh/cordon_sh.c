@@ -46,15 +46,17 @@ struct agent {
 static void hello(struct agent *a)
 {
 	struct bytes b = { 0 };
-	bytes_format(
-		&b,
-		"{\"type\":\"hello\",\"version\":1,\"token\":\"%s\",\"guest\":\"sh\",\"language\":",
-		a->token);
+
+	(void)bytes_room(&b, 1024); /* so that it is not copied as it grows */
+	bytes_text(&b, "{\"type\":\"hello\",\"version\":1,\"token\":\"");
+	bytes_text(&b, a->token);
+	bytes_text(&b, "\",\"guest\":\"sh\",\"language\":");
 	json_quote(&b, a->shell.version, strlen(a->shell.version));
 	bytes_text(&b, "}\n");
 	host_wire_say(&a->out, &b);
+	explicit_bzero(b.data, b.cap); /* the code must not find the token in memory */
 	bytes_done(&b);
-	memset(a->token, 0, sizeof(a->token));
+	explicit_bzero(a->token, sizeof(a->token));
 	a->greeted = true;
 }
 
