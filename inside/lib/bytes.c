@@ -25,9 +25,10 @@ char *bytes_room(struct bytes *b, size_t more)
 	char *p = realloc(b->data, cap);
 	if (!p)
 		run_out();
-	b->data = p;
+	else
+		b->data = p;
 	b->cap = cap;
-	return p + b->len;
+	return b->data + b->len;
 }
 
 void bytes_add(struct bytes *b, const void *data, size_t len)
