@@ -603,7 +603,8 @@ def test_interrupts_keep_everything():
         g.run("x=kept")
         for code in ("y=$(sleep 30); echo no", "sleep 30; echo no"):  # before any trap on INT
             assert g.interrupt("echo go; " + code).stdout == "go\n" and out(g, "echo $x") == "kept\n", code
-        g.run("x=kept; sleep 100 & p=$!; exec 7> f")
+        # bash makes a background job ignore SIGINT only after the fork: the job must have come so far.
+        g.run("x=kept; sleep 100 & p=$!; until [[ $(< /proc/$p/comm) == sleep ]]; do :; done; exec 7> f")
         for code in ("trap 'echo T' INT; while :; do sleep 30; done; echo no", "wait; echo no", "while :; do :; done", "f() { sleep 30; echo no; }; f",
                      "y=$(sleep 30); echo no", "( sleep 30; echo no ); echo no", "eval 'sleep 30'; echo no\necho no", "read v < <(sleep 30)",
                      "trap 'while :; do :; done' USR1; kill -USR1 $$", "set -e; sleep 30 | cat; echo no"):
