@@ -224,7 +224,16 @@ class Guest:
 
     def feed(self, data):
         """Writes the execution's stdin in the background, then leaves it open."""
-        threading.Thread(target=os.write, args=(self.pipes[0][1], data), daemon=True).start()
+        fd = os.dup(self.pipes[0][1])  # of its own: the guest may be closed before the thread runs
+
+        def write():
+            try:
+                os.write(fd, data)
+            except BrokenPipeError:
+                pass  # the guest has ended
+            finally:
+                os.close(fd)
+        threading.Thread(target=write, daemon=True).start()
 
     def close(self):
         if not self.alive:

@@ -613,6 +613,14 @@ def test_interrupts_keep_everything():
             assert out(g, "trap - INT; set +e; echo $x; kill -0 $p; echo y >&7") == "kept\n", code
 
 
+def test_an_interrupted_builtin_leaves_no_text():
+    """What printf has in its buffer is not written by the next execution."""
+    with guest() as g:
+        for _ in range(5):
+            assert g.interrupt("printf '%s ' {1..200000}; echo no").error["kind"] == "interrupted"
+            assert out(g, "echo 2") == "2\n"
+
+
 def test_forks_that_fail_are_not_the_session():
     """What fails in a fork ends there. Forks that cannot fork are in tests/cases, ADV-08: bash waits 15 s before it gives up."""
     with guest() as g:

@@ -24,6 +24,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -273,6 +274,14 @@ static void drop_pipeline(void)
 	cleanup_the_pipeline();
 }
 
+/* What an interrupted builtin has not yet written would come out in the next execution. Where it
+ * was meant to go is no longer known, so it is dropped. */
+static void drop_leftovers(void)
+{
+	__fpurge(stdout);
+	drop_pipeline();
+}
+
 /* Cleans up after an exit: functions that did not return, traps and loops that did not end. */
 static void settle(void)
 {
@@ -317,7 +326,7 @@ static void execute(void)
 	wait_for_ticket();
 	load();
 	if (my.is_interrupted)
-		drop_pipeline();
+		drop_leftovers();
 	my.is_interrupted = 0;
 	interrupt_state = 0;
 	if (*my.text)
