@@ -282,6 +282,20 @@ def test_interrupt():
         assert g.value("2") == 2 and g.value("3") == 3
 
 
+DROP_HANDLER = "#include <signal.h>\nvoid drop_handler(void) { signal(SIGINT, SIG_DFL); }\n"
+
+
+def test_the_handler_of_interrupts_comes_back():
+    """R's Sys.sleep() may leave the default action behind, if the signal comes while it replaces the handler."""
+    with tempfile.TemporaryDirectory() as d, guest() as g:
+        path = os.path.join(d, "drop.so")
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-x", "c", "-o", path, "-"], input=DROP_HANDLER.encode(), check=True)
+        g.run("dyn.load('%s')" % path)
+        for code in ("invisible(.C('drop_handler'))", "invisible(.C('drop_handler')); stop('x')"):
+            g.run(code)
+            assert g.interrupt("cat('go\\n'); repeat {}").error["kind"] == "interrupted"
+
+
 def test_values_exact():
     g = shared()
     table = [

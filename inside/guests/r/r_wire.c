@@ -102,11 +102,25 @@ SEXP wire_flush(void)
 	return R_NilValue;
 }
 
+/* R's Sys.sleep() replaces the handler of SIGINT and does not always put it back: where the signal
+ * comes in the wrong moment, the next one would end R. */
+static void keep_handler(void)
+{
+	static struct sigaction of_r;
+	static bool is_known;
+	if (is_known)
+		sigaction(SIGINT, &of_r, NULL);
+	else
+		is_known = sigaction(SIGINT, NULL, &of_r) == 0;
+}
+
 void wire_interruptible(bool is_allowed)
 {
 	R_interrupts_suspended = is_allowed ? FALSE : TRUE;
 	if (is_allowed)
 		R_CheckUserInterrupt(); /* leaves by a jump where one has come meanwhile */
+	else
+		keep_handler();
 }
 
 SEXP wire_interrupts(SEXP allowed)
