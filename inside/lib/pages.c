@@ -200,7 +200,11 @@ static void put_into_file(const struct range *r)
 	}
 	if (fd < 0)
 		return;
-	(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+	/* Every session maps it: without the seals, none of them may start. */
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
+		perror("cordon: the template's memory could not be sealed");
+		_exit(1);
+	}
 	close(fd);
 }
 

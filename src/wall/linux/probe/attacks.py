@@ -409,6 +409,56 @@ def sibling_py_sibling_signals(bait):
     harmed(queue_signal)
 
 
+MARK = b"cordon-changed-by-a-sibling"
+
+
+def shared_memory():
+    """The ranges that come from the template's file, and the names by which /proc shows that file."""
+    ranges, names = [], []
+    with open("/proc/self/maps", encoding="utf-8") as f:
+        for line in f:
+            if "cordon-image" in line:
+                place = line.split()[0]
+                ranges.append([int(x, 16) for x in place.split("-")])
+                names.append("/proc/self/map_files/" + place)
+    for n in os.listdir("/proc/self/fd"):
+        try:
+            if "cordon-image" in os.readlink("/proc/self/fd/" + n):
+                names.append("/proc/self/fd/" + n)
+        except OSError:
+            pass
+    return ranges, names
+
+
+def overwrite(name):
+    fd = os.open(name, os.O_RDWR)
+    os.pwrite(fd, MARK, os.fstat(fd).st_size - len(MARK))
+    os.close(fd)
+
+
+def attack_py_sibling_memory(bait):
+    """write to the file behind memory that every session of the template maps"""
+    if bait.get("control"):
+        fd = os.memfd_create("cordon-image")
+        os.ftruncate(fd, mmap.PAGESIZE)
+        kept.append(mmap.mmap(fd, mmap.PAGESIZE, mmap.MAP_PRIVATE))
+    ranges, names = shared_memory()
+    if not ranges:
+        raise NotHere()
+    why = None
+    for tried, *args in [(overwrite, name) for name in names] + [
+            (libc_call, "madvise", ctypes.c_void_p(r[0]), ctypes.c_size_t(r[1] - r[0]), 9) for r in ranges]:  # MADV_REMOVE
+        try:
+            return tried(*args)
+        except OSError as error:
+            why = error
+    raise why
+
+
+def sibling_py_sibling_memory(bait):
+    must(any(ctypes.string_at(end - len(MARK), len(MARK)) == MARK for _, end in shared_memory()[0]), "nothing changed")
+
+
 def try_outside(name, words):
     """With a sibling of its own, where there is one; as a user who may not have everything, where root may."""
     if "sibling_" + name not in globals():

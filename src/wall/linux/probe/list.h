@@ -262,4 +262,6 @@
 	X(py_sibling_watches, "leave no inotify instance to another session",                      \
 	  PROBE_SIBLING | PROBE_SPACED, "namespaces")                                              \
 	X(py_sibling_signals, "leave no queued signal to another session",                         \
-	  PROBE_SIBLING | PROBE_SPACED, "namespaces")
+	  PROBE_SIBLING | PROBE_SPACED, "namespaces")                                              \
+	X(py_sibling_memory, "change the memory that sessions of one template share",              \
+	  PROBE_SIBLING, "sealed memory")
