@@ -1,6 +1,7 @@
 /* cli/main.c - finds the verb, reads its options, runs it. */
 #include <cordon/cordon.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -86,6 +87,9 @@ int main(int argc, char **argv)
 	if (!fill_ends())
 		return cordon_code_exit_status(CORDON_OS);
 	raise_descriptors();
+	/* Where a limit on the size of files is met, a workspace or an audit log cannot be written:
+	 * an error to be told, not the end of the program. */
+	(void)signal(SIGXFSZ, SIG_IGN);
 	seed_json();
 	cli_init(&c);
 	int status = choose(&c, argc, argv);

@@ -200,7 +200,7 @@ def test_losses_are_told():
     with tempfile.TemporaryDirectory() as d:
         log = os.path.join(d, "log")
         options = ["--no-token", "--set", "audit=" + log]
-        h = Http(command=["env", "--ignore-signal=XFSZ", CORDON, "mcp", "--http", "127.0.0.1:0", *options])
+        h = Http(command=[CORDON, "mcp", "--http", "127.0.0.1:0", *options])
         h.token = None
         for ends_itself in (True, False):
             h.initialize()
