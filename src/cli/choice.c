@@ -11,7 +11,7 @@
 
 enum { MAX_POLICY = 16 << 20 };
 
-static int set(struct cordon_policy *p, const char *key, const char *value,
+int choice_set(struct cordon_policy *p, const char *key, const char *value,
 	       struct cordon_error **reterr)
 {
 	cleanup_free char *assignment = str_printf("%s%s", key, value);
@@ -31,7 +31,7 @@ static int set_all(const struct cli *c, struct cordon_policy *p, const char *opt
 	for (size_t i = 0; r == 0 && (value = cli_value_at(c, option, i)); i++) {
 		if (!*value)
 			return err_set(reterr, CORDON_INVALID, "--%s needs a value", option);
-		r = set(p, key, value, reterr);
+		r = choice_set(p, key, value, reterr);
 	}
 	return r;
 }
@@ -55,7 +55,7 @@ int choice_add_mount(struct cordon_policy *p, const char *mount, struct cordon_e
 	cleanup_json json_t *list = json_pack("[s]", full ? full : mount);
 	cleanup_free char *text = list ? json_text(list, NULL) : NULL;
 
-	return text ? set(p, "mounts+=", text, reterr)
+	return text ? choice_set(p, "mounts+=", text, reterr)
 		    : err_set(reterr, CORDON_INVALID, "a mount is not valid UTF-8");
 }
 
@@ -84,7 +84,7 @@ char *choice_seconds(const char *text)
 static int set_timeout(struct cordon_policy *p, const char *text, struct cordon_error **reterr)
 {
 	cleanup_free char *value = choice_seconds(text);
-	int r = value ? set(p, "timeout_ms=", value, reterr)
+	int r = value ? choice_set(p, "timeout_ms=", value, reterr)
 		      : err_set(reterr, CORDON_NOMEM, "out of memory");
 
 	return r < 0 ? err_wrap(reterr, r,
@@ -99,7 +99,7 @@ static int set_memory(struct cordon_policy *p, const char *text, struct cordon_e
 {
 	size_t digits = strspn(text, "0123456789");
 	bool is_bare = digits > 0 && digits < sizeof("16777216") && text[digits] == '\0';
-	int r = set(p, "memory_bytes=", text, reterr);
+	int r = choice_set(p, "memory_bytes=", text, reterr);
 
 	if (r < 0 && is_bare && text[0] != '0')
 		return err_wrap(reterr, r, "--memory %s is %s bytes; for mebibytes write %sM", text,
@@ -208,7 +208,7 @@ int choice_policy_streamed(const struct cli *c, struct cordon_policy **ret,
 
 	for (size_t i = 0; r == 0 && i < sizeof(fields) / sizeof(*fields); i++)
 		if (!names(c, fields[i]))
-			r = set(p, fields[i], "=none", reterr);
+			r = choice_set(p, fields[i], "=none", reterr);
 	if (r == 0)
 		*ret = TAKE_PTR(p);
 	return r;

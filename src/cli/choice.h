@@ -37,6 +37,9 @@ int choice_policy_streamed(const struct cli *c, struct cordon_policy **ret,
 /* A plain number of seconds, 12 or 0.5, gets its unit; other text is copied. The caller frees it.
  * NULL: out of memory. */
 char *choice_seconds(const char *text);
+/* Sets one field. key ends with the operator: "timeout_ms=", "network.allow+=", "env_set.". */
+int choice_set(struct cordon_policy *p, const char *key, const char *value,
+	       struct cordon_error **reterr);
 /* Adds a mount as written on the command line, with any characters in its path. */
 int choice_add_mount(struct cordon_policy *p, const char *mount, struct cordon_error **reterr);
 /* Like cli_fail, but every policy error, even a missing file, is wrong usage: status 2. */

@@ -1,16 +1,15 @@
 /* cli/language.c - see language.h. */
 #include "cli/language.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
 
-#define LIST                                                                                       \
-	"python (.py), r (.R, .r), node (.js, .mjs, .cjs, .ts, .mts, .cts), sh (.sh, .bash) and "  \
-	"pod"
-
 enum { LINE_BYTES = 256 };
 
+/* Which ending of a name means which guest: the only table of it. Endings of one guest stand
+ * together. */
 static const struct ending {
 	const char *ending;
 	struct language language;
@@ -33,6 +32,28 @@ static const struct interpreter {
 	{ "tsx", { "node", true } },       { "sh", { "sh", false } },
 	{ "bash", { "sh", false } },       { "dash", { "sh", false } },
 };
+
+/* Writes all guests with their endings: "python (.py), r (.R, .r), ... and pod". */
+static const char *list_known(char *ret, size_t size)
+{
+	const char *guest = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < sizeof(endings) / sizeof(*endings) && used < size; i++) {
+		bool is_first = !str_eq(endings[i].language.guest, guest);
+
+		guest = endings[i].language.guest;
+		used += (size_t)snprintf(ret + used, size - used, "%s%s%s%s",
+					 i == 0     ? ""
+					 : is_first ? "), "
+						    : ", ",
+					 is_first ? guest : "", is_first ? " (" : "",
+					 endings[i].ending);
+	}
+	if (used < size)
+		(void)snprintf(ret + used, size - used, ") and pod");
+	return ret;
+}
 
 /* Cuts the next word off a line; NULL: none. */
 static char *next_word(char **line)
@@ -75,7 +96,7 @@ static bool is_program(const char *name, const char *known)
 static int from_line(const char *code, size_t len, struct language *ret,
 		     struct cordon_error **reterr)
 {
-	char line[LINE_BYTES] = "";
+	char line[LINE_BYTES] = "", list[LINE_BYTES];
 	const char *name;
 
 	if (len < 2 || code[0] != '#' || code[1] != '!')
@@ -91,14 +112,15 @@ static int from_line(const char *code, size_t len, struct language *ret,
 		}
 	}
 	return err_set(reterr, CORDON_INVALID,
-		       "the #! line names '%s', which is not supported: there are " LIST
-		       "; --guest names one",
-		       name ? name : "nothing");
+		       "the #! line names '%s', which is not supported: there are %s; --guest "
+		       "names one",
+		       name ? name : "nothing", list_known(list, sizeof(list)));
 }
 
 int language_of(const char *path, const char *code, size_t len, struct language *ret,
 		struct cordon_error **reterr)
 {
+	char list[LINE_BYTES];
 	int r = from_line(code, len, ret, reterr);
 
 	if (r != 0)
@@ -113,8 +135,8 @@ int language_of(const char *path, const char *code, size_t len, struct language 
 		return err_set(
 			reterr, CORDON_INVALID,
 			"'%s' has no #! line, and its name does not tell its language: there "
-			"are " LIST "; --guest names one",
-			path);
+			"are %s; --guest names one",
+			path, list_known(list, sizeof(list)));
 	*ret = (struct language){ .guest = "python" };
 	return 0;
 }

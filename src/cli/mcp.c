@@ -5,22 +5,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/str.h"
 #include "cli/choice.h"
 #include "cli/http_door.h"
 #include "cli/verb.h"
 #include "serve/mcp/mcpstdio.h"
 
 enum { MOUNTS_MAX = 64 };
-
-static int set(struct cordon_policy *p, const char *key, const char *value,
-	       struct cordon_error **reterr)
-{
-	cleanup_free char *assignment = str_printf("%s%s", key, value);
-
-	return assignment ? cordon_policy_set(p, assignment, reterr)
-			  : err_set(reterr, CORDON_NOMEM, "out of memory");
-}
 
 static int set_variables(struct cordon_policy *p, struct cordon_error **reterr)
 {
@@ -36,7 +26,7 @@ static int set_variables(struct cordon_policy *p, struct cordon_error **reterr)
 	for (size_t i = 0; r == 0 && i < sizeof(table) / sizeof(*table); i++) {
 		const char *value = getenv(table[i].variable);
 		if (value)
-			r = set(p, table[i].key, value, reterr);
+			r = choice_set(p, table[i].key, value, reterr);
 	}
 	return r;
 }
@@ -54,7 +44,7 @@ static int mount_variables(struct cordon_policy *p, struct cordon_error **reterr
 		if (!mount)
 			return 0;
 		if (i == 1)
-			r = set(p, "mounts=", "", reterr);
+			r = choice_set(p, "mounts=", "", reterr);
 		if (r == 0)
 			r = choice_add_mount(p, mount, reterr);
 		if (r < 0)
@@ -77,7 +67,7 @@ static int make_room(const struct cli *c, struct cordon_policy *p, struct cordon
 
 	for (size_t i = 0; r == 0 && i < sizeof(table) / sizeof(*table); i++)
 		if (cli_has(c, table[i].option))
-			r = set(p, table[i].key, "", reterr);
+			r = choice_set(p, table[i].key, "", reterr);
 	return r;
 }
 
@@ -92,9 +82,9 @@ static int environment(const struct cli *c, struct cordon_policy *p, struct cord
 	if (r == 0)
 		r = make_room(c, p, reterr);
 	for (size_t i = 0; r == 0 && (value = cli_value_at(c, "network-allow", i)); i++)
-		r = set(p, "network.allow+=", value, reterr);
+		r = choice_set(p, "network.allow+=", value, reterr);
 	for (size_t i = 0; r == 0 && (value = cli_value_at(c, "network-block", i)); i++)
-		r = set(p, "network.block+=", value, reterr);
+		r = choice_set(p, "network.block+=", value, reterr);
 	return r;
 }
 

@@ -11,15 +11,14 @@
 static const struct {
 	enum guest_kind kind;
 	const char *name;
-	const char *endings[4];
 	bool can_fork;
 	int (*fill)(const struct guest_options *o, struct launch *l, struct cordon_error **reterr);
 } guests[] = {
-	{ GUEST_KIND_PYTHON, "python", { ".py" }, true, python_launch },
-	{ GUEST_KIND_R, "r", { ".R", ".r" }, true, r_launch },
-	{ GUEST_KIND_NODE, "node", { ".mjs", ".js", ".cjs" }, false, node_launch },
-	{ GUEST_KIND_SH, "sh", { ".sh", ".bash" }, false, sh_launch },
-	{ GUEST_KIND_POD, "pod", { NULL }, true, pod_launch },
+	{ GUEST_KIND_PYTHON, "python", true, python_launch },
+	{ GUEST_KIND_R, "r", true, r_launch },
+	{ GUEST_KIND_NODE, "node", false, node_launch },
+	{ GUEST_KIND_SH, "sh", false, sh_launch },
+	{ GUEST_KIND_POD, "pod", true, pod_launch },
 };
 
 enum guest_kind guest_from_name(const char *name)
