@@ -134,7 +134,7 @@ validate <- function() {
 
 dll <- dyn.load(library_path("CORDON_R_LIB", "cordon_r.so"))
 for (routine in c("wire_token", "wire_send", "wire_welcome", "wire_call", "wire_encode", "wire_output", "wire_flush",
-	"wire_quote", "wire_interrupts", "fork_serve", "turn_init", "turn_welcome", "turn_serve", "turn_top", "turn_state", "turn_running",
+	"wire_quote", "wire_interrupts", "wire_fits", "fork_serve", "turn_init", "turn_welcome", "turn_serve", "turn_top", "turn_state", "turn_running",
 	"turn_warnings", "turn_reply", "turn_error", "turn_cores"))
 	assign(routine, getNativeSymbolInfo(routine, dll))
 
@@ -235,6 +235,8 @@ words <- c(number = "numeric", numeric = "numeric", double = "numeric", string =
 is_whole <- function(x) is.integer(x) || is.numeric(x) && all(is.finite(x)) && all(x == trunc(x))
 checks <- list(numeric = is.numeric, character = is.character, logical = is.logical, integer = is_whole,
 	list = function(x) is.list(x) || is.atomic(x) && !is.null(x), data.frame = is.data.frame, raw = is.raw)
+# For wire_fits: the R types that need no further look, one bit each.
+plain <- c(numeric = 3L, integer = 2L, logical = 4L, character = 8L, raw = 16L, list = 32L)
 
 tool_error <- function(message, call = NULL)
 	structure(class = c("ToolError", "error", "condition"), list(message = message, call = call))
@@ -262,7 +264,9 @@ make_tool <- function(spec) {
 	whole <- kinds == "integer"
 	has_optional <- any(optional)
 	present <- seq_along(kinds)
+	simple <- unname(ifelse(kinds %in% names(plain), plain[kinds], 0L))
 	run <- compiler::cmpfun(function(args) {
+		if (.Call(wire_fits, args, simple)) return(call_tool(name, args))
 		if (has_optional) present <- which(!(optional & vapply(args, is.null, NA)))
 		for (i in present) {
 			x <- args[[i]]

@@ -16,7 +16,8 @@ static const R_CallMethodDef routines[] = {
 	ROUTINE(fork_serve, 3),    ROUTINE(turn_init, 2),   ROUTINE(turn_welcome, 0),
 	ROUTINE(turn_serve, 1),    ROUTINE(turn_top, 1),    ROUTINE(turn_cores, 0),
 	ROUTINE(turn_state, 0),    ROUTINE(turn_error, 0),  ROUTINE(turn_running, 0),
-	ROUTINE(turn_warnings, 0), ROUTINE(turn_reply, 2),  { NULL, NULL, 0 },
+	ROUTINE(turn_warnings, 0), ROUTINE(turn_reply, 2),  ROUTINE(wire_fits, 2),
+	{ NULL, NULL, 0 },
 };
 
 __attribute__((visibility("default"))) void R_init_cordon_r(DllInfo *dll);

@@ -57,6 +57,9 @@ SEXP wire_stdin(SEXP path);
 SEXP wire_flush(void);
 SEXP wire_interrupts(SEXP allowed);
 SEXP wire_quote(SEXP text); /* as a JSON string */
+SEXP wire_fits(
+	SEXP args,
+	SEXP plain); /* whether every argument of a tool is plain and of a type that it takes */
 
 /* A template's wait: returns in each new session, after sending its hello (head, token, tail). */
 SEXP fork_serve(SEXP library, SEXP head, SEXP tail);

@@ -350,6 +350,39 @@ static SEXP answer(const char *id, unsigned long call)
 	}
 }
 
+/* A bit of the guest's `plain`; 0: has to be looked at. */
+static int plain_bit(SEXP v)
+{
+	if (Rf_isObject(v))
+		return 0;
+	switch (TYPEOF(v)) {
+	case REALSXP:
+		return 1;
+	case INTSXP:
+		return 2;
+	case LGLSXP:
+		return 4;
+	case STRSXP:
+		return 8;
+	case RAWSXP:
+		return 16;
+	case VECSXP:
+		return 32;
+	default:
+		return 0;
+	}
+}
+
+/* In R the same takes 2 us of processor time more. */
+SEXP wire_fits(SEXP args, SEXP plain)
+{
+	R_xlen_t count = XLENGTH(args);
+	bool fits = count == XLENGTH(plain);
+	for (R_xlen_t i = 0; fits && i < count; i++)
+		fits = plain_bit(VECTOR_ELT(args, i)) & INTEGER(plain)[i];
+	return Rf_ScalarLogical(fits);
+}
+
 /* max: bytes of the message; text: the function that prints values without a data form. */
 SEXP wire_call(SEXP name, SEXP args, SEXP max, SEXP text)
 {
