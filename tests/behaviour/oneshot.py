@@ -13,7 +13,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 CORDON = os.environ.get("CORDON", os.path.join(ROOT, "build", "cordon"))
 ORDINARY = 64812  # a uid that owns nothing here
 # Sanitizers and a busy machine take their time; a hang is still found.
-SECONDS = 120
+SECONDS = 300
 
 
 class Tap:

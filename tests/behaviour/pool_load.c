@@ -268,7 +268,7 @@ TEST_WITHIN(a_pool_that_reuses_lasts_with_eight_callers, 600)
 }
 
 /* While there are no descriptors nothing can be made; afterwards the pool is as it was. */
-TEST_WITHIN(a_pool_recovers_from_a_lack_of_descriptors, 120)
+TEST(a_pool_recovers_from_a_lack_of_descriptors)
 {
 	enum { TAKEN = 512 };
 	struct cordon_execute_options o = { .code = "1" };
@@ -322,7 +322,7 @@ static void must_be_refused(struct waiting *w, int code)
 	cordon_error_free(w->waiter.error);
 }
 
-TEST_WITHIN(who_waits_is_served_in_turn_or_told, 120)
+TEST(who_waits_is_served_in_turn_or_told)
 {
 	struct cordon_pool *p = open_pool(1, 1, false);
 	struct cordon_session *s = NULL;

@@ -14,7 +14,7 @@ import time
 from oneshot import CORDON, Tap
 
 POD = os.environ.get("CORDON_POD") or os.path.join(os.path.dirname(CORDON), "pod")
-SECONDS = 120  # a busy machine takes its time; a hang is still found
+SECONDS = 300  # a busy machine takes its time; a hang is still found
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
 
 # guest: what must be installed, set, get, what that prints, a loop without end

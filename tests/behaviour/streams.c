@@ -47,7 +47,7 @@ static void must_print(struct cordon_session *s, const char *after, const char *
 	cordon_result_free(r);
 }
 
-TEST_WITHIN(what_code_does_to_its_streams_ends_with_it, 120)
+TEST(what_code_does_to_its_streams_ends_with_it)
 {
 	EACH_DIALECT(d)
 	{
@@ -66,7 +66,7 @@ TEST_WITHIN(what_code_does_to_its_streams_ends_with_it, 120)
 }
 
 /* What cannot be mended is replaced. */
-TEST_WITHIN(a_session_that_lost_its_streams_for_good_is_replaced, 120)
+TEST(a_session_that_lost_its_streams_for_good_is_replaced)
 {
 	EACH_DIALECT(d)
 	{

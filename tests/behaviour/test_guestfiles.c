@@ -199,15 +199,15 @@ static void pictures(const struct words *w)
 }
 
 #define FOR_GUEST(n, name)                                                                         \
-	TEST_WITHIN(guestfiles_##name##_files, 60)                                                 \
+	TEST(guestfiles_##name##_files)                                                            \
 	{                                                                                          \
 		files(&all[n]);                                                                    \
 	}                                                                                          \
-	TEST_WITHIN(guestfiles_##name##_quotas, 60)                                                \
+	TEST(guestfiles_##name##_quotas)                                                           \
 	{                                                                                          \
 		quotas(&all[n]);                                                                   \
 	}                                                                                          \
-	TEST_WITHIN(guestfiles_##name##_pictures, 60)                                              \
+	TEST(guestfiles_##name##_pictures)                                                         \
 	{                                                                                          \
 		pictures(&all[n]);                                                                 \
 	}

@@ -241,12 +241,12 @@ static void play(const char *set, unsigned crashes)
 	rmdir(dir);
 }
 
-TEST_WITHIN(a_session_that_crashes_is_used_from_eight_threads, 120)
+TEST(a_session_that_crashes_is_used_from_eight_threads)
 {
 	play(NULL, 100);
 }
 
-TEST_WITHIN(and_one_with_a_gateway, 120)
+TEST(and_one_with_a_gateway)
 {
 	play("network.allow=localhost", 20);
 }

@@ -51,7 +51,7 @@ static void each_rpc(const char *const *lines, size_t count)
 #define Q(method, params)                                                                          \
 	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":{" params "}}"
 
-TEST_WITHIN(rpc_sessions, 120)
+TEST(rpc_sessions)
 {
 	static const char *const lines[] = {
 		Q("initialize", "\"protocol\":1"),
@@ -82,7 +82,7 @@ TEST_WITHIN(rpc_sessions, 120)
 	each_rpc(lines, sizeof(lines) / sizeof(*lines));
 }
 
-TEST_WITHIN(rpc_files_and_the_rest, 120)
+TEST(rpc_files_and_the_rest)
 {
 	static const char *const lines[] = {
 		Q("create", ""),
@@ -129,7 +129,7 @@ static void expect_what_was_asked_for(const struct cordon_session_options *o)
 	ASSERT_EQ(p->mount_count, 1);
 }
 
-TEST_WITHIN(no_session_is_weaker_than_asked_for, 120)
+TEST(no_session_is_weaker_than_asked_for)
 {
 	static const char *const lines[] = {
 		Q("create",
@@ -151,7 +151,7 @@ TEST_WITHIN(no_session_is_weaker_than_asked_for, 120)
 	talk_rpc(opened, 1);
 }
 
-TEST_WITHIN(rpc_policies, 120)
+TEST(rpc_policies)
 {
 	static const char *const lines[] = {
 		Q("version", ""),
@@ -182,7 +182,7 @@ static bool drop(const json_t *message, void *arg)
 #define CALL(name, args)                                                                           \
 	Q("tools/call", "\"name\":\"" name "\",\"arguments\":{" args "},\"_meta\":{}")
 
-TEST_WITHIN(mcp_messages, 120)
+TEST(mcp_messages)
 {
 	static const char *const lines[] = {
 		Q("initialize", "\"protocolVersion\":\"2025-11-25\""),

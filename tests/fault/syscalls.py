@@ -26,7 +26,7 @@ WALL = ["mount", "mount_setattr", "pivot_root", "umount2", "unshare", "sethostna
         "close_range", "execveat"]
 ERRORS = {"clone3": "EAGAIN", "fork": "EAGAIN", "openat": "EMFILE", "open": "EMFILE", "mkdir": "ENOSPC", "mkdirat": "ENOSPC",
           "write": "ENOSPC", "pipe2": "EMFILE", "socketpair": "EMFILE", "memfd_create": "EMFILE"}
-SECONDS = 60
+SECONDS = 300
 
 
 class Bench:

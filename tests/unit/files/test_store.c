@@ -130,7 +130,7 @@ static void save_forever(struct fixture *f, struct shared *shared, unsigned long
 	}
 }
 
-TEST_WITHIN(store_survives_kill_at_any_moment, 120)
+TEST(store_survives_kill_at_any_moment)
 {
 	enum { ROUNDS = 200 };
 	make_dir();
