@@ -163,7 +163,7 @@ static void large_file(void)
 	workspace_close(ws);
 }
 
-static void pictures(const char *what, size_t files, size_t size, double target)
+static void snapshots(const char *what, size_t files, size_t size, double target)
 {
 	struct workspace *ws = new_workspace(), *other = new_workspace();
 	struct measure first = { 0 }, again = { 0 }, full = { 0 }, same = { 0 }, fork = { 0 };
@@ -277,8 +277,8 @@ int main(void)
 		content[i] = "the quick brown fox, number 01234"[(i * 2654435761U >> 7) % 33];
 	small_files();
 	large_file();
-	pictures("10 MiB in 500 files", 500, 10 * MIB / 500, 10);
-	pictures("256 MiB in 256 files", 256, MIB, 300);
+	snapshots("10 MiB in 500 files", 500, 10 * MIB / 500, 10);
+	snapshots("256 MiB in 256 files", 256, MIB, 300);
 	exports();
 	return 0;
 }

@@ -143,11 +143,12 @@ static struct cordon_session *open_fresh(struct subject *t)
 
 	check(cordon_session_open(&o, &s, &e), e, t->guest);
 	const uint64_t *at = s->timeline.at, *in = linux_box_status(s->engine->box)->marks;
-	between(t, "host: policy, desk, log, welcome", at[TIMELINE_OPEN], at[TIMELINE_PREPARED]);
+	between(t, "host: policy, tool calls, log, welcome", at[TIMELINE_OPEN],
+		at[TIMELINE_PREPARED]);
 	between(t, "host: the template is found", at[TIMELINE_PREPARED], at[TIMELINE_TEMPLATE]);
 	between(t, "host: pipes, sockets, cgroups, status page", at[TIMELINE_TEMPLATE],
-		at[TIMELINE_SEATED]);
-	between(t, "template: wake-up, clone with namespaces", at[TIMELINE_SEATED],
+		at[TIMELINE_RESOURCES]);
+	between(t, "template: wake-up, clone with namespaces", at[TIMELINE_RESOURCES],
 		in[MARK_SPACES]);
 	between(t, "pid 1: control groups joined", in[MARK_SPACES], in[MARK_GROUPS]);
 	between(t, "pid 1: ids, host name, cgroup namespace", in[MARK_GROUPS], in[MARK_MAPPED]);

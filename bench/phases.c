@@ -99,7 +99,7 @@ static void print(const char *title, int last_row)
 /* ---- the moments of a launch */
 
 static const char *const moments[MARK_COUNT] = {
-	[MARK_KEEPER] = "keeper: cordon-init runs",
+	[MARK_KEEPER] = "supervisor: cordon-init runs",
 	[MARK_SPACES] = "pid 1: runs in user, pid, mount, ipc and uts namespaces",
 	[MARK_NETWORK] = "guest's process: has a network namespace",
 	[MARK_BASE] = "pid 1: ids mapped, nesting forbidden, what every root has is there",
@@ -110,7 +110,7 @@ static const char *const moments[MARK_COUNT] = {
 	[MARK_LEFT] = "pid 1: host's root unmounted, namespaces proven, groups joined",
 	[MARK_EXEC] = "guest's process: becomes the interpreter",
 	[MARK_EXITED] = "pid 1: the interpreter has ended",
-	[MARK_EMPTY] = "keeper: pid 1 is reaped, its namespaces are gone",
+	[MARK_EMPTY] = "supervisor: pid 1 is reaped, its namespaces are gone",
 };
 
 /* What a step follows in its own process; MARK_COUNT: nothing that can be told from waiting. */
@@ -152,12 +152,12 @@ static void launch_shell(const struct policy *p)
 	uint64_t started = clock_now_ns();
 	check(box_wait_gone(engine->box, deadline_after_ms(10000)) ? 0 : -1, NULL, "wait for it");
 	uint64_t gone = clock_now_ns();
-	note(0, "host: view, pipes, keeper, control groups, plan: handed over", start, started);
+	note(0, "host: view, pipes, supervisor, control groups, plan: handed over", start, started);
 	note_marks(linux_box_status(engine->box), start, 1);
 	engine_free(engine);
 	note(MARK_COUNT + 1, "host: knows of the end", start, gone);
 	uint64_t end = clock_now_ns();
-	note(MARK_COUNT + 2, "host: control groups removed, keeper reaped", start, end);
+	note(MARK_COUNT + 2, "host: control groups removed, supervisor reaped", start, end);
 	note_step(&rows[0], start, started);
 	note_step(&rows[MARK_COUNT + 2], gone, end);
 }

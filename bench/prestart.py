@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """prestart.py [PAIRS] - what wall/linux/prestart_entry.c gains: `cordon run -g sh -e :` with and without it, in turn.
 
-Both are the same program. In the copy without it, the ELF header names the C library's _start as its entry. The pairs differ
-in nothing else, so their difference is meaningful on a busy machine too; the fastest tenth was disturbed least."""
+Both are copies of one program. In the one without it, the ELF header names the C library's _start as its entry. They differ in
+nothing else, so their difference is meaningful on a busy machine too; the fastest tenth was disturbed least."""
 import os
 import struct
 import subprocess
@@ -20,10 +20,10 @@ def address(name):
     return next((int(line.split()[0], 16) for line in table.splitlines() if line.endswith(f" {name}")), None)
 
 
-def without(path):
+def copy(path, entry):
     with open(PROGRAM, "rb") as f:
         image = bytearray(f.read())
-    image[E_ENTRY:E_ENTRY + 8] = struct.pack("<Q", address("_start"))
+    image[E_ENTRY:E_ENTRY + 8] = struct.pack("<Q", address(entry))
     with open(path, "wb") as f:
         f.write(image)
     os.chmod(path, 0o755)
@@ -48,12 +48,11 @@ def main(pairs):
         print("this machine has unified control groups: nothing is prestarted")
         return
     with tempfile.TemporaryDirectory(prefix="cordon-prestart-") as folder:
-        other = without(os.path.join(folder, "cordon"))
+        early, late = copy(os.path.join(folder, "with"), "prestart_entry"), copy(os.path.join(folder, "without"), "_start")
         rows = []
         for i in range(pairs + 5):
-            order = (PROGRAM, other) if i % 2 else (other, PROGRAM)
-            took = {program: milliseconds(program) for program in order}
-            rows.append((took[PROGRAM], took[other]))
+            took = {program: milliseconds(program) for program in ((early, late) if i % 2 else (late, early))}
+            rows.append((took[early], took[late]))
     rows = rows[5:]  # the first are cold
     print(f"{'':<10}{'fastest tenth':>15}{'quarter':>12}{'median':>12}")
     columns = {"with": sorted(a for a, _ in rows), "without": sorted(b for _, b in rows), "gain": sorted(b - a for a, b in rows)}

@@ -134,7 +134,7 @@ static void serve(struct wire *w, struct tool_calls *d)
 	}
 }
 
-static void through_the_desk(struct cordon_tools *tools, const char *audit_path, const char *what)
+static void through_tool_calls(struct cordon_tools *tools, const char *audit_path, const char *what)
 {
 	struct cordon_error *e = NULL;
 	struct audit *audit = NULL;
@@ -147,10 +147,10 @@ static void through_the_desk(struct cordon_tools *tools, const char *audit_path,
 	struct audit_options log = { .path = audit_path };
 	if (audit_path)
 		check(audit_open(&log, &audit, &e), e, "audit");
-	struct tool_calls_options desk = {
+	struct tool_calls_options options = {
 		.tools = tools, .policy = &policy, .session = "sess_bench", .audit = audit
 	};
-	check(tool_calls_new(&desk, &d, &e), e, "desk");
+	check(tool_calls_new(&options, &d, &e), e, "tool calls");
 	pid_t pid = start_guest(&fd, true, what);
 	struct wire_options wire = { .token = TOKEN };
 	check(wire_new(fd, &wire, &w, &e), e, "wire");
@@ -234,8 +234,8 @@ int main(void)
 	check(cordon_tools_add(tools, &tool, &e), e, "tool");
 	for (int round = 0; round < 2; round++) {
 		ping_pong();
-		through_the_desk(tools, NULL, "wire and desk");
-		through_the_desk(tools, path, "wire and desk, audited (2 events a call)");
+		through_tool_calls(tools, NULL, "wire and tool calls");
+		through_tool_calls(tools, path, "wire and tool calls, audited (2 events a call)");
 	}
 	for (int round = 0; round < 2; round++) {
 		from_a_session(tools, "python", in_python, NULL);

@@ -461,7 +461,7 @@ export class Sandbox {
   #destroyed = false;
   #env;
   #history = [];
-  #pictures = new Map(); // the variables of each snapshot
+  #variables = new Map(); // of each snapshot
 
   constructor(session, env = {}) {
     this.#session = session;
@@ -545,12 +545,12 @@ export class Sandbox {
   }
   async snapshot() {
     const id = await this.#live.snapshot();
-    this.#pictures.set(id, { ...this.#env });
+    this.#variables.set(id, { ...this.#env });
     return id;
   }
   async restore(id) {
     await this.#live.restore(id);
-    this.#env = { ...this.#pictures.get(id) };
+    this.#env = { ...this.#variables.get(id) };
   }
   async exportState() {
     return this.#live.export();

@@ -265,7 +265,7 @@ static long forbid_more(const struct job *j)
 	return r != 0 || scoped ? r : forbid_signals();
 }
 
-static long load_deaf(const struct sock_fprog *prog)
+static long load_nonotify(const struct sock_fprog *prog)
 {
 	static struct sock_filter code[BPF_MAXINSNS];
 	struct sock_fprog nonotify = { .filter = code };
@@ -287,7 +287,7 @@ static long load(struct job *j, const struct sock_fprog *prog, bool listens)
 
 	if (r >= 0 || !listens || (errno != EBUSY && errno != EINVAL))
 		return r;
-	r = load_deaf(prog);
+	r = load_nonotify(prog);
 	j->status->is_deaf = r == 0;
 	return r;
 }

@@ -17,7 +17,7 @@
 struct intake {
 	const struct intake_options *o;
 	struct listing l;
-	struct tree_write plant;
+	struct tree_write writer;
 	int source_fd; /* the directory, or the parent of the file */
 	int base_fd;   /* destination */
 	bool owns_base;
@@ -29,7 +29,7 @@ struct intake {
 static void intake_done(struct intake *in)
 {
 	listing_done(&in->l);
-	tree_write_done(&in->plant);
+	tree_write_done(&in->writer);
 	close_fdp(&in->source_fd);
 	if (in->owns_base)
 		close_fdp(&in->base_fd);
@@ -134,7 +134,7 @@ static int put_file(struct intake *in, const char *from_rel, const char *to, str
 	int r = enter(in, &owner);
 	if (r < 0)
 		return r;
-	cleanup_close int out = tree_write_file(&in->plant, in->base_fd, to);
+	cleanup_close int out = tree_write_file(&in->writer, in->base_fd, to);
 	if (out < 0)
 		return out;
 	uint64_t max = in->o->max_bytes ? in->o->max_bytes - in->bytes : UINT64_MAX;
@@ -162,7 +162,7 @@ static int put_link(struct intake *in, const char *from_rel, const char *to, str
 	e->size = (uint64_t)n;
 	cleanup_owner struct owner owner = { 0 };
 	int r = enter(in, &owner);
-	return r < 0 ? r : tree_write_link(&in->plant, in->base_fd, to, target, e->mtime_ns);
+	return r < 0 ? r : tree_write_link(&in->writer, in->base_fd, to, target, e->mtime_ns);
 }
 
 static bool is_left_out(const struct intake *in, const char *rel)
@@ -190,7 +190,7 @@ static int put_entry(struct intake *in, const char *from_rel, struct intake_entr
 		cleanup_owner struct owner owner = { 0 };
 		r = enter(in, &owner);
 		r = r < 0 ? r
-			  : tree_write_directory(&in->plant, in->base_fd, to,
+			  : tree_write_directory(&in->writer, in->base_fd, to,
 						 (e->mode & 0777) | 0700, e->mtime_ns);
 		e->size = 0;
 	} else {
@@ -235,7 +235,7 @@ static int copy_all(struct intake *in, struct cordon_error **reterr)
 	}
 	cleanup_owner struct owner owner = { 0 };
 	int r = enter(in, &owner);
-	r = r < 0 ? r : tree_write_finish(&in->plant);
+	r = r < 0 ? r : tree_write_finish(&in->writer);
 	return r < 0 ? fail(in, "", r, reterr) : 0;
 }
 
@@ -287,7 +287,7 @@ int intake_copy(const struct intake_options *o, struct cordon_error **reterr)
 {
 	CLEANUP(intake_done) struct intake in = { .o = o, .source_fd = -1, .base_fd = -1 };
 	in.l.base_fd = -1;
-	tree_write_init(&in.plant, o->ws);
+	tree_write_init(&in.writer, o->ws);
 	if (has_way_up(o->host_path))
 		return err_set(reterr, CORDON_INVALID, "'%s' must not contain '..'", o->host_path);
 	struct stat st;

@@ -20,7 +20,7 @@ enum { DEFAULT_COUNT = 64, MAX_NAME = 128, MAX_STATE = 1 << 20 };
 struct snapshot {
 	char *name, *state;
 	char created[CLOCK_UTC_SIZE];
-	struct tree_image *picture;
+	struct tree_image *image;
 	struct snapshot *next;
 };
 
@@ -58,7 +58,7 @@ static void drop(struct snapshots *s, struct snapshot *one)
 	uint64_t freed = 0;
 	if (!one)
 		return;
-	(void)tree_image_free(one->picture, &freed);
+	(void)tree_image_free(one->image, &freed);
 	if (s) {
 		s->bytes -= freed < s->bytes ? freed : s->bytes;
 		s->latest = s->latest == one ? NULL : s->latest;
@@ -154,7 +154,7 @@ static struct snapshot *new_snapshot(struct snapshots *s, const char *name, cons
 static void add(struct snapshots *s, struct snapshot *one)
 {
 	struct snapshot **at = find(s, one->name), *gone = *at;
-	s->bytes += one->picture->new_bytes;
+	s->bytes += one->image->new_bytes;
 	if (gone) {
 		*at = gone->next;
 		drop(s, gone);
@@ -174,8 +174,8 @@ static int take(struct snapshots *s, struct workspace *ws, struct snapshot *one,
 	int r = path_lookup_enter(ws, &owner, reterr);
 	if (r < 0)
 		return r;
-	const struct tree_image *base = s->latest ? s->latest->picture : NULL;
-	r = tree_image_take(ws, base, s->opts.max_bytes - s->bytes, &one->picture);
+	const struct tree_image *base = s->latest ? s->latest->image : NULL;
+	r = tree_image_take(ws, base, s->opts.max_bytes - s->bytes, &one->image);
 	return r < 0 ? fail(s, ws, "the snapshot", r, reterr) : 0;
 }
 
@@ -219,7 +219,7 @@ int snapshots_restore(struct snapshots *s, struct workspace *ws, const char *nam
 	int r = path_lookup_enter(ws, &owner, reterr);
 	if (r < 0)
 		return r;
-	r = tree_image_restore(one->picture, NULL, ws);
+	r = tree_image_restore(one->image, NULL, ws);
 	if (r < 0)
 		return fail(s, ws, name, r, reterr);
 	s->latest = one;
@@ -245,7 +245,7 @@ char *snapshots_list(struct snapshots *s)
 	LOCK(s);
 	cleanup_json json_t *list = json_array();
 	for (const struct snapshot *one = s->first; one; one = one->next) {
-		const struct tree_image *image = one->picture;
+		const struct tree_image *image = one->image;
 		json_t *item = json_pack(
 			"{s:s, s:s, s:I, s:I, s:I}", "name", one->name, "created", one->created,
 			"files", (json_int_t)(image->tree.count - WORKSPACE_TREES), "bytes",

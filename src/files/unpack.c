@@ -29,7 +29,7 @@ struct unpacking {
 	struct cordon_error *read_error;
 	struct archive *a;
 	struct nameset seen;
-	struct tree_write plant;
+	struct tree_write writer;
 	struct unpack_report report;
 	int into_fd;
 	uint64_t entries;
@@ -49,7 +49,7 @@ static void unpacking_done(struct unpacking *u)
 	if (u->a)
 		(void)archive_read_free(u->a);
 	nameset_done(&u->seen);
-	tree_write_done(&u->plant);
+	tree_write_done(&u->writer);
 	close_fdp(&u->into_fd);
 	unpack_report_done(&u->report);
 	cordon_error_free(u->read_error);
@@ -271,7 +271,7 @@ static int put_file(struct unpacking *u, const struct spot *s, struct archive_en
 	uint64_t end = 0, size = archive_entry_size_is_set(e) ? (uint64_t)archive_entry_size(e) : 0;
 	cleanup_close int fd = -1;
 	if (!u->opts.dry) {
-		fd = tree_write_file(&u->plant, s->base_fd, s->rel);
+		fd = tree_write_file(&u->writer, s->base_fd, s->rel);
 		if (fd < 0)
 			return fd;
 	}
@@ -296,7 +296,7 @@ static int put_hard_link(struct unpacking *u, const struct spot *s, struct archi
 		*mine = SEEN_FILE;
 	u->report.links++;
 	return u->opts.dry ? 0
-			   : tree_write_hard_link(&u->plant, s->base_fd, s->rel, from.base_fd,
+			   : tree_write_hard_link(&u->writer, s->base_fd, s->rel, from.base_fd,
 						  from.rel);
 }
 
@@ -307,7 +307,7 @@ static int put_link(struct unpacking *u, const struct spot *s, struct archive_en
 		return skip(u, s->name, "link without a usable target");
 	u->report.links++;
 	return u->opts.dry ? 0
-			   : tree_write_link(&u->plant, s->base_fd, s->rel, target, mtime_of(e));
+			   : tree_write_link(&u->writer, s->base_fd, s->rel, target, mtime_of(e));
 }
 
 static int put_directory(struct unpacking *u, const struct spot *s, struct archive_entry *e)
@@ -315,7 +315,7 @@ static int put_directory(struct unpacking *u, const struct spot *s, struct archi
 	u->report.directories++;
 	if (u->opts.dry || (u->opts.into && !*s->rel))
 		return 0;
-	return tree_write_directory(&u->plant, s->base_fd, s->rel, archive_entry_perm(e),
+	return tree_write_directory(&u->writer, s->base_fd, s->rel, archive_entry_perm(e),
 				    mtime_of(e));
 }
 
@@ -472,7 +472,7 @@ static int take_all(struct unpacking *u, struct cordon_error **reterr)
 		if (r != 0)
 			return r;
 	}
-	int r = u->ws && !u->opts.dry ? tree_write_finish(&u->plant) : 0;
+	int r = u->ws && !u->opts.dry ? tree_write_finish(&u->writer) : 0;
 	return r < 0 ? path_lookup_fail(u->ws, "the import", r, reterr) : 0;
 }
 
@@ -485,7 +485,7 @@ static int setup(struct unpacking *u, const struct unpack_options *opts)
 	if (!u->opts.max_entries)
 		u->opts.max_entries = DEFAULT_MAX_ENTRIES;
 	nameset_init(&u->seen);
-	tree_write_init(&u->plant, u->ws);
+	tree_write_init(&u->writer, u->ws);
 	u->into_fd = -1;
 	u->report.skipped = json_array();
 	return u->report.skipped ? 0 : -ENOMEM;

@@ -142,7 +142,7 @@ static const json_t *find(const struct preparation *w, const char *name)
 static int put(struct preparation *w, const json_t *entry, const struct buf *bytes,
 	       const char *hash, struct refusal *why)
 {
-	cleanup_translation struct translation t = { 0 };
+	cleanup_wasm_compiled struct wasm_compiled t = { 0 };
 	cleanup_error struct cordon_error *e = NULL;
 	const char *file = text_of(entry, "file");
 	struct wasm_compile_job job = { buf_text(bytes), bytes->len, TRANSLATE_MS };
@@ -152,7 +152,7 @@ static int put(struct preparation *w, const json_t *entry, const struct buf *byt
 	cleanup_free char *path = place ? str_printf("%s/%s", w->dir, place) : NULL;
 	int r = path ? 0 : -1;
 
-	translation_init(&t);
+	wasm_compiled_init(&t);
 	if (r == 0 && wheel)
 		r = wasm_cache_save(path, 0444, buf_text(bytes), bytes->len, &e);
 	else if (r == 0 && wasm_cache_make(&w->image, hash, &job, &t, &e) == 0)

@@ -229,7 +229,7 @@ static int load_abi(const char *image, char ret[32], struct cordon_error **reter
 }
 
 int wasm_cache_make(const struct wasm_cache_image *image, const char *hash,
-		    const struct wasm_compile_job *job, struct translation *ret,
+		    const struct wasm_compile_job *job, struct wasm_compiled *ret,
 		    struct cordon_error **reterr)
 {
 	cleanup_free char *object = NULL, *imports = NULL;
@@ -253,9 +253,9 @@ int wasm_cache_make(const struct wasm_cache_image *image, const char *hash,
 	return r;
 }
 
-static json_t *import_list(const struct translation *t)
+static json_t *import_list(const struct wasm_compiled *c)
 {
-	cleanup_free char *copy = str_dup(buf_text(&t->imports));
+	cleanup_free char *copy = str_dup(buf_text(&c->imports));
 	char *rest = NULL;
 	json_t *list = json_array();
 
@@ -268,13 +268,13 @@ static json_t *import_list(const struct translation *t)
 /* Saves the list's entry first. A command without an entry would never be shown; an entry without
  * an object is. */
 static int keep(const char *name, const char *abi, const char *hash,
-		const struct wasm_compile_job *job, const struct translation *t,
+		const struct wasm_compile_job *job, const struct wasm_compiled *c,
 		struct cordon_error **reterr)
 {
 	cleanup_free char *meta = NULL, *object = NULL, *text = NULL;
 	cleanup_json json_t *j =
 		json_pack("{s:s, s:s, s:I, s:s, s:o}", "name", name, "sha256", hash, "bytes",
-			  (json_int_t)job->len, "abi", abi, "imports", import_list(t));
+			  (json_int_t)job->len, "abi", abi, "imports", import_list(c));
 	int r = added_path("list", name, ".json", &meta, reterr);
 
 	if (r == 0)
@@ -285,7 +285,7 @@ static int keep(const char *name, const char *abi, const char *hash,
 	if (!text)
 		return no_memory(reterr);
 	r = wasm_cache_save(meta, 0644, text, strlen(text), reterr);
-	return r < 0 ? r : wasm_cache_save(object, 0555, t->object.data, t->object.len, reterr);
+	return r < 0 ? r : wasm_cache_save(object, 0555, c->object.data, c->object.len, reterr);
 }
 
 static int count_added(void)
@@ -323,7 +323,7 @@ int cordon_pod_add(const char *name, const void *bytes, size_t len,
 		   const struct cordon_pod_add_options *opts, struct cordon_error **reterr)
 {
 	const struct cordon_pod_add_options none = { 0 };
-	cleanup_translation struct translation t = { 0 };
+	cleanup_wasm_compiled struct wasm_compiled t = { 0 };
 	struct wasm_cache_image image;
 	char hex[WASM_CACHE_HASH];
 	int r = check_name(name, reterr);
@@ -345,7 +345,7 @@ int cordon_pod_add(const char *name, const void *bytes, size_t len,
 		return err_set(reterr, CORDON_LIMIT, "%d commands were added: remove some first",
 			       ADDED_MAX);
 	wasm_cache_hash(bytes, len, hex);
-	translation_init(&t);
+	wasm_compiled_init(&t);
 	r = wasm_cache_make(&image, hex, &job, &t, reterr);
 	return r < 0 ? r : keep(name, image.abi, hex, &job, &t, reterr);
 }

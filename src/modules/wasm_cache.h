@@ -17,7 +17,7 @@ int wasm_cache_find_image(struct wasm_cache_image *ret, struct cordon_error **re
 void wasm_cache_hash(const void *bytes, size_t len, char ret[static WASM_CACHE_HASH]);
 /* From the cache; otherwise compiled now and cached. */
 int wasm_cache_make(const struct wasm_cache_image *image, const char *hash,
-		    const struct wasm_compile_job *job, struct translation *ret,
+		    const struct wasm_compile_job *job, struct wasm_compiled *ret,
 		    struct cordon_error **reterr);
 /* Creates the directories above it; replaces the file atomically. */
 int wasm_cache_save(const char *path, mode_t mode, const void *bytes, size_t len,

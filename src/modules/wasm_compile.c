@@ -22,16 +22,16 @@ static const char script[] =
 	"done\n"
 	"node translate.js module.wasm object 2> /dev/null\n";
 
-void translation_init(struct translation *t)
+void wasm_compiled_init(struct wasm_compiled *c)
 {
-	buf_init(&t->object, WASM_COMPILE_OBJECT_BYTES);
-	buf_init(&t->imports, IMPORTS_BYTES);
+	buf_init(&c->object, WASM_COMPILE_OBJECT_BYTES);
+	buf_init(&c->imports, IMPORTS_BYTES);
 }
 
-void translation_done(struct translation *t)
+void wasm_compiled_done(struct wasm_compiled *c)
 {
-	buf_done(&t->object);
-	buf_done(&t->imports);
+	buf_done(&c->object);
+	buf_done(&c->imports);
 }
 
 DEFINE_FREEP(struct cordon_session *, cordon_session_close)
@@ -123,7 +123,7 @@ static int explain(const struct cordon_result *result, const char *said,
 	return err_set(reterr, CORDON_INVALID, "the module is refused: the translator failed");
 }
 
-static int collect(struct cordon_session *s, const char *said, struct translation *ret,
+static int collect(struct cordon_session *s, const char *said, struct wasm_compiled *ret,
 		   struct cordon_error **reterr)
 {
 	cleanup_free char *bytes = NULL;
@@ -145,8 +145,8 @@ static int collect(struct cordon_session *s, const char *said, struct translatio
 	return 0;
 }
 
-int wasm_compile_run(const char *image, const struct wasm_compile_job *job, struct translation *ret,
-		     struct cordon_error **reterr)
+int wasm_compile_run(const char *image, const struct wasm_compile_job *job,
+		     struct wasm_compiled *ret, struct cordon_error **reterr)
 {
 	CLEANUP(cordon_session_closep) struct cordon_session *s = NULL;
 	CLEANUP(cordon_result_freep) struct cordon_result *result = NULL;

@@ -15,16 +15,16 @@ struct wasm_compile_job {
 	uint64_t timeout_ms;
 };
 
-struct translation {
+struct wasm_compiled {
 	struct buf object;  /* for cordon-pod --modules */
 	struct buf imports; /* names, separated by blanks */
 };
 
-void translation_init(struct translation *t);
-void translation_done(struct translation *t);
-#define cleanup_translation CLEANUP(translation_done)
+void wasm_compiled_init(struct wasm_compiled *c);
+void wasm_compiled_done(struct wasm_compiled *c);
+#define cleanup_wasm_compiled CLEANUP(wasm_compiled_done)
 
 /* image: the pod's, with its directory translate/. CORDON_INVALID: the module is not valid, and the
  * error says why; CORDON_TIMEOUT; CORDON_LIMIT; CORDON_UNSUPPORTED: no compiler is installed. */
-int wasm_compile_run(const char *image, const struct wasm_compile_job *job, struct translation *ret,
-		     struct cordon_error **reterr);
+int wasm_compile_run(const char *image, const struct wasm_compile_job *job,
+		     struct wasm_compiled *ret, struct cordon_error **reterr);

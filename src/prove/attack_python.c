@@ -58,12 +58,12 @@ void attack_python_judge(struct cordon_result *r, struct trial *t)
 		judge(json_string_value(value), t);
 }
 
-static json_t *words(const struct bait *l)
+static json_t *words(const struct bait *b)
 {
 	json_t *a = json_array();
 
-	for (size_t i = 0; i < l->args.count; i++)
-		json_array_append_new(a, json_string(l->args.items[i]));
+	for (size_t i = 0; i < b->args.count; i++)
+		json_array_append_new(a, json_string(b->args.items[i]));
 	return a;
 }
 

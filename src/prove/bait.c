@@ -26,112 +26,112 @@ enum { STRAY_FD = 200 };
 
 static const struct bait none = { .fds = { -1, -1, -1, -1, -1, -1, -1 }, .shm = -1 };
 
-static int say(struct bait *l, const char *key, const char *value)
+static int say(struct bait *b, const char *key, const char *value)
 {
 	cleanup_free char *text = str_printf("%s=%s", key, value);
 
-	return text ? strlist_add(&l->args, text) : -CORDON_NOMEM;
+	return text ? strlist_add(&b->args, text) : -CORDON_NOMEM;
 }
 
-static int say_number(struct bait *l, const char *key, uint64_t value)
+static int say_number(struct bait *b, const char *key, uint64_t value)
 {
 	char text[32];
 
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-	return say(l, key, text);
+	return say(b, key, text);
 }
 
-static int lay_inet(struct bait *l, int slot, int type, const char *key)
+static int add_inet(struct bait *b, int slot, int type, const char *key)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	socklen_t len = sizeof(at);
 	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
 
-	l->fds[slot] = fd;
+	b->fds[slot] = fd;
 	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0 ||
 	    (type == SOCK_STREAM && listen(fd, 64) != 0) ||
 	    getsockname(fd, (struct sockaddr *)&at, &len) != 0)
 		return -errno;
-	return say_number(l, key, ntohs(at.sin_port)) < 0 ? -ENOMEM : 0;
+	return say_number(b, key, ntohs(at.sin_port)) < 0 ? -ENOMEM : 0;
 }
 
-static int lay_unix(struct bait *l, int slot, int type, const char *key)
+static int add_unix(struct bait *b, int slot, int type, const char *key)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	bool is_abstract = str_starts(key, "abstract");
 	char name[96];
 
 	if (is_abstract)
-		snprintf(name, sizeof(name), "cordon-bait-%s-%d", l->secret, slot);
+		snprintf(name, sizeof(name), "cordon-bait-%s-%d", b->secret, slot);
 	else if (slot == FD_SHARED)
-		snprintf(name, sizeof(name), "%s/%s", l->shared, key);
+		snprintf(name, sizeof(name), "%s/%s", b->shared, key);
 	else
-		snprintf(name, sizeof(name), "%s/%s", l->dir, key);
+		snprintf(name, sizeof(name), "%s/%s", b->dir, key);
 	memcpy(at.sun_path + is_abstract, name, strlen(name));
 	socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name) + 1);
 	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
-	l->fds[slot] = fd;
+	b->fds[slot] = fd;
 	if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) != 0 ||
 	    (type == SOCK_STREAM && listen(fd, 64) != 0))
 		return -errno;
 	/* Any user of the machine could reach it, so only the sandbox keeps the guest away. */
 	if (!is_abstract && chmod(name, 0777) != 0)
 		return -errno;
-	return say(l, key, name) < 0 ? -ENOMEM : 0;
+	return say(b, key, name) < 0 ? -ENOMEM : 0;
 }
 
-static int lay_file(struct bait *l)
+static int add_file(struct bait *b)
 {
 	const char *parent = getenv("TMPDIR");
 	char path[96];
 
-	snprintf(l->dir, sizeof(l->dir), "%s/cordon-bait-XXXXXX",
+	snprintf(b->dir, sizeof(b->dir), "%s/cordon-bait-XXXXXX",
 		 parent && strlen(parent) < 32 ? parent : "/tmp");
-	const char *dir = mkdtemp(l->dir);
+	const char *dir = mkdtemp(b->dir);
 	if (!dir) {
-		l->dir[0] = '\0';
+		b->dir[0] = '\0';
 		return -errno;
 	}
 	snprintf(path, sizeof(path), "%s/file", dir);
 	cleanup_close int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
-	if (chmod(l->dir, 0755) != 0 || fd < 0)
+	if (chmod(b->dir, 0755) != 0 || fd < 0)
 		return -errno;
-	int r = file_write_all(fd, l->secret, strlen(l->secret));
+	int r = file_write_all(fd, b->secret, strlen(b->secret));
 	if (r < 0)
 		return r;
 	/* Open in the host without close-on-exec, as in a careless program. */
 	int stray = fcntl(fd, F_DUPFD, STRAY_FD);
 	if (stray < 0)
 		return -errno;
-	if (say_number(l, "descriptor", (uint64_t)stray) < 0 || say(l, "file", path) < 0)
+	if (say_number(b, "descriptor", (uint64_t)stray) < 0 || say(b, "file", path) < 0)
 		return -ENOMEM;
 	return 0;
 }
 
 /* A directory that a policy may show to the code, with a daemon's socket and a file. */
-static int lay_shared(struct bait *l, bool is_mounted)
+static int add_shared(struct bait *b, bool is_mounted)
 {
 	char path[96];
 
-	snprintf(l->shared, sizeof(l->shared), "%s/shared", l->dir);
-	if (mkdir(l->shared, 0755) != 0 || chmod(l->shared, 0755) != 0)
+	snprintf(b->shared, sizeof(b->shared), "%s/shared", b->dir);
+	if (mkdir(b->shared, 0755) != 0 || chmod(b->shared, 0755) != 0)
 		return -errno;
-	snprintf(path, sizeof(path), "%s/locked", l->shared);
+	snprintf(path, sizeof(path), "%s/locked", b->shared);
 	cleanup_close int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
 	if (fd < 0 || fchmod(fd, 0644) != 0)
 		return -errno;
-	int r = lay_unix(l, FD_SHARED, SOCK_DGRAM, "mail");
-	if (r == 0 && (say(l, "shared", is_mounted ? BAIT_SHARED : l->shared) < 0 ||
-		       say(l, "shared_host", l->shared) < 0))
+	int r = add_unix(b, FD_SHARED, SOCK_DGRAM, "mail");
+	if (r == 0 && (say(b, "shared", is_mounted ? BAIT_SHARED : b->shared) < 0 ||
+		       say(b, "shared_host", b->shared) < 0))
 		r = -ENOMEM;
 	return r;
 }
 
-int bait_mount(const struct bait *l, struct policy *policy, struct cordon_error **reterr)
+int bait_mount(const struct bait *b, struct policy *policy, struct cordon_error **reterr)
 {
 	struct policy_mount *m =
 		mem_grow(policy->mounts, policy->mount_count + 1, sizeof(*policy->mounts));
-	cleanup_free char *text = str_printf("%s:" BAIT_SHARED ":ro", l->shared);
+	cleanup_free char *text = str_printf("%s:" BAIT_SHARED ":ro", b->shared);
 
 	if (m)
 		policy->mounts = m;
@@ -143,7 +143,7 @@ int bait_mount(const struct bait *l, struct policy *policy, struct cordon_error 
 	return r;
 }
 
-static int lay_numbers(struct bait *l, const struct policy *p)
+static int add_numbers(struct bait *b, const struct policy *p)
 {
 	const struct {
 		const char *key;
@@ -161,85 +161,85 @@ static int lay_numbers(struct bait *l, const struct policy *p)
 	};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		if (say_number(l, numbers[i].key, numbers[i].value) < 0)
+		if (say_number(b, numbers[i].key, numbers[i].value) < 0)
 			return -ENOMEM;
-	if (say(l, "secret", l->secret) < 0 || say(l, "marker", l->marker) < 0)
+	if (say(b, "secret", b->secret) < 0 || say(b, "marker", b->marker) < 0)
 		return -ENOMEM;
-	l->shm = shmget(IPC_PRIVATE, 4096, 0666 | IPC_CREAT);
-	return l->shm >= 0 && say_number(l, "shm", (uint64_t)l->shm) < 0 ? -ENOMEM : 0;
+	b->shm = shmget(IPC_PRIVATE, 4096, 0666 | IPC_CREAT);
+	return b->shm >= 0 && say_number(b, "shm", (uint64_t)b->shm) < 0 ? -ENOMEM : 0;
 }
 
-int bait_lay(struct bait *l, const struct policy *policy, bool is_mounted, bool has_groups,
-	     struct cordon_error **reterr)
+int bait_init(struct bait *b, const struct policy *policy, bool is_mounted, bool has_groups,
+	      struct cordon_error **reterr)
 {
 	/* The caller may have put a secret into the environment already. */
 	const char *given = getenv("CORDON_BAIT");
 
-	*l = none;
-	if (!given || !str_copy(l->secret, sizeof(l->secret), given) || strlen(given) < 8)
-		random_hex(l->secret, 32);
-	snprintf(l->marker, sizeof(l->marker), "marker-%s", l->secret);
-	int r = lay_file(l);
+	*b = none;
+	if (!given || !str_copy(b->secret, sizeof(b->secret), given) || strlen(given) < 8)
+		random_hex(b->secret, 32);
+	snprintf(b->marker, sizeof(b->marker), "marker-%s", b->secret);
+	int r = add_file(b);
 	if (r == 0)
-		r = lay_inet(l, FD_TCP, SOCK_STREAM, "tcp");
+		r = add_inet(b, FD_TCP, SOCK_STREAM, "tcp");
 	if (r == 0)
-		r = lay_inet(l, FD_UDP, SOCK_DGRAM, "udp");
+		r = add_inet(b, FD_UDP, SOCK_DGRAM, "udp");
 	if (r == 0)
-		r = lay_unix(l, FD_ABSTRACT, SOCK_STREAM, "abstract");
+		r = add_unix(b, FD_ABSTRACT, SOCK_STREAM, "abstract");
 	if (r == 0)
-		r = lay_unix(l, FD_ABSTRACT_MAIL, SOCK_DGRAM, "abstract_mail");
+		r = add_unix(b, FD_ABSTRACT_MAIL, SOCK_DGRAM, "abstract_mail");
 	if (r == 0)
-		r = lay_unix(l, FD_PATH, SOCK_STREAM, "path");
+		r = add_unix(b, FD_PATH, SOCK_STREAM, "path");
 	if (r == 0)
-		r = lay_unix(l, FD_PATH_MAIL, SOCK_DGRAM, "path_mail");
+		r = add_unix(b, FD_PATH_MAIL, SOCK_DGRAM, "path_mail");
 	if (r == 0)
-		r = lay_shared(l, is_mounted);
-	if (r == 0 && say_number(l, "groups", has_groups) < 0)
+		r = add_shared(b, is_mounted);
+	if (r == 0 && say_number(b, "groups", has_groups) < 0)
 		r = -ENOMEM;
 	if (r == 0)
-		r = lay_numbers(l, policy);
+		r = add_numbers(b, policy);
 	if (r < 0) {
-		bait_clear(l);
+		bait_done(b);
 		return err_errno(reterr, -r, "set up the targets of the attacks");
 	}
 	return 0;
 }
 
-int bait_plant(struct bait *l, const void *bytes, size_t len, struct cordon_error **reterr)
+int bait_add_program(struct bait *b, const void *bytes, size_t len, struct cordon_error **reterr)
 {
 	char path[80];
 
-	snprintf(path, sizeof(path), "%s/probe", l->dir);
+	snprintf(path, sizeof(path), "%s/probe", b->dir);
 	cleanup_close int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0755);
 	int r = fd < 0 ? -errno : file_write_all(fd, bytes, len);
 	if (r < 0)
 		return err_errno(reterr, -r, "write '%s'", path);
-	(void)str_copy(l->program, sizeof(l->program), path);
+	(void)str_copy(b->program, sizeof(b->program), path);
 	return 0;
 }
 
-void bait_clear(struct bait *l)
+void bait_done(struct bait *b)
 {
 	static const char *const names[] = { "file",  "path",        "path_mail",
 					     "probe", "shared/mail", "shared/locked" };
 
-	for (size_t i = 0; i < l->args.count; i++)
-		if (str_starts(l->args.items[i], "descriptor="))
-			(void)close((int)strtol(l->args.items[i] + 11, NULL, 10));
+	for (size_t i = 0; i < b->args.count; i++)
+		if (str_starts(b->args.items[i], "descriptor="))
+			(void)close((int)strtol(b->args.items[i] + 11, NULL, 10));
 	for (size_t i = 0; i < BAIT_FDS; i++)
-		close_fdp(&l->fds[i]);
-	for (size_t i = 0; l->dir[0] && i < sizeof(names) / sizeof(*names); i++) {
+		close_fdp(&b->fds[i]);
+	for (size_t i = 0; b->dir[0] && i < sizeof(names) / sizeof(*names); i++) {
 		char path[96];
 
-		snprintf(path, sizeof(path), "%s/%s", l->dir, names[i]);
+		snprintf(path, sizeof(path), "%s/%s", b->dir, names[i]);
 		(void)unlink(path);
 	}
-	if (l->shared[0])
-		(void)rmdir(l->shared);
-	if (l->dir[0])
-		(void)rmdir(l->dir);
-	if (l->shm >= 0)
-		(void)shmctl(l->shm, IPC_RMID, NULL);
-	strlist_done(&l->args);
-	*l = none;
+	if (b->shared[0])
+		(void)rmdir(b->shared);
+	if (b->dir[0])
+		(void)rmdir(b->dir);
+	if (b->shm >= 0)
+		(void)shmctl(b->shm, IPC_RMID, NULL);
+	strlist_done(&b->args);
+	*b = none;
 }

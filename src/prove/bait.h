@@ -16,18 +16,18 @@ struct bait {
 	char secret[33], marker[48];
 	int fds[BAIT_FDS]; /* sockets, and a descriptor that must not be inherited */
 	int shm;
-	char program[80];    /* "" before bait_plant */
+	char program[80];    /* "" before bait_add_program */
 	struct strlist args; /* KEY=VALUE for the attack (probe.h of the wall) */
 };
 
 /* Copies the attack program beside the file, to run it outside the sandbox. */
-int bait_plant(struct bait *l, const void *bytes, size_t len, struct cordon_error **reterr);
+int bait_add_program(struct bait *b, const void *bytes, size_t len, struct cordon_error **reterr);
 /* policy: its limits, which attacks try to exceed. is_mounted: a policy will mount the shared
  * directory; otherwise the code sees it at the host's path. has_groups: control groups do the
  * accounting. */
-int bait_lay(struct bait *l, const struct policy *policy, bool is_mounted, bool has_groups,
-	     struct cordon_error **reterr);
+int bait_init(struct bait *b, const struct policy *policy, bool is_mounted, bool has_groups,
+	      struct cordon_error **reterr);
 /* Adds the mount to the policy. */
-int bait_mount(const struct bait *l, struct policy *policy, struct cordon_error **reterr);
-void bait_clear(struct bait *l);
-#define cleanup_bait CLEANUP(bait_clear)
+int bait_mount(const struct bait *b, struct policy *policy, struct cordon_error **reterr);
+void bait_done(struct bait *b);
+#define cleanup_bait CLEANUP(bait_done)

@@ -198,7 +198,7 @@ static const char *control_word(const struct trial *t)
 static bool is_unclaimed(const struct proof *x, const struct attack *a, const struct trial *t)
 {
 	return (!x->has_namespaces && (a->flags & PROBE_SPACED)) ||
-	       (t->is_deaf && (a->flags & PROBE_TOLD));
+	       (t->is_nonotify && (a->flags & PROBE_TOLD));
 }
 
 static int prove_one(struct proof *x, const struct attack *a, json_t *rows,
@@ -321,7 +321,7 @@ static int prove_pod(struct proof *x, json_t *rows, struct cordon_error **reterr
 static int prove(struct proof *x, json_t *rows, json_t *pod, struct cordon_error **reterr)
 {
 	const struct wall_attacks wall = wall_choose(&x->policy)->attacks();
-	int r = bait_lay(&x->bait, &x->policy, x->has_namespaces, x->has_groups, reterr);
+	int r = bait_init(&x->bait, &x->policy, x->has_namespaces, x->has_groups, reterr);
 
 	if (r < 0)
 		return r;
@@ -330,7 +330,7 @@ static int prove(struct proof *x, json_t *rows, json_t *pod, struct cordon_error
 	if (r == 0 && x->has_namespaces)
 		r = bait_mount(&x->bait, &x->listed, reterr);
 	if (r == 0 && x->options->control)
-		r = bait_plant(&x->bait, wall.program, wall.program_len, reterr);
+		r = bait_add_program(&x->bait, wall.program, wall.program_len, reterr);
 	find_guests(x);
 	bool with_pod = x->has_namespaces && has_pod(x);
 	if (r == 0 && x->kind_count == 0 && !with_pod)
@@ -340,7 +340,7 @@ static int prove(struct proof *x, json_t *rows, json_t *pod, struct cordon_error
 		r = prove_all(x, rows, reterr);
 	if (r == 0 && with_pod)
 		r = prove_pod(x, pod, reterr);
-	bait_clear(&x->bait);
+	bait_done(&x->bait);
 	return r;
 }
 

@@ -199,7 +199,7 @@ static void judge_box(const struct box *box, struct trial *t)
 	struct box_counts counts;
 
 	box_count(box, &counts);
-	t->is_deaf = box_look(box).is_deaf;
+	t->is_nonotify = box_look(box).is_nonotify;
 	t->peak_bytes = counts.memory_peak_bytes;
 	if (t->outcome != TRIAL_BROKEN || counts.oom_kills == 0)
 		return;

@@ -23,7 +23,7 @@ struct trial {
 	enum trial_outcome outcome;
 	char said[64];       /* "EPERM", "killed by SIGSYS" */
 	bool is_noticed;     /* the filter reported the call */
-	bool is_deaf;        /* the filter has no listener */
+	bool is_nonotify;    /* the filter has no listener */
 	uint64_t peak_bytes; /* of its control group; 0: it has none */
 };
 

@@ -81,13 +81,13 @@ static bool is_fork_refused(const struct evidence *v, int os_errno)
 
 /* A program that is not in the view does not exist for the guest. If pid 1 saw the attempt, we
  * report it as denied. */
-static bool is_exec_refused(const struct evidence *v, const struct guest_denial *c,
+static bool is_exec_refused(const struct evidence *v, const struct guest_denial *claim,
 			    const struct cordon_result *r)
 {
 	size_t i;
 	json_t *d;
 
-	if (!v->message || !(c->os_errno == ENOENT || strstr(v->message, " ENOENT")))
+	if (!v->message || !(claim->os_errno == ENOENT || strstr(v->message, " ENOENT")))
 		return false;
 	json_array_foreach(r->denials, i, d)
 	{

@@ -487,7 +487,7 @@ int template_fork(struct template *t, struct engine *e, struct cordon_error **re
 		engine_ends_done(&ends);
 		return r;
 	}
-	timeline_mark(e->timeline, TIMELINE_SEATED);
+	timeline_mark(e->timeline, TIMELINE_RESOURCES);
 	int fds[SPAWN_FDS] = { ends.wire, ends.in, ends.out, ends.err };
 	for (int i = 0; i < BOX_FORK_FDS; i++)
 		fds[ENDS + i] = forked.fds[i] >= 0 ? forked.fds[i] : t->null_fd;

@@ -10,7 +10,7 @@ enum timeline_mark {
 	TIMELINE_OPEN,      /* a caller asked for a session */
 	TIMELINE_PREPARED,  /* its policy, tool calls, audit log and welcome are ready */
 	TIMELINE_TEMPLATE,  /* the template was found */
-	TIMELINE_SEATED,    /* pipes, sockets, control groups and status page are ready */
+	TIMELINE_RESOURCES, /* pipes, sockets, control groups and status page are ready */
 	TIMELINE_ASKED,     /* the spawn request was sent */
 	TIMELINE_ROOT,      /* the root is ready: the workspace's descriptor has arrived */
 	TIMELINE_HELLO,     /* the guest's hello has arrived */

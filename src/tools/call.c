@@ -12,33 +12,33 @@
 
 struct call_slot *call_slot_new(void)
 {
-	struct call_slot *b = mem_alloc(sizeof(*b));
+	struct call_slot *s = mem_alloc(sizeof(*s));
 
-	if (!b)
+	if (!s)
 		return NULL;
-	b->wake_fd = os_event_open();
-	if (b->wake_fd < 0) {
-		free(b);
+	s->wake_fd = os_event_open();
+	if (s->wake_fd < 0) {
+		free(s);
 		return NULL;
 	}
-	atomic_init(&b->refs, 1);
-	pthread_mutex_init(&b->lock, NULL);
-	return b;
+	atomic_init(&s->refs, 1);
+	pthread_mutex_init(&s->lock, NULL);
+	return s;
 }
 
-static struct call_slot *slot_ref(struct call_slot *b)
+static struct call_slot *slot_ref(struct call_slot *s)
 {
-	atomic_fetch_add(&b->refs, 1);
-	return b;
+	atomic_fetch_add(&s->refs, 1);
+	return s;
 }
 
-struct call_slot *call_slot_unref(struct call_slot *b)
+struct call_slot *call_slot_unref(struct call_slot *s)
 {
-	if (!b || atomic_fetch_sub(&b->refs, 1) > 1)
+	if (!s || atomic_fetch_sub(&s->refs, 1) > 1)
 		return NULL;
-	close_fdp(&b->wake_fd);
-	pthread_mutex_destroy(&b->lock);
-	free(b);
+	close_fdp(&s->wake_fd);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
 	return NULL;
 }
 
@@ -57,7 +57,7 @@ struct cordon_call *call_new(const struct call_new *n)
 	c->args = memcpy(text + session_len, n->args, n->args_len);
 	c->args_len = n->args_len;
 	atomic_init(&c->refs, 1);
-	c->box = slot_ref(n->box);
+	c->slot = slot_ref(n->slot);
 	c->registry = cordon_tools_ref(n->registry);
 	c->tool = n->tool;
 	c->number = n->number;
@@ -72,7 +72,7 @@ struct cordon_call *call_unref(struct cordon_call *c)
 	(void)command_run_free(c->run);
 	free(c->answer);
 	free(c->reason);
-	call_slot_unref(c->box);
+	call_slot_unref(c->slot);
 	cordon_tools_unref(c->registry);
 	free(c);
 	return NULL;
@@ -85,12 +85,12 @@ bool call_run(struct cordon_call *c)
 	c->started_ns = clock_now_ns();
 	atomic_fetch_add(&c->refs, 1); /* for the handler */
 	enum cordon_answer a = c->tool->fn(c, c->tool->arg);
-	pthread_mutex_lock(&c->box->lock);
+	pthread_mutex_lock(&c->slot->lock);
 	if (a == CORDON_ANSWER_PENDING) {
 		c->is_pending = true;
 		is_done = drops = c->is_claimed; /* another thread answered first */
 	}
-	pthread_mutex_unlock(&c->box->lock);
+	pthread_mutex_unlock(&c->slot->lock);
 	if (drops)
 		call_unref(c);
 	return is_done;
@@ -101,7 +101,7 @@ static void answer(struct cordon_call *c, bool is_error, char *text, size_t len)
 {
 	bool drops = false;
 
-	pthread_mutex_lock(&c->box->lock);
+	pthread_mutex_lock(&c->slot->lock);
 	if (!c->is_claimed) {
 		c->is_claimed = true;
 		drops = c->is_pending;
@@ -111,10 +111,10 @@ static void answer(struct cordon_call *c, bool is_error, char *text, size_t len)
 			c->answer = TAKE_PTR(text);
 			c->answer_len = len;
 			if (c->is_pending)
-				(void)os_event_set(c->box->wake_fd);
+				(void)os_event_set(c->slot->wake_fd);
 		}
 	}
-	pthread_mutex_unlock(&c->box->lock);
+	pthread_mutex_unlock(&c->slot->lock);
 	free(text);
 	if (drops)
 		call_unref(c);
@@ -122,22 +122,22 @@ static void answer(struct cordon_call *c, bool is_error, char *text, size_t len)
 
 void call_settle(struct cordon_call *c, bool is_error, char *text)
 {
-	pthread_mutex_lock(&c->box->lock);
+	pthread_mutex_lock(&c->slot->lock);
 	if (!c->is_answered && text) {
 		c->is_answered = true;
 		c->is_error = is_error;
 		c->answer_len = strlen(text);
 		c->answer = TAKE_PTR(text);
 	}
-	pthread_mutex_unlock(&c->box->lock);
+	pthread_mutex_unlock(&c->slot->lock);
 	free(text);
 }
 
 void call_abandon(struct cordon_call *c)
 {
-	pthread_mutex_lock(&c->box->lock);
+	pthread_mutex_lock(&c->slot->lock);
 	c->is_abandoned = true;
-	pthread_mutex_unlock(&c->box->lock);
+	pthread_mutex_unlock(&c->slot->lock);
 }
 
 void call_time_out(struct cordon_call *c)
@@ -246,9 +246,9 @@ int cordon_call_error(struct cordon_call *c, const char *message, struct cordon_
 
 bool call_is_ready(struct cordon_call *c, bool *ret_late)
 {
-	pthread_mutex_lock(&c->box->lock);
+	pthread_mutex_lock(&c->slot->lock);
 	bool is = c->stage == CALL_APPROVAL ? c->is_resolved : c->is_answered;
-	pthread_mutex_unlock(&c->box->lock);
+	pthread_mutex_unlock(&c->slot->lock);
 	*ret_late = !is && deadline_is_over(c->deadline);
 	return is || *ret_late;
 }

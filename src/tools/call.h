@@ -33,7 +33,7 @@ enum call_stage {
 
 struct cordon_call {
 	atomic_uint refs;
-	struct call_slot *box;
+	struct call_slot *slot;
 	struct cordon_tools *registry;
 	const struct tool *tool;
 	uint64_t number; /* chosen by the guest, unique within its execution */
@@ -62,10 +62,10 @@ struct cordon_call {
 };
 
 struct call_slot *call_slot_new(void);
-struct call_slot *call_slot_unref(struct call_slot *b);
+struct call_slot *call_slot_unref(struct call_slot *s);
 
 struct call_new {
-	struct call_slot *box;
+	struct call_slot *slot;
 	struct cordon_tools *registry;
 	const struct tool *tool;
 	uint64_t number, result_max;

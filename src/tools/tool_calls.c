@@ -30,10 +30,10 @@ struct tool_calls {
 	struct audit *audit;
 	cordon_approval_fn approval;
 	void *approval_arg;
-	struct call_slot *box;
+	struct call_slot *slot;
 	int watch_fd, timer_fd;
 	deadline_ns armed; /* when the timer fires; 0: it is off */
-	/* Pending calls; linked under box->lock, for tool_calls_resolve(). */
+	/* Pending calls; linked under slot->lock, for tool_calls_resolve(). */
 	struct cordon_call *first, *last;
 	size_t pending, held; /* number of calls, and bytes that they keep */
 	struct budget budget;
@@ -51,7 +51,7 @@ static int open_descriptors(struct tool_calls *t)
 	t->timer_fd = os_timer_open();
 	int r = t->watch_fd < 0 ? t->watch_fd : t->timer_fd < 0 ? t->timer_fd : 0;
 	if (r == 0)
-		r = os_watch_add(t->watch_fd, t->box->wake_fd, NULL);
+		r = os_watch_add(t->watch_fd, t->slot->wake_fd, NULL);
 	return r < 0 ? r : os_watch_add(t->watch_fd, t->timer_fd, NULL);
 }
 
@@ -63,11 +63,11 @@ int tool_calls_new(const struct tool_calls_options *opts, struct tool_calls **re
 	if (!t)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	t->watch_fd = t->timer_fd = -1;
-	t->box = call_slot_new();
+	t->slot = call_slot_new();
 	t->session = str_dup(opts->session);
 	if (!t->session)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	if (!t->box ||
+	if (!t->slot ||
 	    (opts->tools && open_descriptors(t) < 0)) /* without tools, all calls are refused */
 		return err_errno(reterr, errno, "make the descriptors for tool calls");
 	t->tools = cordon_tools_ref(opts->tools);
@@ -93,7 +93,7 @@ struct tool_calls *tool_calls_free(struct tool_calls *t)
 	forget_answer(t);
 	close_fdp(&t->watch_fd);
 	close_fdp(&t->timer_fd);
-	call_slot_unref(t->box);
+	call_slot_unref(t->slot);
 	cordon_tools_unref(t->tools);
 	free(t->session);
 	budget_done(&t->budget);
@@ -165,24 +165,24 @@ static void count_held(struct tool_calls *t, struct cordon_call *c, size_t held)
 static void link_call(struct tool_calls *t, struct cordon_call *c)
 {
 	count_held(t, c, c->args_len);
-	pthread_mutex_lock(&t->box->lock);
+	pthread_mutex_lock(&t->slot->lock);
 	c->prev = t->last;
 	*(t->last ? &t->last->next : &t->first) = c;
 	t->last = c;
 	t->pending++;
-	pthread_mutex_unlock(&t->box->lock);
+	pthread_mutex_unlock(&t->slot->lock);
 	arm_timer(t);
 }
 
 static void unlink_call(struct tool_calls *t, struct cordon_call *c)
 {
 	count_held(t, c, 0);
-	pthread_mutex_lock(&t->box->lock);
+	pthread_mutex_lock(&t->slot->lock);
 	*(c->prev ? &c->prev->next : &t->first) = c->next;
 	*(c->next ? &c->next->prev : &t->last) = c->prev;
 	c->prev = c->next = NULL;
 	t->pending--;
-	pthread_mutex_unlock(&t->box->lock);
+	pthread_mutex_unlock(&t->slot->lock);
 	arm_timer(t);
 }
 
@@ -246,12 +246,12 @@ static int finish(struct tool_calls *t, struct cordon_call *c, struct tool_calls
 	static const char silence[] = "the tool gave no answer";
 
 	t->answered = c;
-	pthread_mutex_lock(&c->box->lock);
+	pthread_mutex_lock(&c->slot->lock);
 	c->is_abandoned = true;
 	bool is_error = !c->is_answered || c->is_error;
 	const char *text = c->is_answered ? c->answer : silence;
 	size_t len = c->is_answered ? c->answer_len : sizeof(silence) - 1;
-	pthread_mutex_unlock(&c->box->lock);
+	pthread_mutex_unlock(&c->slot->lock);
 	if (is_error) {
 		t->text = cordon_sanitize(text, 0);
 		if (!t->text)
@@ -337,9 +337,9 @@ static int take_decision(struct tool_calls *t, struct cordon_call *c, struct too
 
 static bool is_decided(struct cordon_call *c)
 {
-	pthread_mutex_lock(&c->box->lock);
+	pthread_mutex_lock(&c->slot->lock);
 	bool is = c->is_resolved;
-	pthread_mutex_unlock(&c->box->lock);
+	pthread_mutex_unlock(&c->slot->lock);
 	return is;
 }
 
@@ -436,7 +436,7 @@ static int dispatch_known(struct tool_calls *t, const struct tool *tool, uint64_
 					 tool->name),
 			      ret, reterr);
 	struct cordon_call *c =
-		call_new(&(struct call_new){ .box = t->box,
+		call_new(&(struct call_new){ .slot = t->slot,
 					     .registry = t->tools,
 					     .tool = tool,
 					     .number = call,
@@ -478,7 +478,7 @@ int tool_calls_dispatch(struct tool_calls *t, uint64_t call, const char *tool, c
 /* Makes tool_calls_fd() readable. */
 static void wake(struct tool_calls *t)
 {
-	(void)os_event_set(t->box->wake_fd);
+	(void)os_event_set(t->slot->wake_fd);
 }
 
 /* Handles wake-ups, the timer and output of commands. */
@@ -490,7 +490,7 @@ static void take_events(struct tool_calls *t)
 	while (os_watch_next(t->watch_fd, &tag)) {
 		struct cordon_call *c = tag;
 		if (!c) {
-			os_event_clear(t->box->wake_fd);
+			os_event_clear(t->slot->wake_fd);
 			os_timer_clear(t->timer_fd);
 		} else if (c->run && command_step(c->run) > 0) {
 			call_take_command(c);
@@ -554,7 +554,7 @@ int tool_calls_resolve(struct tool_calls *t, const char *approval_id, bool allow
 	if (bad)
 		return err_set(reterr, CORDON_INVALID, "the replacing value must be JSON text: %s",
 			       bad);
-	pthread_mutex_lock(&t->box->lock);
+	pthread_mutex_lock(&t->slot->lock);
 	struct cordon_call *c = find_approval(t, approval_id);
 	if (c) {
 		c->is_resolved = true;
@@ -565,7 +565,7 @@ int tool_calls_resolve(struct tool_calls *t, const char *approval_id, bool allow
 		c->answer = TAKE_PTR(value);
 		wake(t);
 	}
-	pthread_mutex_unlock(&t->box->lock);
+	pthread_mutex_unlock(&t->slot->lock);
 	return c ? 0 : err_set(reterr, CORDON_NOT_FOUND, "no such approval is pending");
 }
 

@@ -54,7 +54,7 @@ struct box_state {
 	uint32_t processes_peak;    /* likewise */
 	bool is_out_of_memory;      /* the wall killed it for using too much memory */
 	bool is_stuck;    /* killed, but a process waits in the kernel and has not ended */
-	bool is_deaf;     /* the filter has no listener: refused calls are not reported */
+	bool is_nonotify; /* the filter has no listener: refused calls are not reported */
 	bool has_denials; /* calls were refused and reported */
 	bool has_groups;  /* box_counts are the kernel's; otherwise they are 0 */
 };

@@ -9,7 +9,7 @@ import time
 import time
 
 from oneshot import CORDON, become, main
-from remains import gone, groups, mounts, new_mark, processes
+from leftovers import gone, groups, mounts, new_mark, processes
 
 NAME = "import ctypes; ctypes.CDLL(None).prctl(15, b'{mark}', 0, 0, 0)\n"
 SPIN = "import os\nfor _ in range(60):\n  if os.fork() == 0:\n    while True: pass\n"

@@ -147,7 +147,7 @@ static void quotas(const struct words *w)
 }
 
 /* SNP-01..05: files, environment and working directory go along. */
-static void pictures(const struct words *w)
+static void snapshots(const struct words *w)
 {
 	struct cordon_session *s = open_with(w->guest, NULL, NULL), *child = NULL;
 	int fd = memfd_create("export", MFD_CLOEXEC);
@@ -209,7 +209,7 @@ static void pictures(const struct words *w)
 	}                                                                                          \
 	TEST(guestfiles_##name##_pictures)                                                         \
 	{                                                                                          \
-		pictures(&all[n]);                                                                 \
+		snapshots(&all[n]);                                                                \
 	}
 FOR_GUEST(0, python)
 FOR_GUEST(1, r)

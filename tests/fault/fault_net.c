@@ -65,7 +65,7 @@ TEST(secrets)
 	}
 }
 
-TEST(synthetic_names)
+TEST(fake_addresses)
 {
 	FAULT_LOOP
 	{

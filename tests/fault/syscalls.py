@@ -12,7 +12,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "behaviour"))
 from oneshot import CORDON, Tap, become, users  # noqa: E402
-from remains import gone, mounts, new_mark  # noqa: E402
+from leftovers import gone, mounts, new_mark  # noqa: E402
 
 # Not failed: what the loader does before main, what cannot fail in the kernel, and the last word.
 NEVER = {"execve", "exit_group", "exit", "arch_prctl", "set_tid_address", "set_robust_list", "rseq", "rt_sigreturn", "brk", "mmap",

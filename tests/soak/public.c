@@ -179,7 +179,7 @@ static void carry_away(struct cordon_session *s, unsigned turn)
 		(void)cordon_session_end(child, NULL);
 }
 
-static void use_pictures(struct cordon_session *s, unsigned turn)
+static void use_snapshots(struct cordon_session *s, unsigned turn)
 {
 	cleanup_free char *all = NULL, *diff = NULL, *applied = NULL;
 	struct cordon_project *p = NULL;
@@ -301,9 +301,9 @@ static void use_tools(struct cordon_session *s, unsigned turn)
 }
 
 static void (*const jobs[])(struct cordon_session *,
-			    unsigned) = { execute,      disturb,      use_files,
-					  carry_away,   use_pictures, use_pool,
-					  use_policies, use_machine,  use_tools };
+			    unsigned) = { execute,      disturb,       use_files,
+					  carry_away,   use_snapshots, use_pool,
+					  use_policies, use_machine,   use_tools };
 
 /* Each thread does all of it, each in another order, so that any two meet. */
 static void *act(void *arg)

@@ -348,7 +348,7 @@ class Session:
         self._call("session.setenv", name=name, value=value)
 
     def snapshot(self, name: Optional[str] = None) -> str:
-        """A picture of files and environment; returns its name."""
+        """A named copy of files and environment; returns its name."""
         return str(self._call("snapshot.create", **({"name": name} if name else {}))["name"])
 
     def restore(self, name: str) -> None:

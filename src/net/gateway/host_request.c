@@ -211,7 +211,7 @@ static void start_hop(struct host_request *r)
 	}
 	stream_open(&r->near, r->hub->loop, pair[0], on_event, r);
 	r->near.is_readable = true;
-	if (conn_new(r->hub, pair[1], FRONT_ERRAND, NULL) < 0)
+	if (conn_new(r->hub, pair[1], FRONT_HOST, NULL) < 0)
 		fail(r, "failed", "out of memory");
 }
 

@@ -26,7 +26,7 @@ enum hub_front {
 	FRONT_DNS,
 	FRONT_DNS_UDP,
 	FRONT_REFUSALS, /* no connections: copies of the kernel's refusals (refusals.c) */
-	FRONT_ERRAND,   /* a request of the host program: whole URLs without TLS, also for https */
+	FRONT_HOST,     /* a request of the host program: whole URLs without TLS, also for https */
 };
 
 struct listener {

@@ -184,7 +184,7 @@ static void say(struct conn *c, unsigned status, json_t *body)
 {
 	uint8_t reply[SOCKS_REPLY_SIZE];
 
-	if (c->front == FRONT_ERRAND) {
+	if (c->front == FRONT_HOST) {
 		host_request_refused(c->hub->request, body);
 		conn_abort(c);
 	} else if (c->is_socks) {

@@ -161,7 +161,7 @@ void client_session_open_pool(struct client_sessions *t, struct client_session *
 	pthread_mutex_unlock(&t->lock);
 }
 
-static void unlink_seat(struct client_sessions *t, struct client_session *s)
+static void unlink_session(struct client_sessions *t, struct client_session *s)
 {
 	for (struct client_session **p = &t->first; *p; p = &(*p)->next)
 		if (*p == s) {
@@ -176,7 +176,7 @@ void client_session_fail(struct client_sessions *t, struct client_session *s)
 {
 	pthread_mutex_lock(&t->lock);
 	s->is_failed = true;
-	unlink_seat(t, s);
+	unlink_session(t, s);
 	pthread_cond_broadcast(&t->changed);
 	pthread_mutex_unlock(&t->lock);
 	client_session_put(t, s);
@@ -507,7 +507,7 @@ void client_session_close(struct client_sessions *t, struct client_session *s)
 	}
 	s->is_closing = true;
 	pthread_cond_broadcast(&t->changed);
-	unlink_seat(t, s);
+	unlink_session(t, s);
 	close_loans(t, s);
 	wait_alone(t, s);
 	pthread_mutex_unlock(&t->lock);

@@ -17,8 +17,8 @@
 enum { SPARE_THREADS = 4, CLOSERS = 4, END_MS = 30000, LOOK_MS = 50 };
 
 static const struct rpc_method *const tables[] = {
-	rpc_session_methods, rpc_files_methods,   rpc_picture_methods, rpc_pool_methods,
-	rpc_machine_methods, rpc_sandbox_methods, rpc_move_methods,    rpc_archive_methods,
+	rpc_session_methods, rpc_files_methods,   rpc_workspace_methods, rpc_pool_methods,
+	rpc_machine_methods, rpc_sandbox_methods, rpc_move_methods,      rpc_archive_methods,
 	rpc_pod_methods,     rpc_proof_methods,   rpc_fetch_methods,
 };
 
@@ -280,11 +280,11 @@ static bool handle(struct rpc *c, json_t *message, bool *ret_reading)
 		*ret_reading = false;
 		pthread_mutex_unlock(&c->reading);
 	}
-	bool is_deaf = *ret_reading && (q->method->flags & RPC_SLOW);
-	if (is_deaf)
+	bool is_unread = *ret_reading && (q->method->flags & RPC_SLOW);
+	if (is_unread)
 		c->callbacks.nobody_reads = true;
 	carry_out(q);
-	if (is_deaf)
+	if (is_unread)
 		c->callbacks.nobody_reads = false;
 	if (q->method->flags & RPC_SLOW)
 		leave_place(c);

@@ -101,7 +101,7 @@ struct rpc_method {
 /* Tables end with a zeroed entry. */
 extern const struct rpc_method rpc_session_methods[];
 extern const struct rpc_method rpc_files_methods[];
-extern const struct rpc_method rpc_picture_methods[];
+extern const struct rpc_method rpc_workspace_methods[];
 extern const struct rpc_method rpc_pool_methods[];
 extern const struct rpc_method rpc_machine_methods[];
 extern const struct rpc_method rpc_sandbox_methods[];

@@ -495,7 +495,7 @@ static void hash_filter(crypto_hash_sha256_state *state, const struct blueprint_
 	struct sock_filter nonotify[BPF_MAXINSNS];
 	size_t count = len / sizeof(*nonotify);
 
-	if (s->is_deaf && which != FILTER_TEMPLATE &&
+	if (s->is_nonotify && which != FILTER_TEMPLATE &&
 	    count + FILTER_NONOTIFY_MORE <= BPF_MAXINSNS) {
 		len = filter_nonotify_make(bytes, count, nonotify) * sizeof(*nonotify);
 		bytes = nonotify;

@@ -37,8 +37,8 @@ const void *blueprint_filter(enum launch_filter guest, bool network, enum plan_f
 struct blueprint_seal {
 	enum launch_filter filter;
 	bool has_network;
-	bool is_forked; /* from a template, whose filter applies too */
-	bool is_deaf;   /* the filter has no listener */
+	bool is_forked;   /* from a template, whose filter applies too */
+	bool is_nonotify; /* the filter has no listener */
 };
 /* SHA-256 of the loaded filters, without the small ones that are added only if a layer is
  * missing. */

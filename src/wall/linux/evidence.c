@@ -64,7 +64,7 @@ static void filter_hash(const struct linux_box *b, uint8_t ret[static 32])
 	const struct blueprint_seal seal = { .filter = b->filter,
 					     .has_network = b->has_network,
 					     .is_forked = b->is_forked,
-					     .is_deaf = b->status->is_deaf };
+					     .is_nonotify = b->status->is_deaf };
 
 	blueprint_filter_hash(&seal, ret);
 }

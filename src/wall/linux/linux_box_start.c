@@ -163,7 +163,7 @@ static int start(struct linux_box *b, const struct box_options *o, struct cordon
 					       .layers_off = o->layers_off };
 	struct cgroup_options group = { .owner_gid = owner_of_groups(b),
 					.limits_later = !b->machine.cgroup_v2 };
-	cleanup_launch struct launch sheltered = { 0 };
+	cleanup_launch struct launch relocated = { 0 };
 	const bool is_v2 = b->machine.cgroup_v2;
 	const bool is_probed = !(b->require & LAYERS_NAMESPACES);
 	cleanup_close int socket = -1;
@@ -172,8 +172,8 @@ static int start(struct linux_box *b, const struct box_options *o, struct cordon
 	if (is_probed)
 		r = check_required(&b->machine, o->policy, reterr);
 	if (r == 0 && !b->machine.has_userns) {
-		r = enter_private_dir(b, o->launch, &sheltered, reterr);
-		blueprint.launch = &sheltered;
+		r = enter_private_dir(b, o->launch, &relocated, reterr);
+		blueprint.launch = &relocated;
 		blueprint.private_dir = b->private_dir;
 		blueprint.tasks = no_userns_count_tasks(b->base.uid);
 	}

@@ -3,10 +3,10 @@
  * namespaces while the C library starts and options and policy are read. Under a hypervisor, the
  * C library's CPUID queries alone take longer than all of this.
  *
- * Gain: `bench/run prestart` runs `cordon run -g sh -e :` with and without it in turn. On two
- * busy cores of a virtual machine, 1500 pairs: 26.4 ms with it, 27.6 ms without (medians); in the
- * fastest tenth 11.3 ms and 11.9 ms. Each of five runs showed a gain, of 0.5 to 1.0 ms in the
- * median. With unified control groups nothing is started here: see is_v2().
+ * Gain: `bench/run prestart` runs `cordon run -g sh -e :` with and without it in turn. Ten runs of
+ * 400 to 1500 pairs, on two busy cores of a virtual machine: the median gain was between -0.1 and
+ * 1.9 ms, above zero in nine of them, 0.6 ms in the middle; a launch took 13 to 73 ms there, 7 to
+ * 30 ms in its fastest tenth. With unified control groups nothing is started here: see is_v2().
  *
  * Nothing is relocated yet, and there are no thread-local variables and no library: only plain
  * system calls. If one fails, there is no prestarted supervisor. The child shares our memory until

@@ -78,8 +78,8 @@ static int open_pair(int *ret_ours, int *ret_theirs, struct cordon_error **reter
 	return 0;
 }
 
-static int spawn_keeper(const struct supervisor_options *o, struct supervisor *sv,
-			struct cordon_error **reterr)
+static int spawn_supervisor(const struct supervisor_options *o, struct supervisor *sv,
+			    struct cordon_error **reterr)
 {
 	char number[16];
 	const char *const argv[] = { "cordon-init", number, NULL };
@@ -115,7 +115,7 @@ static int spawn_keeper(const struct supervisor_options *o, struct supervisor *s
 }
 
 /* Takes the prestarted supervisor, if it was started with the same options. */
-static bool take_ahead(const struct supervisor_options *o, struct supervisor *s)
+static bool take_prestarted(const struct supervisor_options *o, struct supervisor *s)
 {
 	struct prestart a;
 
@@ -136,17 +136,17 @@ static bool take_ahead(const struct supervisor_options *o, struct supervisor *s)
 int supervisor_start(const struct supervisor_options *o, struct supervisor *ret,
 		     struct cordon_error **reterr)
 {
-	struct supervisor k = { .pidfd = -1, .control = -1, .plan = -1 };
-	int r = take_ahead(o, &k) ? 0 : spawn_keeper(o, &k, reterr);
+	struct supervisor s = { .pidfd = -1, .control = -1, .plan = -1 };
+	int r = take_prestarted(o, &s) ? 0 : spawn_supervisor(o, &s, reterr);
 
 	if (r < 0) {
-		close_fdp(&k.control);
-		close_fdp(&k.plan);
-		if (k.status)
-			munmap(k.status, sizeof(struct status));
+		close_fdp(&s.control);
+		close_fdp(&s.plan);
+		if (s.status)
+			munmap(s.status, sizeof(struct status));
 		return r;
 	}
-	k.uid = o->uid + (o->adds_pid ? (uid_t)k.pid : 0);
-	*ret = k;
+	s.uid = o->uid + (o->adds_pid ? (uid_t)s.pid : 0);
+	*ret = s;
 	return 0;
 }

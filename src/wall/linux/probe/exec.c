@@ -82,7 +82,7 @@ int probe_memfd_sealed_exec(const struct bait *b)
 }
 
 /* Copies a program into the workspace. */
-static int plant(const char *from, char *ret, size_t size)
+static int copy_program(const char *from, char *ret, size_t size)
 {
 	probe_name(ret, size, "cordon-probe-exec");
 	int fd = open(ret, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0755);
@@ -97,7 +97,7 @@ static int plant(const char *from, char *ret, size_t size)
 int probe_workspace_exec(const struct bait *b)
 {
 	char path[192];
-	int e = plant("/proc/self/exe", path, sizeof(path));
+	int e = copy_program("/proc/self/exe", path, sizeof(path));
 
 	(void)b;
 	if (!e)
@@ -109,7 +109,7 @@ int probe_workspace_exec(const struct bait *b)
 int probe_execveat_exec(const struct bait *b)
 {
 	char path[192];
-	int e = plant("/proc/self/exe", path, sizeof(path));
+	int e = copy_program("/proc/self/exe", path, sizeof(path));
 	int fd = e ? -1 : open(path, O_RDONLY);
 
 	(void)b;
@@ -173,7 +173,7 @@ int probe_workspace_loader(const struct bait *b)
 	(void)b;
 	if (!program)
 		return ENOENT;
-	int e = plant(program, path, sizeof(path));
+	int e = copy_program(program, path, sizeof(path));
 	if (!e)
 		e = load(path);
 	(void)unlink(path);

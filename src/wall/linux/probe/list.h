@@ -89,7 +89,7 @@
 	X(pass_descriptor, "hand the host a descriptor", CONTROL_PLAIN, PROBE_PASSED, "wire")      \
 	X(survive_setsid, "outlive the sandbox by setsid and two forks", CONTROL_PLAIN,            \
 	  PROBE_SURVIVOR, "namespaces")                                                            \
-	X(survive_signals, "outlive it stopped and deaf to signals", CONTROL_PLAIN,                \
+	X(survive_signals, "outlive it stopped, with all signals ignored", CONTROL_PLAIN,          \
 	  PROBE_SURVIVOR, "namespaces")
 
 #define PROBES_SOCKET(X)                                                                           \

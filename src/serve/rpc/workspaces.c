@@ -1,4 +1,4 @@
-/* serve/rpc/pictures.c - methods for whole workspaces: snapshots, forks, exports and imports. */
+/* serve/rpc/workspaces.c - methods for whole workspaces: snapshots, forks, exports and imports. */
 #include <cordon/cordon.h>
 #include <stdio.h>
 
@@ -115,7 +115,7 @@ static int import_files(struct request *q, struct buf *ret, struct cordon_error 
 	return r < 0 ? r : buf_printf(ret, "{\"ok\":true,\"report\":%s}", report ? report : "null");
 }
 
-const struct rpc_method rpc_picture_methods[] = {
+const struct rpc_method rpc_workspace_methods[] = {
 	{ "snapshot.create", create, RPC_SLOW | RPC_SESSION, "name" },
 	{ "snapshot.restore", restore, RPC_SLOW | RPC_SESSION, "name id" },
 	{ "snapshot.remove", remove_snapshot, RPC_SLOW | RPC_SESSION, "name id" },
