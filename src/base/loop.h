@@ -1,4 +1,4 @@
-/* base/loop.h - an event loop: descriptors, timers, children and signals. */
+/* base/loop.h - an event loop: descriptors, timers, and calls from other threads. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,8 +16,6 @@ enum { LOOP_IN = 0x1, LOOP_OUT = 0x4, LOOP_ERR = 0x8, LOOP_HUP = 0x10 };
 
 typedef void (*loop_fd_fn)(struct loop *l, int fd, uint32_t events, void *arg);
 typedef void (*loop_timer_fn)(struct loop *l, void *arg);
-typedef void (*loop_child_fn)(struct loop *l, pid_t pid, int wait_status, void *arg);
-typedef void (*loop_signal_fn)(struct loop *l, int signo, void *arg);
 
 int loop_new(struct loop **ret, struct cordon_error **reterr);
 struct loop *loop_free(struct loop *l);
@@ -28,10 +26,6 @@ int loop_add_fd(struct loop *l, int fd, uint32_t events, loop_fd_fn fn, void *ar
 int loop_change_fd(struct loop_source *s, uint32_t events);
 int loop_add_timer(struct loop *l, deadline_ns at, loop_timer_fn fn, void *arg,
 		   struct loop_source **ret, struct cordon_error **reterr); /* one shot */
-int loop_add_child(struct loop *l, pid_t pid, loop_child_fn fn, void *arg, struct loop_source **ret,
-		   struct cordon_error **reterr); /* reaps it */
-int loop_add_signal(struct loop *l, int signo, loop_signal_fn fn, void *arg,
-		    struct loop_source **ret, struct cordon_error **reterr); /* blocks signo */
 /* Allowed inside a callback, also for the source whose callback runs. */
 struct loop_source *loop_source_remove(struct loop_source *s);
 

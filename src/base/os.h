@@ -48,8 +48,6 @@ int os_process_hide(void);
 #define OS_PROGRAM "/proc/self/exe"
 /* This program's file, in at most size - 1 bytes; false: unknown. */
 bool os_program_path(char *ret, size_t size);
-/* Closes every descriptor from first up. */
-int os_close_from(int first);
 
 /* The user at the other end of a Unix socket. */
 int os_peer_uid(int fd, uid_t *ret);

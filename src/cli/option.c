@@ -210,11 +210,11 @@ static void say(const struct cli *c, const char *fmt, va_list ap)
 {
 	cleanup_free char *message = str_vprintf(fmt, ap);
 
-	/* log_at prints the program's name and escapes control characters. */
+	/* log_error prints the program's name and escapes control characters. */
 	if (c->verb)
-		log_at(LOG_ERROR, "%s: %s", c->verb->name, message ? message : "out of memory");
+		log_error("%s: %s", c->verb->name, message ? message : "out of memory");
 	else
-		log_at(LOG_ERROR, "%s", message ? message : "out of memory");
+		log_error("%s", message ? message : "out of memory");
 }
 
 int cli_usage(const struct cli *c, const char *fmt, ...)

@@ -12,11 +12,6 @@ static const char *const forbidden_names[] = {
 	"BASHOPTS",    "PS4",     "HOSTALIASES", "RESOLV_HOST_CONF",
 	"GETCONF_DIR", "TZDIR",   "PERLLIB",
 };
-/* The guest has its own values for these: a session has its own home and commands. */
-static const char *const own_names[] = {
-	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "PWD", "HOSTNAME",
-};
-
 bool policy_env_is_forbidden(const char *name)
 {
 	for (size_t i = 0; i < sizeof(forbidden_prefixes) / sizeof(*forbidden_prefixes); i++)
@@ -24,14 +19,6 @@ bool policy_env_is_forbidden(const char *name)
 			return true;
 	for (size_t i = 0; i < sizeof(forbidden_names) / sizeof(*forbidden_names); i++)
 		if (str_eq(name, forbidden_names[i]))
-			return true;
-	return false;
-}
-
-bool policy_env_is_own(const char *name)
-{
-	for (size_t i = 0; i < sizeof(own_names) / sizeof(*own_names); i++)
-		if (str_eq(name, own_names[i]))
 			return true;
 	return false;
 }

@@ -158,9 +158,6 @@ char *policy_diff(const struct policy *a, const struct policy *b);
 
 /* Variables that are never copied from the host (LD_*, PYTHON*, R_*, ...). */
 bool policy_env_is_forbidden(const char *name);
-/* Variables for which the guest has its own values (PATH, HOME, USER, ...). If env_pass names one,
- * it is set, but never to the host's value. */
-bool policy_env_is_own(const char *name);
 
 /* "5s", "250ms", "2m", "1h" or a plain number of milliseconds; "256M", "1G", "64k" or plain
  * bytes. */
@@ -169,7 +166,6 @@ int policy_parse_size(const char *text, uint64_t *ret_bytes, struct cordon_error
 /* "host:guest[:ro|rw|snapshot]" */
 int policy_parse_mount(const char *text, struct policy_mount *ret, struct cordon_error **reterr);
 
-/* Layer bits to names and back ("user", "pid", "mount", "net", "ipc", "uts", "cgroup", "landlock",
- * "seccomp", "rlimits", "cgroups", "own-net", "landlock-net", "landlock-scope"). */
+/* The name of a layer: "user", "pid", "mount", "net", "ipc", "uts", "cgroup", "landlock",
+ * "seccomp", "rlimits", "cgroups", "own-net", "landlock-net" or "landlock-scope". */
 const char *policy_layer_name(enum policy_layer layer);
-uint32_t policy_layer_from_name(const char *name); /* 0: unknown */

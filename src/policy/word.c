@@ -190,7 +190,8 @@ const char *policy_layer_name(enum policy_layer layer)
 	return "unknown";
 }
 
-uint32_t policy_layer_from_name(const char *name)
+/* 0: unknown. */
+static uint32_t layer_from_name(const char *name)
 {
 	for (unsigned int i = 0; i < LAYER_COUNT; i++)
 		if (str_eq(name, layer_names[i]))
@@ -232,7 +233,7 @@ static int layers_read(const struct field *f, struct policy *p, const json_t *j,
 	json_array_foreach(j, i, item)
 	{
 		const char *name = kind_string(item);
-		uint32_t bit = name ? policy_layer_from_name(name) : 0;
+		uint32_t bit = name ? layer_from_name(name) : 0;
 		if (!bit)
 			return refuse_layer(f, item, reterr);
 		bits |= bit;

@@ -313,11 +313,6 @@ int wire_next(struct wire *w, struct wire_message *ret, struct cordon_error **re
 	return 1;
 }
 
-bool wire_has_half(const struct wire *w)
-{
-	return w->in_start < w->in_end && w->in_scanned == w->in_end;
-}
-
 bool wire_is_closed(const struct wire *w)
 {
 	return w->is_eof && (w->in_start == w->in_end || w->in_scanned == w->in_end);

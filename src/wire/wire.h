@@ -102,8 +102,6 @@ int wire_fill(struct wire *w, struct cordon_error **reterr);
 int wire_next(struct wire *w, struct wire_message *ret, struct cordon_error **reterr);
 /* The guest closed its end, and every complete message was returned. */
 bool wire_is_closed(const struct wire *w);
-/* The input ended in the middle of a message. */
-bool wire_has_half(const struct wire *w);
 /* What to poll for. */
 short wire_events(const struct wire *w);
 

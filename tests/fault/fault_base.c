@@ -158,13 +158,6 @@ static void nothing(struct loop *l, void *arg)
 	(void)arg;
 }
 
-static void nothing_signal(struct loop *l, int signo, void *arg)
-{
-	(void)l;
-	(void)signo;
-	(void)arg;
-}
-
 TEST(loops_leave_no_descriptor)
 {
 	FAULT_LOOP
@@ -174,8 +167,6 @@ TEST(loops_leave_no_descriptor)
 		int r = loop_new(&l, &e);
 		if (r == 0)
 			r = loop_add_timer(l, deadline_after_ms(1000), nothing, NULL, NULL, &e);
-		if (r == 0)
-			r = loop_add_signal(l, SIGUSR2, nothing_signal, NULL, NULL, &e);
 		if (r == 0)
 			r = loop_wake(l, nothing, NULL);
 		ASSERT_FAULT(r);

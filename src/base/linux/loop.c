@@ -1,16 +1,12 @@
 /* base/linux/loop.c - see loop.h: over epoll. Every source is a descriptor: timers are timerfds,
- * children pidfds, signals signalfds; loop_wake is an eventfd. */
+ * and loop_wake is an eventfd. */
 #include "base/loop.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/pidfd.h>
-#include <sys/signalfd.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
 
 #include "base/mem.h"
 
@@ -19,7 +15,7 @@ _Static_assert(LOOP_IN == (int)EPOLLIN && LOOP_OUT == (int)EPOLLOUT && LOOP_ERR 
 		       LOOP_HUP == (int)EPOLLHUP,
 	       "the kernel's numbers");
 
-enum source_kind { SOURCE_FD, SOURCE_TIMER, SOURCE_CHILD, SOURCE_SIGNAL };
+enum source_kind { SOURCE_FD, SOURCE_TIMER };
 
 struct loop_source {
 	struct loop *loop;
@@ -27,14 +23,9 @@ struct loop_source {
 	enum source_kind kind;
 	int fd;
 	bool is_removed; /* in the graveyard until the current batch of events is done */
-	bool unblock;    /* signal: we blocked it, so we must unblock it */
-	pid_t pid;
-	int signo;
 	union {
 		loop_fd_fn fd_fn;
 		loop_timer_fn timer_fn;
-		loop_child_fn child_fn;
-		loop_signal_fn signal_fn;
 	};
 	void *arg;
 };
@@ -162,47 +153,6 @@ int loop_add_timer(struct loop *l, deadline_ns at, loop_timer_fn fn, void *arg,
 	return add(l, &s, EPOLLIN, ret, reterr);
 }
 
-int loop_add_child(struct loop *l, pid_t pid, loop_child_fn fn, void *arg, struct loop_source **ret,
-		   struct cordon_error **reterr)
-{
-	struct loop_source s = { .kind = SOURCE_CHILD, .child_fn = fn, .arg = arg, .pid = pid };
-
-	s.fd = pidfd_open(pid, 0);
-	if (s.fd < 0)
-		return err_errno(reterr, errno, "pidfd_open %d", (int)pid);
-	return add(l, &s, EPOLLIN, ret, reterr);
-}
-
-int loop_add_signal(struct loop *l, int signo, loop_signal_fn fn, void *arg,
-		    struct loop_source **ret, struct cordon_error **reterr)
-{
-	struct loop_source s = {
-		.kind = SOURCE_SIGNAL, .signal_fn = fn, .arg = arg, .signo = signo
-	};
-	sigset_t one, before;
-
-	if (sigemptyset(&one) < 0 || sigaddset(&one, signo) < 0)
-		return err_errno(reterr, errno, "signal %d", signo);
-	s.fd = signalfd(-1, &one, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (s.fd < 0)
-		return err_errno(reterr, errno, "signalfd");
-	(void)pthread_sigmask(SIG_BLOCK, &one, &before);
-	s.unblock = sigismember(&before, signo) == 0;
-	int r = add(l, &s, EPOLLIN, ret, reterr);
-	if (r < 0 && s.unblock)
-		(void)pthread_sigmask(SIG_UNBLOCK, &one, NULL);
-	return r;
-}
-
-static void unblock_signal(int signo)
-{
-	sigset_t one;
-
-	(void)sigemptyset(&one);
-	(void)sigaddset(&one, signo);
-	(void)pthread_sigmask(SIG_UNBLOCK, &one, NULL);
-}
-
 struct loop_source *loop_source_remove(struct loop_source *s)
 {
 	if (!s || s->is_removed)
@@ -213,8 +163,6 @@ struct loop_source *loop_source_remove(struct loop_source *s)
 	(void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
 	if (s->kind != SOURCE_FD)
 		(void)close(s->fd);
-	if (s->unblock)
-		unblock_signal(s->signo);
 	if (s->prev)
 		s->prev->next = s->next;
 	else
@@ -231,25 +179,8 @@ struct loop_source *loop_source_remove(struct loop_source *s)
 	return NULL;
 }
 
-static void reap(struct loop *l, struct loop_source *s)
-{
-	int status;
-	pid_t pid;
-
-	do
-		pid = waitpid(s->pid, &status, WNOHANG);
-	while (pid < 0 && errno == EINTR);
-	if (pid == 0)
-		return;
-	/* The pidfd of a dead child stays readable, so remove it. */
-	(void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
-	if (pid == s->pid)
-		s->child_fn(l, pid, status, s->arg);
-}
-
 static void dispatch(struct loop *l, struct loop_source *s, uint32_t events)
 {
-	struct signalfd_siginfo info;
 	uint64_t count;
 
 	switch (s->kind) {
@@ -259,13 +190,6 @@ static void dispatch(struct loop *l, struct loop_source *s, uint32_t events)
 	case SOURCE_TIMER:
 		if (read(s->fd, &count, sizeof(count)) == (ssize_t)sizeof(count))
 			s->timer_fn(l, s->arg);
-		break;
-	case SOURCE_CHILD:
-		reap(l, s);
-		break;
-	case SOURCE_SIGNAL:
-		if (read(s->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-			s->signal_fn(l, s->signo, s->arg);
 		break;
 	}
 }

@@ -151,11 +151,6 @@ bool os_program_path(char *ret, size_t size)
 	return n > 0;
 }
 
-int os_close_from(int first)
-{
-	return syscall(SYS_close_range, (unsigned)first, ~0U, 0) < 0 ? -errno : 0;
-}
-
 int os_peer_uid(int fd, uid_t *ret)
 {
 	struct ucred who;

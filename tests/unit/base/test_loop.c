@@ -89,60 +89,6 @@ TEST(timers_fire_once_in_order_and_never_is_never)
 	loop_free(l);
 }
 
-static void on_child(struct loop *l, pid_t pid, int status, void *arg)
-{
-	struct seen *s = arg;
-
-	ASSERT(pid > 0);
-	s->value += WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
-	if (++s->count == 2)
-		loop_stop(l);
-}
-
-TEST(children_are_reaped_with_their_status)
-{
-	struct loop *l = new_loop();
-	struct seen s = { 0 };
-	pid_t exits = fork();
-	if (exits == 0)
-		_exit(7);
-	pid_t killed = fork();
-	if (killed == 0) {
-		pause();
-		_exit(0);
-	}
-	ASSERT_EQ(loop_add_child(l, exits, on_child, &s, NULL, NULL), 0);
-	ASSERT_EQ(loop_add_child(l, killed, on_child, &s, NULL, NULL), 0);
-	ASSERT_EQ(kill(killed, SIGKILL), 0);
-	ASSERT_EQ(loop_run(l, NULL), 0);
-	ASSERT_EQ(s.value, 7 + 100 + SIGKILL);
-	ASSERT_EQ(waitpid(-1, NULL, WNOHANG), -1);
-	loop_free(l);
-}
-
-static void on_signal(struct loop *l, int signo, void *arg)
-{
-	((struct seen *)arg)->value = signo;
-	loop_stop(l);
-}
-
-TEST(signals_arrive_and_are_unblocked_afterwards)
-{
-	struct loop *l = new_loop();
-	struct seen s = { 0 };
-	sigset_t mask;
-
-	ASSERT_EQ(loop_add_signal(l, SIGUSR1, on_signal, &s, &s.source, NULL), 0);
-	ASSERT_EQ(raise(SIGUSR1), 0);
-	ASSERT_EQ(loop_run(l, NULL), 0);
-	ASSERT_EQ(s.value, SIGUSR1);
-	loop_source_remove(s.source);
-	ASSERT_EQ(pthread_sigmask(SIG_BLOCK, NULL, &mask), 0);
-	ASSERT_EQ(sigismember(&mask, SIGUSR1), 0);
-	ASSERT_EQ(loop_add_signal(l, 9999, on_signal, &s, NULL, NULL), -CORDON_INVALID);
-	loop_free(l);
-}
-
 static void on_remove_both(struct loop *l, int fd, uint32_t events, void *arg)
 {
 	struct seen *s = arg;

@@ -194,15 +194,3 @@ TEST(a_file_owner_is_asked_for_without_changing_it)
 	ASSERT_EQ(gid, getegid());
 	ASSERT_EQ(os_file_uid((uid_t)-1), uid);
 }
-
-TEST(everything_from_a_number_on_is_closed)
-{
-	enum { FIRST = 200 };
-
-	for (int i = 0; i < 10; i++)
-		ASSERT(fcntl(0, F_DUPFD, FIRST) >= FIRST);
-	ASSERT_EQ(os_close_from(FIRST), 0);
-	for (int i = 0; i < 10; i++)
-		ASSERT(fcntl(FIRST + i, F_GETFD) < 0);
-	ASSERT(fcntl(0, F_GETFD) >= 0);
-}
