@@ -1,6 +1,7 @@
 # driver.py - the host's end of docs/wire.md in a few lines: runs a guest's runtime over a socketpair,
 # without a sandbox, and checks its messages. The tests in tests/guests use only this.
 import array
+import atexit
 import json
 import os
 import secrets
@@ -214,6 +215,17 @@ class Guest:
         if self.hello["guest"] != "sh":
             os.kill(pid or self.pid, signal.SIGINT)
 
+    def last_words(self):
+        """What a guest that ends before its hello says on stderr, and its exit status."""
+        try:
+            raise AssertionError("it says %r" % self.recv())
+        except Gone:
+            pass
+        said = b"".join(self.out[self.pipes[2][0]])
+        while more := os.read(self.pipes[2][0], 1 << 16):
+            said += more
+        return said.decode(), os.waitstatus_to_exitcode(self.close())
+
     def value(self, code, context=None):
         r = self.run(code, context)
         assert r["ok"], r
@@ -308,18 +320,22 @@ def validate(argv, code):
     return json.loads(p.stdout)
 
 
-_forklib = []
+_built = {}
+
+
+def library(name, *more):
+    """The path of name.c, built as a shared library."""
+    if not _built:
+        _built[""] = tempfile.mkdtemp(prefix="lib-")
+        atexit.register(shutil.rmtree, _built[""], True)
+    if name not in _built:
+        path = os.path.join(_built[""], name + ".so")
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", path,
+                        "-D_GNU_SOURCE", "-I", TOP, os.path.join(TOP, "tests/guests", name + ".c"),
+                        *(os.path.join(TOP, "inside/lib", f) for f in more)], check=True)
+        _built[name] = path
+    return _built[name]
 
 
 def forklib():
-    """The path of forklib.c, built."""
-    if not _forklib:
-        d = tempfile.mkdtemp(prefix="forklib-")
-        path = os.path.join(d, "libguest.so")
-        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", path,
-                        "-D_GNU_SOURCE", "-I", TOP, os.path.join(TOP, "tests/guests/forklib.c"),
-                        *(os.path.join(TOP, "inside/lib", f) for f in ("spawn_requests.c", "pages.c", "prefault.c"))], check=True)
-        _forklib.append(path)
-        import atexit
-        atexit.register(shutil.rmtree, d, True)
-    return _forklib[0]
+    return library("forklib", "spawn_requests.c", "pages.c", "prefault.c")

@@ -5,7 +5,7 @@ import shutil
 import struct
 import time
 
-from driver import adder, BUILD, Gone, Stock, TOP, validate
+from driver import adder, BUILD, Gone, library, Stock, TOP, validate
 
 NODE = os.environ.get("CORDON_TEST_NODE") or ("/usr/bin/node" if os.path.exists("/usr/bin/node")
                                               else os.path.realpath(shutil.which("node") or "/usr/bin/node"))
@@ -19,6 +19,17 @@ guest, shared, reset = stock.guest, stock.shared, stock.reset
 def test_hello():
     g = shared()
     assert g.hello["guest"] == "node" and int(g.hello["language"].split(".")[0]) >= 18, g.hello
+
+
+def test_no_session_where_code_cannot_be_interrupted():
+    """Else endless code would run on, and nobody would be told why."""
+    for obstacle, reason in (("symbols", "this Node has no _ZN2v87Isolate18TerminateExecutionEv"),
+                             ("threads", "no thread can be made: Resource temporarily unavailable")):
+        env = {"CORDON_NODE_LIB": LIB, "LD_PRELOAD": library("obstacle"), "OBSTACLE": obstacle}
+        words, status = guest(env=env, hello=False).last_words()
+        assert words == "cordon: code cannot be interrupted: %s\n" % reason and status == 1, (words, status)
+    with guest(env=dict(env, OBSTACLE="none")) as g:
+        assert g.value("1 + 1") == 2
 
 
 def test_values_and_state():

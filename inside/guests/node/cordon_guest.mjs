@@ -634,7 +634,11 @@ if (process.argv.includes('--validate')) {
   await check(fs.readFileSync(0, 'utf8'));
 } else {
   const token = takeToken();
-  watch();
+  const obstacle = watch();
+  if (obstacle !== undefined) { // endless code could not be ended alone: rather no session than one that lies
+    fs.writeSync(2, `cordon: code cannot be interrupted: ${obstacle}\n`);
+    reallyExit(1);
+  }
   await connect();
   send(`{"type":"hello","version":1,"token":"${token}","guest":"node","language":"${process.versions.node}"}`);
   const m = receive();

@@ -136,28 +136,62 @@ static void put_handler(void)
 	(void)sigaction(SIGINT, &mine, NULL);
 }
 
-bool interrupt_watch(void)
+/* The functions of V8 that this needs; returns the name of one that is missing. */
+static const char *find_functions(void *(**ret_current)(void))
 {
-	void *(*current)(void) = NULL;
+	const struct {
+		const char *name;
+		void **to;
+	} functions[] = {
+		{ "_ZN2v87Isolate10GetCurrentEv", (void **)ret_current },
+		{ "_ZN2v87Isolate18TerminateExecutionEv", (void **)&my.terminate },
+		{ "_ZN2v87Isolate24CancelTerminateExecutionEv", (void **)&my.resume },
+	};
+
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+		*functions[i].to = dlsym(RTLD_DEFAULT, functions[i].name);
+		if (!*functions[i].to)
+			return functions[i].name;
+	}
+	return NULL;
+}
+
+static int start_thread(void)
+{
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all, was;
 
-	*(void **)&current = dlsym(RTLD_DEFAULT, "_ZN2v87Isolate10GetCurrentEv");
-	*(void **)&my.terminate = dlsym(RTLD_DEFAULT, "_ZN2v87Isolate18TerminateExecutionEv");
-	*(void **)&my.resume = dlsym(RTLD_DEFAULT, "_ZN2v87Isolate24CancelTerminateExecutionEv");
-	if (!current || !my.terminate || !my.resume || sem_init(&my.bell, 0, 0) < 0)
-		return false;
-	my.isolate = current();
-	put_handler();
 	sigfillset(&all);
-	pthread_attr_init(&attr);
+	int r = pthread_attr_init(&attr);
+	if (r != 0)
+		return r;
 	pthread_attr_setstacksize(&attr, 128 << 10);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_sigmask(SIG_SETMASK, &all, &was);
-	int r = pthread_create(&thread, &attr, listen_for_bell, NULL);
+	r = pthread_create(&thread, &attr, listen_for_bell, NULL);
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 	pthread_attr_destroy(&attr);
+	return r;
+}
+
+bool interrupt_watch(char *reason, size_t size)
+{
+	void *(*current)(void) = NULL;
+	const char *missing = find_functions(&current);
+
+	if (missing) {
+		snprintf(reason, size, "this Node has no %s", missing);
+		return false;
+	}
+	int r = sem_init(&my.bell, 0, 0) < 0 ? errno : 0;
+	my.isolate = current();
+	if (r == 0)
+		put_handler();
+	if (r == 0)
+		r = start_thread();
+	if (r != 0)
+		snprintf(reason, size, "no thread can be made: %s", strerror(r));
 	return r == 0;
 }
 

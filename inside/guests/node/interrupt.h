@@ -2,10 +2,11 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
-/* Called once in the main thread, after libuv has installed its handler for SIGINT. False: not
- * supported by this Node. */
-bool interrupt_watch(void);
+/* Called once in the main thread, after libuv has installed its handler for SIGINT. False: code
+ * cannot be interrupted here, and the reason says why. */
+bool interrupt_watch(char *reason, size_t size);
 /* Begins an execution, by its id in decimal digits, held; and ends it: whether it was
  * interrupted. */
 void interrupt_begin(const char *id);

@@ -25,6 +25,8 @@ int napi_get_value_int32(struct napi_env *env, struct napi_value *value, int *re
 int napi_get_value_bool(struct napi_env *env, struct napi_value *value, bool *ret);
 int napi_get_value_string_utf8(struct napi_env *env, struct napi_value *value, char *buf,
 			       size_t size, size_t *ret_len);
+int napi_create_string_utf8(struct napi_env *env, const char *text, size_t len,
+			    struct napi_value **ret);
 int napi_call_function(struct napi_env *env, struct napi_value *this, struct napi_value *f,
 		       size_t count, struct napi_value *const *args, struct napi_value **ret);
 int napi_get_and_clear_last_exception(struct napi_env *env, struct napi_value **ret);
@@ -79,10 +81,16 @@ static struct napi_value *boolean(struct napi_env *env, bool value)
 	return out;
 }
 
+/* Why code cannot be interrupted here; undefined: it can. */
 static struct napi_value *watch(struct napi_env *env, struct napi_info *info)
 {
+	struct napi_value *out = NULL;
+	char reason[200] = "";
+
 	(void)info;
-	return boolean(env, interrupt_watch());
+	if (!interrupt_watch(reason, sizeof(reason)))
+		(void)napi_create_string_utf8(env, reason, (size_t)-1, &out);
+	return out;
 }
 
 static struct napi_value *begin(struct napi_env *env, struct napi_info *info)
