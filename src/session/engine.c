@@ -234,6 +234,11 @@ int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns 
 	return r < 0 ? r : 0;
 }
 
+bool engine_is_agent(const struct engine *e)
+{
+	return e->kind == GUEST_KIND_POD || e->kind == GUEST_KIND_SH;
+}
+
 json_t *engine_assurance_json(const struct engine *e, const struct policy *p)
 {
 	if (box_look(e->box).stage < BOX_RUNNING)

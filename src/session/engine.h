@@ -65,6 +65,8 @@ int engine_start(const struct engine_options *o, struct engine **ret, struct cor
 int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns deadline,
 		 struct cordon_error **reterr);
 struct engine *engine_free(struct engine *e);
+/* Whether the guest's process is an agent, and another process, a shell, runs the code. */
+bool engine_is_agent(const struct engine *e);
 /* The assurance of this guest; the caller frees it. NULL: not sealed yet. Other threads may call
  * this as long as the engine is not freed. */
 json_t *engine_assurance_json(const struct engine *e, const struct policy *p);

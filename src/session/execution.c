@@ -149,11 +149,10 @@ static void look_at_cpu_first(struct engine *e)
 static void look_at_cpu(const struct execution *x)
 {
 	struct engine *e = x->engine;
-	bool is_agent = e->kind == GUEST_KIND_POD || e->kind == GUEST_KIND_SH;
 	bool is_brief = clock_now_ns() - x->started_ns < BRIEF_MS * 1000000ULL;
 	uint64_t guest = box_cpu_us(e->box, BOX_CPU_GUEST), was = e->cpu_us;
 
-	if (is_brief && !is_agent && !x->is_dead && guest >= e->cpu_guest_us)
+	if (is_brief && !engine_is_agent(e) && !x->is_dead && guest >= e->cpu_guest_us)
 		e->cpu_us += guest - e->cpu_guest_us;
 	else
 		e->cpu_us = box_cpu_us(e->box, BOX_CPU_ALL);
@@ -169,9 +168,8 @@ static void look_at_cpu(const struct execution *x)
 static int interrupt(struct execution *x)
 {
 	struct engine *e = x->engine;
-	bool is_agent = e->kind == GUEST_KIND_POD || e->kind == GUEST_KIND_SH;
 
-	if (is_agent && e->wire)
+	if (engine_is_agent(e) && e->wire)
 		return wire_send_interrupt(e->wire, x->id, NULL);
 	if (e->wire && !x->is_named) {
 		int r = wire_send_interrupt(e->wire, x->id, NULL);

@@ -61,6 +61,8 @@ void execution_take_result(struct execution *x, const struct wire_message *m)
 		r->exception_line = m->error.line;
 	}
 	x->is_over = true;
+	/* An agent has another shell already. A guest that runs the code itself ends with it. */
+	x->is_dead = x->is_dead || (m->is_restarted && !engine_is_agent(x->engine));
 }
 
 /* Always large enough for one message of the maximum length. */

@@ -418,7 +418,7 @@ static void said_status(const struct evidence *v, struct engine *e, const struct
 				  "a process was killed: the memory limit of %llu bytes was "
 				  "reached",
 				  (unsigned long long)p->memory_bytes);
-	else if (e->kind == GUEST_KIND_SH || e->kind == GUEST_KIND_POD)
+	else if (engine_is_agent(e))
 		bad_status(v, e, p, r);
 	else
 		(void)result_fail(r, "exception", "exited with status %d", v->exit_code);

@@ -26,6 +26,15 @@ static const char *const waits[DIALECTS] = {
 	": > /tmp/up%d; until [ -e /tmp/go%d ]; do sleep 0.005; done",
 };
 
+/* They never return to Node's event loop. */
+enum { CALLBACKS = 3 };
+static const char *const callbacks[CALLBACKS] = {
+	"setTimeout(() => { require('fs').writeFileSync('/tmp/up0', ''); while (true) {} }, 0); 1",
+	"setImmediate(() => { require('fs').writeFileSync('/tmp/up0', ''); while (true) {} }); 1",
+	"await new Promise(() => setInterval(() => { require('fs').writeFileSync('/tmp/up0', ''); "
+	"while (true) {} }, 1))",
+};
+
 struct pair { /* two executions of one session, one after the other, in a thread of their own */
 	struct cordon_session *session;
 	char code[2][400];
@@ -187,6 +196,35 @@ TEST(an_interrupt_ends_what_runs)
 		ASSERT(!cordon_result_success(p.results[0]));
 		cordon_result_free(p.results[0]);
 		must_be(p.session, d, d->get_x, d->x_value);
+		cordon_session_close(p.session);
+	}
+}
+
+/* Node would not survive the end of one of its own callbacks, so it ends with it: the result says
+ * that the state is lost, and the session goes on with a new Node and the same files. */
+TEST(an_interrupt_of_a_callback_that_never_returns_costs_the_state)
+{
+	const struct dialect *d = &dialects[2];
+
+	for (int i = 0; i < CALLBACKS && dialect_is_here(d); i++) {
+		struct pair p = { .session = open_with(d->guest, NULL) };
+		pthread_t thread;
+
+		must(p.session, d->set_x);
+		must(p.session, d->write_file);
+		snprintf(p.code[0], sizeof(p.code[0]), "%s", callbacks[i]);
+		ASSERT_EQ(pthread_create(&thread, NULL, run_first, &p), 0);
+		while (!is_there(p.session, "up", 0))
+			nap();
+		ASSERT_EQ(cordon_session_interrupt(p.session, NULL), 0);
+		pthread_join(thread, NULL);
+		ASSERT(!cordon_result_success(p.results[0]));
+		ASSERT_STREQ(cordon_result_error(p.results[0]),
+			     "Interrupted: The execution was interrupted");
+		ASSERT(strstr(cordon_result_json(p.results[0]), "\"restarted\": true"));
+		cordon_result_free(p.results[0]);
+		must_be(p.session, d, d->read_file, "\"kept\"");
+		must_be(p.session, d, "typeof x", "\"undefined\"");
 		cordon_session_close(p.session);
 	}
 }

@@ -72,14 +72,14 @@ static void wait_step(void)
 	pthread_mutex_lock(&my.lock);
 }
 
-/* The last resort. The host starts another Node. */
+/* The last resort. The result says that the state is lost; the host starts another Node. */
 static void give_up(void)
 {
 	char line[256];
 	int n = snprintf(line, sizeof(line),
 			 "{\"type\":\"result\",\"id\":%s,\"ok\":false,\"error\":{\"kind\":"
 			 "\"interrupted\",\"name\":\"Interrupted\",\"message\":\"The execution was "
-			 "interrupted\"}}\n",
+			 "interrupted\"},\"restarted\":true}\n",
 			 my.id);
 	char rest[1024];
 
