@@ -382,6 +382,14 @@ def interrupts():
                        ("what it has in the background", beats)):
         r, _ = stopped("^C: " + what, code, "interrupt")
         check("^C: %s: ended there" % what, r.exit_code in (130, 137) and "never" not in r.stdout, (r.exit_code, r.error_kind, r.stdout))
+    left = []
+    with opened() as s:
+        for code in ("printf '%s ' {1..200000}; echo never", "while :; do echo -n abc; done", "while :; do printf '%s\\n' {1..300}; done") * 5:
+            r = s.execute(code, **at_go(s.interrupt))
+            after = s.execute("echo 2")
+            if r.exit_code != 130 or after.stdout != "2\n":
+                left.append((code, r.exit_code, after.stdout[:100]))
+    check("^C: an interrupted builtin leaves no text for the next execution", not left, left)
     stopped("^C: a shell that does not come back is replaced", "trap '' INT; " + loop, "interrupt", keeps=False)
     r, took = stopped("cancel", "sleep 600", "cancel")
     check("cancel: says so", (r.exit_code, r.error_kind) == (125, "cancelled") and took < 60, (r.exit_code, r.error_kind, took))
