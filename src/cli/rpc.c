@@ -50,6 +50,7 @@ static int serve_socket(const struct cli *c, const char *path, const struct cord
 		}
 		client->policy = policy;
 		if (pthread_create(&thread, NULL, serve_client, client) != 0) {
+			rpc_turn_away(client->fd);
 			close(client->fd);
 			free(client);
 			continue;

@@ -2,13 +2,14 @@
 import base64
 import json
 import os
+import shutil
 import socket
 import subprocess
 import tempfile
 import threading
 import time
 
-from driver import CORDON, HELD, SCHEMA, Client, Failure, check, is_alive
+from driver import CORDON, HELD, SCHEMA, Client, Failure, Need, check, is_alive
 
 ADD = {"name": "add", "description": "adds two numbers", "args": {"a": "number", "b": "number"}}
 
@@ -751,6 +752,41 @@ def test_reader_that_closes_its_end_is_dead():
     p.stdout.close()
     assert p.wait(2) == 0
     p.stdin.close()
+
+
+def connected(path):
+    s = socket.socket(socket.AF_UNIX)
+    assert until(lambda: s.connect_ex(path) == 0, 30)
+    return s
+
+
+def without_threads(log, *words):
+    """`cordon rpc`, which can start no thread the first time that it tries."""
+    if not shutil.which("strace"):
+        raise Need("strace is missing")
+    return ["strace", "-D", "-qq", "-o", log, "-e", "trace=clone3", "-e", "inject=clone3:error=EAGAIN:when=1", CORDON, "rpc", *words]
+
+
+def test_no_thread_to_read_with():
+    """It is said, on both sides, instead of an end without a word."""
+    line, reason = b'{"jsonrpc":"2.0","id":7,"method":"version"}\n', "no thread could be started to read requests"
+    with tempfile.TemporaryDirectory() as folder:
+        r = subprocess.run(without_threads(folder + "/log"), input=line, capture_output=True, timeout=50)
+        m = json.loads(r.stdout)
+        assert r.returncode == 125 and reason in r.stderr.decode(), r
+        assert m["id"] is None and reason in m["error"]["message"] and m["error"]["data"] == {"line": 1}, m
+        path = os.path.join(folder, "rpc.sock")
+        p = subprocess.Popen(without_threads(folder + "/log", "--socket", path))
+        try:
+            assert until(lambda: os.path.exists(path), 30)
+            with connected(path) as s, s.makefile("rb") as f:  # the thread of its own that a client gets
+                assert reason in json.loads(f.readline())["error"]["message"] and f.read() == b""
+            with connected(path) as s, s.makefile("rb") as f:  # the next is served
+                s.sendall(line)
+                assert json.loads(f.readline())["id"] == 7
+        finally:
+            p.terminate()
+            p.wait(10)
 
 
 def test_socket():

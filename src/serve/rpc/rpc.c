@@ -16,6 +16,9 @@
 /* END_MS: long enough to save a workspace to a slow disk at the end. */
 enum { SPARE_THREADS = 4, CLOSERS = 4, END_MS = 30000, LOOK_MS = 50 };
 
+#define NO_READER                                                                                  \
+	"no thread could be started to read requests: raise the limit on processes, or the memory"
+
 static const struct rpc_method *const tables[] = {
 	rpc_session_methods, rpc_files_methods,   rpc_workspace_methods, rpc_pool_methods,
 	rpc_machine_methods, rpc_sandbox_methods, rpc_move_methods,      rpc_archive_methods,
@@ -499,6 +502,15 @@ void rpc_free(struct rpc *c)
 	rpc_done(c);
 }
 
+void rpc_turn_away(int fd)
+{
+	struct lineout out;
+
+	lineout_init(&out, fd);
+	reply_unread(&out, 1, cordon_code_rpc(CORDON_OS), NO_READER);
+	lineout_done(&out);
+}
+
 int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr)
 {
 	struct rpc *c = rpc_new(o);
@@ -507,8 +519,11 @@ int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	c->is_alone = false;
 	/* This thread runs no requests, so that it can end what does not end by itself. */
-	if (!has_follower(c))
-		c->is_over = true;
+	if (!has_follower(c)) {
+		rpc_turn_away(o->out_fd);
+		rpc_done(c);
+		return err_set(reterr, CORDON_OS, "%s", NO_READER);
+	}
 	pthread_mutex_lock(&c->lock);
 	while (!c->is_over)
 		pthread_cond_wait(&c->changed, &c->lock);

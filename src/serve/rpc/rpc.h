@@ -25,8 +25,11 @@ struct rpc_options {
 };
 
 /* Serves until the client is gone, then ends everything it owned. 0, or -CORDON_TIMEOUT: something
- * did not end in time and was not freed; it ends with the process. */
+ * did not end in time and was not freed; it ends with the process. -CORDON_OS also if there is no
+ * thread to read with; the client has been told. */
 int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr);
+/* Tells a client that no thread can be started for it, as the answer to its first line. */
+void rpc_turn_away(int fd);
 
 /* For lines from another source; the caller's thread runs each request. in_fd is not used. NULL:
  * out of memory. */
