@@ -117,26 +117,36 @@ static int from_line(const char *code, size_t len, struct language *ret,
 		       name ? name : "nothing", list_known(list, sizeof(list)));
 }
 
+/* The language that the name's ending tells; NULL: none. */
+static const struct language *from_ending(const char *path)
+{
+	for (size_t i = 0; path && i < sizeof(endings) / sizeof(*endings); i++)
+		if (str_ends(path, endings[i].ending))
+			return &endings[i].language;
+	return NULL;
+}
+
 int language_of(const char *path, const char *code, size_t len, struct language *ret,
 		struct cordon_error **reterr)
 {
+	const struct language *named = from_ending(path);
 	char list[LINE_BYTES];
-	int r = from_line(code, len, ret, reterr);
 
-	if (r != 0)
-		return r < 0 ? r : 0;
-	for (size_t i = 0; path && i < sizeof(endings) / sizeof(*endings); i++) {
-		if (str_ends(path, endings[i].ending)) {
-			*ret = endings[i].language;
-			return 0;
-		}
+	if (!ret->guest) {
+		int r = from_line(code, len, ret, reterr);
+		if (r < 0)
+			return r;
 	}
-	if (path)
+	if (ret->guest) { /* as with Node itself, the ending tells TypeScript */
+		ret->is_typescript |= named && named->is_typescript && str_eq(ret->guest, "node");
+		return 0;
+	}
+	if (path && !named)
 		return err_set(
 			reterr, CORDON_INVALID,
 			"'%s' has no #! line, and its name does not tell its language: there "
 			"are %s; --guest names one",
 			path, list_known(list, sizeof(list)));
-	*ret = (struct language){ .guest = "python" };
+	*ret = named ? *named : (struct language){ .guest = "python" };
 	return 0;
 }

@@ -11,7 +11,8 @@ struct language {
 	bool is_typescript; /* for node, after its types were stripped */
 };
 
-/* path NULL: code without a name, from -e or standard input; that is Python unless its #! line says
- * otherwise. An unknown language is an error that lists the known ones. */
+/* ret->guest: the guest that the user named, which stays; NULL: none. path NULL: code without a
+ * name, from -e or standard input; that is Python unless its #! line says otherwise. An unknown
+ * language is an error that lists the known ones. */
 int language_of(const char *path, const char *code, size_t len, struct language *ret,
 		struct cordon_error **reterr);

@@ -41,11 +41,9 @@ static int choose_guest(const struct cli *c, const char *path, const struct cord
 	struct language l = { .guest = cli_value(c, "guest") };
 	bool has_name = !cli_value(c, "eval") && path && !str_eq(path, "-");
 
-	if (!l.guest) {
-		int r = language_of(has_name ? path : NULL, buf_text(code), code->len, &l, reterr);
-		if (r < 0)
-			return r;
-	}
+	int r = language_of(has_name ? path : NULL, buf_text(code), code->len, &l, reterr);
+	if (r < 0)
+		return r;
 	*ret = l.guest;
 	return l.is_typescript ? typescript_strip(policy, code, reterr) : 0;
 }

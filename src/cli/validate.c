@@ -51,8 +51,7 @@ static int run(struct cli *c, int argc, char **argv)
 		return choice_fail(c, e);
 	struct language l = { .guest = cli_value(c, "guest") };
 	bool has_name = !text && argc && !str_eq(argv[0], "-");
-	if (!l.guest &&
-	    language_of(has_name ? argv[0] : NULL, buf_text(&code), code.len, &l, &e) < 0)
+	if (language_of(has_name ? argv[0] : NULL, buf_text(&code), code.len, &l, &e) < 0)
 		return choice_fail(c, e);
 	if (l.is_typescript && typescript_strip(NULL, &code, &e) < 0)
 		return cordon_error_code(e) == CORDON_INVALID ? (cli_fail(c, e), 1)

@@ -200,20 +200,46 @@ def languages(tap, who, uid):
     shutil.rmtree(top)
 
 
+TYPESCRIPT = {"a.ts": ([], "const x: number = 20; console.log(x + 1); x + 2", (0, b"21\n22\n", b"")),
+              "b.ts": (["-g", "node"], "const x: number = 1; x", (0, b"1\n", b"")),
+              "c.mts": ([], "#!/usr/bin/env node\nconst x: number = 1; x", (0, b"1\n", b"")),
+              "bad.ts": ([], "const x: number = <<", (1, b"", b"SyntaxError"))}
+# Node is the machine's own, and says that it is another.
+NODE = """#!/bin/sh
+echo "require('module').stripTypeScriptTypes = %s
+Object.defineProperty(process, 'version', { value: '%s' })" > /tmp/other.cjs
+exec /usr/bin/node --require /tmp/other.cjs "$@"
+"""
+STRIP = "(s) => { if (s.endsWith('<<')) throw new SyntaxError('<<'); return s.replace(': number', '') }"
+
+
 def typescript(tap, who, uid):
-    """Node takes the types out where it can, and where it cannot, the error says which one can."""
+    """Node takes the types out where it can, and where it cannot, the error says which one can. With the machine's
+    Node and with two that tell another version."""
     top = tempfile.mkdtemp(prefix="invocation-")
-    os.chmod(top, 0o755)
-    for name, text in (("a.ts", "const x: number = 20; console.log(x + 1); x + 2"), ("bad.ts", "const x: number = <<")):
+    # Beside the program, as a sandbox has a /tmp of its own.
+    nodes = tempfile.mkdtemp(prefix="invocation-", dir=os.path.dirname(os.path.abspath(CORDON)))
+    for folder in (top, nodes):
+        os.chmod(folder, 0o755)
+    for name, (_, text, _) in TYPESCRIPT.items():
         with open(os.path.join(top, name), "w", encoding="ascii") as f:
             f.write(text)
     asked = subprocess.run(["node", "-p", "typeof require('node:module').stripTypeScriptTypes"], stdout=subprocess.PIPE, check=False)
-    can = asked.stdout == b"function\n"
-    lacks = (125, b"", b"TypeScript needs Node 22.13 or later")
-    for name, (want, printed, said) in (("a.ts", (0, b"21\n22\n", b"") if can else lacks), ("bad.ts", (1, b"", b"TypeScript: ") if can else lacks)):
-        status, out, err, _ = run(["run", os.path.join(top, name)], uid)
-        tap.check((status, out) == (want, printed) and said in err, f"{who}: TypeScript: {name}", status, out, err)
+    kinds = [("the machine's", [], asked.stdout == b"function\n", b"")]
+    for version, strip in (("v18.20.4", "undefined"), ("v22.13.0", STRIP)):
+        path = os.path.join(nodes, version)
+        with open(path, "w", encoding="ascii") as f:
+            f.write(NODE % (strip, version))
+        os.chmod(path, 0o755)
+        if not path.startswith(("/tmp/", "/var/tmp/")):
+            kinds.append((version, ["--set", "node=" + path, "--set", "commands=sh,node"], strip == STRIP, version.encode()))
+    for node, options, can, version in kinds:
+        for name, (named, _, wanted) in TYPESCRIPT.items():
+            want, printed, said = wanted if can else (125, b"", b"TypeScript needs Node 22.13 or later, which can strip types; this machine has " + version)
+            status, out, err, _ = run(["run", *options, *named, os.path.join(top, name)], uid)
+            tap.check((status, out) == (want, printed) and said in err, f"{who}: TypeScript: {node} Node: {name}", status, out, err)
     shutil.rmtree(top)
+    shutil.rmtree(nodes)
 
 
 # option, value, status, what is said of it
