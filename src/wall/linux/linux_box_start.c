@@ -125,18 +125,18 @@ static int start_supervisor(struct linux_box *b, const struct box_options *o, ui
 		.group_fd = b->cgroup.join_fds[0],
 		.own_group_fd = b->cgroup.supervisor_fd,
 	};
-	struct supervisor k;
-	int r = supervisor_start(&options, &k, reterr);
+	struct supervisor s;
+	int r = supervisor_start(&options, &s, reterr);
 
 	if (r < 0)
 		return r;
-	b->supervisor = k.pid;
-	b->base.uid = k.uid;
-	b->pidfd = k.pidfd;
-	b->base.control_fd = k.control;
-	b->status = k.status;
-	b->is_prestarted = k.is_prestarted;
-	*ret_socket = k.plan;
+	b->supervisor = s.pid;
+	b->base.uid = s.uid;
+	b->pidfd = s.pidfd;
+	b->base.control_fd = s.control;
+	b->status = s.status;
+	b->is_prestarted = s.is_prestarted;
+	*ret_socket = s.plan;
 	return 0;
 }
 
