@@ -16,7 +16,8 @@ TRY = re.compile(r"if \(!wasm_rt_try\(var_(T\d+)_unwind_target\)")
 LABEL = re.compile(r"\b(var_[A-Za-z]\w*):")
 GOTO = re.compile(r"goto (\w+);")
 LOCAL = re.compile(r"^  (u32|u64|f32|f64) (volatile )?var_[lp]")
-DATA = re.compile(r"static const u8 (data_segment_data_\w+)\[\] = \{([^}]*)\};")
+# In a module of several parts they are not static.
+DATA = re.compile(r"(?:static )?const u8 (data_segment_data_\w+)\[\] = \{([^}]*)\};")
 
 
 def functions(lines):

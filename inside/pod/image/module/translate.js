@@ -193,7 +193,7 @@ function translate(input, size) {
 
 // Data as bytes beside the C: gcc takes minutes over megabytes of initialisers.
 function moveData(file) {
-  const data = /static const u8 (data_segment_data_\w+)\[\] = \{([^}]*)\};/g;
+  const data = /(?:static )?const u8 (data_segment_data_\w+)\[\] = \{([^}]*)\};/g;
   const text = fs.readFileSync(file, "latin1");
   const moved = text.replace(data, (all, name, body) => {
     fs.writeFileSync(`${name}.bin`, Buffer.from((body.match(/0x[0-9a-f]+/g) || []).map(Number)));
