@@ -32,7 +32,7 @@
 
 /* The order of the descriptors in a spawn request (docs/wire.md). */
 enum { FD_WIRE, FD_IN, FD_OUT, FD_ERR, FD_CONTROL, FD_STATUS, FD_CGROUP, FD_COUNT = FD_CGROUP + 3 };
-enum { STACK_BYTES = 256 * 1024, PARK = 200 };
+enum { STACK_BYTES = 256 * 1024 };
 
 struct request {
 	struct job job;
@@ -119,10 +119,11 @@ _Noreturn static void become_reaper(struct request *q, pid_t guest, int report)
 	char number[16];
 	char *const argv[] = { "cordon-init", "reap", number, NULL };
 	char *const none[] = { NULL };
-	int control = fcntl(q->fds[FD_CONTROL], F_DUPFD_CLOEXEC, PARK);
-	int status = fcntl(q->fds[FD_STATUS], F_DUPFD_CLOEXEC, PARK);
+	/* Moved away first: a source may have the number of another's destination. */
+	int control = fcntl(q->fds[FD_CONTROL], F_DUPFD_CLOEXEC, INIT_FD_END);
+	int status = fcntl(q->fds[FD_STATUS], F_DUPFD_CLOEXEC, INIT_FD_END);
 
-	report = fcntl(report, F_DUPFD_CLOEXEC, PARK);
+	report = fcntl(report, F_DUPFD_CLOEXEC, INIT_FD_END);
 	snprintf(number, sizeof(number), "%d", guest);
 	if (dup2(control, INIT_FD_CONTROL) >= 0 && dup2(status, INIT_FD_STATUS) >= 0 &&
 	    dup2(report, INIT_FD_CGROUP) >= 0) {

@@ -132,6 +132,14 @@ const struct cordon_error *cordon_error_cause(const struct cordon_error *e)
 	return e ? e->cause : NULL;
 }
 
+/* Messages of files begin with "ENOENT: "; one of the guest may contain the text. */
+static bool says_errno(const struct cordon_error *e)
+{
+	const char *name = strerrorname_np(e->os_errno);
+
+	return strstr(e->message, strerror(e->os_errno)) || (name && strstr(e->message, name));
+}
+
 char *err_text(const struct cordon_error *e)
 {
 	struct buf b;
@@ -139,9 +147,7 @@ char *err_text(const struct cordon_error *e)
 	buf_init(&b, TEXT_MAX_BYTES);
 	for (; e; e = e->cause) {
 		(void)buf_printf(&b, "%s%s", b.len > 0 ? ": " : "", cordon_error_message(e));
-		/* A message of the guest may already contain it. */
-		if (!e->cause && e->os_errno && e->message &&
-		    !strstr(e->message, strerror(e->os_errno)))
+		if (!e->cause && e->os_errno && e->message && !says_errno(e))
 			(void)buf_printf(&b, ": %s", strerror(e->os_errno));
 	}
 	return b.len > 0 ? buf_take(&b) : NULL;

@@ -26,8 +26,7 @@ enum { STOP_MS = 350, SETTLE_MS = 10000 };
 /* Ends the execution because the guest broke the protocol or (is_own) the host failed. */
 static void break_off(struct execution *x, bool is_own, struct cordon_error *e)
 {
-	*(is_own ? &x->evidence.internal : &x->evidence.protocol) =
-		str_dup(cordon_error_message(e));
+	*(is_own ? &x->evidence.internal : &x->evidence.protocol) = err_text(e);
 	x->is_over = x->is_dead = true;
 	cordon_error_free(e);
 }
@@ -38,12 +37,14 @@ static void send_answer(struct execution *x, int r, const struct tool_calls_answ
 {
 	struct wire *w = x->engine->wire;
 
+	x->evidence.has_failed_call |= r > 0 && a->is_error;
 	if (r > 0)
 		r = a->is_error ? wire_send_tool_error(w, x->id, a->call, a->text, &e)
 				: wire_send_tool_value(w, x->id, a->call, a->text, a->len, &e);
 	if (r == -CORDON_LIMIT &&
 	    !a->is_error) { /* the guest has not read enough of the earlier answers */
 		e = cordon_error_free(e);
+		x->evidence.has_failed_call = true;
 		r = wire_send_tool_error(w, x->id, a->call, "result too large", &e);
 	}
 	if (r < 0)

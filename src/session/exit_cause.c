@@ -71,6 +71,8 @@ static bool is_claim(const char *kind, const struct evidence *v, const struct en
 		return !is_out_of_memory(v, e, p);
 	if (str_eq(kind, "processes"))
 		return !box_look(e->box).has_groups;
+	if (str_eq(kind, "tool"))
+		return !v->has_failed_call;
 	return str_eq(kind, "syntax") || str_eq(kind, "file_size");
 }
 

@@ -11,9 +11,10 @@
 struct evidence {
 	bool timed_out, cancelled, over_cpu;
 	uint64_t timeout_ms;
-	char *protocol;  /* how the guest broke the protocol, or NULL */
-	char *internal;  /* what failed in the host, or NULL */
-	bool has_result; /* the guest sent a result; the fields below are its claims */
+	char *protocol;       /* how the guest broke the protocol, or NULL */
+	char *internal;       /* what failed in the host, or NULL */
+	bool has_failed_call; /* the host answered a tool call with an error */
+	bool has_result;      /* the guest sent a result; the fields below are its claims */
 	bool ok, has_exit_code;
 	int exit_code;
 	char *kind, *name, *message;

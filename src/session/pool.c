@@ -100,11 +100,11 @@ static int refuse(const struct cordon_pool *p, struct cordon_error **reterr)
 		return err_set(reterr, CORDON_STATE, "Pool is closed.");
 	if (p->busy_count >= p->max_size)
 		return err_set(reterr, CORDON_LIMIT, "All sessions are busy.");
-	if (p->last_error)
-		return err_set(reterr, cordon_error_code(p->last_error),
-			       "no session could be started: %s",
-			       cordon_error_message(p->last_error));
-	return 0;
+	if (!p->last_error)
+		return 0;
+	cleanup_free char *why = err_text(p->last_error);
+	return err_set(reterr, cordon_error_code(p->last_error), "no session could be started: %s",
+		       why ? why : cordon_error_message(p->last_error));
 }
 
 /* Call after every change. The first waiters get the idle sessions. Waiters that cannot be served

@@ -57,9 +57,10 @@ void renewal_after(struct cordon_session *s, struct cordon_result *result)
 		renewal_tell(result, lost);
 		return;
 	}
+	cleanup_free char *why = err_text(e);
 	cleanup_free char *text = str_printf("the guest could not be replaced; the files are kept, "
 					     "and the next execution tries again: %s",
-					     cordon_error_message(e));
+					     why ? why : cordon_error_message(e));
 	(void)result_warn(result, text ? text : "the guest could not be replaced");
 }
 

@@ -366,9 +366,11 @@ static int take(enum guest_kind kind, const struct policy *p, const uint8_t hash
 		return 0;
 	}
 	t->refs--;
-	return t->error ? err_set(reterr, cordon_error_code(t->error), "%s",
-				  cordon_error_message(t->error))
-			: err_set(reterr, CORDON_NOMEM, "out of memory");
+	if (!t->error)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	cleanup_free char *why = err_text(t->error);
+	return err_set(reterr, cordon_error_code(t->error), "%s",
+		       why ? why : cordon_error_message(t->error));
 }
 
 int template_get(enum guest_kind kind, const struct policy *p, struct template **ret,

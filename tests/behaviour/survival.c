@@ -214,6 +214,7 @@ TEST(files_stay_when_there_are_no_descriptors)
 	ASSERT_STREQ(cordon_result_error_kind(r), "timeout");
 	cleanup_free char *warnings = cordon_result_warnings_text(r);
 	ASSERT_HAS(warnings, "could not be replaced");
+	ASSERT_HAS(warnings, "Too many open files");
 	cordon_result_free(r);
 	ASSERT(!cordon_session_is_alive(s));
 	cleanup_error struct cordon_error *e = NULL, *again = NULL;

@@ -188,9 +188,20 @@ def test_interrupt_cancels_the_code():
             "for _ in range(200):\n"
             "    try: print(s.run('1 + 1')); break\n"
             "    except cordon.StateError: time.sleep(0.05)\n")
-    r = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=50,
+    r = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=300,
                        env=dict(os.environ, PYTHONPATH=CLIENT))
     assert r.stdout == "interrupted\n2\n", r
+
+
+def test_few_descriptors_are_enough():
+    code = ("import resource\n"
+            "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))\n"
+            "import cordon\n"
+            "for guest in ('python', 'r', 'sh', 'node'):\n"
+            "    with cordon.Session(guest) as s: print(s.execute('echo 2' if guest == 'sh' else '1 + 1').success)\n")
+    r = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=300,
+                       env=dict(os.environ, PYTHONPATH=CLIENT))
+    assert r.stdout == "True\n" * 4, r
 
 
 def test_approval():

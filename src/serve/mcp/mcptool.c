@@ -293,7 +293,7 @@ static json_t *to_result(struct mcpcall *c)
 static void fail(struct mcpcall *c, const struct cordon_error *e)
 {
 	free(c->text);
-	c->text = reply_chain(e);
+	c->text = err_text(e);
 	c->is_error = true;
 	json_object_set_new(c->structured, "error", json_string(c->text ? c->text : "failed"));
 }

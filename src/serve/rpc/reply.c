@@ -69,22 +69,11 @@ static int find_errno(const struct cordon_error *e)
 	return n;
 }
 
-char *reply_chain(const struct cordon_error *e)
-{
-	struct buf b;
-
-	buf_init(&b, 65536);
-	for (; e; e = cordon_error_cause(e))
-		if (buf_printf(&b, "%s%s", b.len ? ": " : "", cordon_error_message(e)) < 0)
-			break;
-	return b.len ? buf_take(&b) : str_dup("failed");
-}
-
 void reply_failure(struct lineout *out, const json_t *id, const struct cordon_error *e,
 		   bool is_pod_style)
 {
 	enum cordon_code code = e ? cordon_error_code(e) : CORDON_NOMEM;
-	cleanup_free char *text = reply_chain(e);
+	cleanup_free char *text = err_text(e);
 	const char *name = errno_name(find_errno(e));
 	bool is_pod_error = is_pod_style && name && code != CORDON_NOMEM;
 	cleanup_free char *full =

@@ -17,6 +17,3 @@ void reply_unread(struct lineout *out, uint64_t line, int code, const char *mess
 void reply_failure(struct lineout *out, const json_t *id, const struct cordon_error *e,
 		   bool is_pod_style);
 bool reply_notify(struct lineout *out, const char *method, const char *params, size_t len);
-/* The messages of an error and its causes, joined by ": "; the caller frees it. NULL: out of
- * memory. */
-char *reply_chain(const struct cordon_error *e);

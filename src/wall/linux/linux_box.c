@@ -166,8 +166,8 @@ int linux_box_failure(const struct box *box, struct cordon_error **reterr)
 	}
 	const char *what = s->stage < sizeof(words) / sizeof(*words) ? words[s->stage] : "?";
 	/* Not err_errno: an EPERM here comes from this machine, not from the policy. */
-	return err_set(reterr, CORDON_OS, "the sandbox could not %s (step %u): %s", what, s->detail,
-		       strerror(s->os_errno));
+	return err_set(reterr, CORDON_OS, "the sandbox could not %s (step %d): %s", what,
+		       (int)s->detail, strerror(s->os_errno));
 }
 
 void linux_box_end(struct box *box)

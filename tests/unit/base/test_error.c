@@ -78,3 +78,23 @@ TEST(an_error_without_memory_is_still_an_error)
 		cordon_error_free(e);
 	}
 }
+
+TEST(the_text_tells_the_reason_once)
+{
+	static const struct {
+		int os_errno;
+		const char *message, *text;
+	} cases[] = {
+		{ EMFILE, "open the guest's pipes", "open the guest's pipes: Too many open files" },
+		{ ENOSPC, "ENOSPC: file count limit exceeded",
+		  "ENOSPC: file count limit exceeded" },
+		{ ENOENT, "the guest said: No such file or directory",
+		  "the guest said: No such file or directory" },
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cleanup_error struct cordon_error *e = NULL;
+		(void)err_errno(&e, cases[i].os_errno, "%s", cases[i].message);
+		cleanup_free char *text = err_text(e);
+		ASSERT_STREQ(text, cases[i].text);
+	}
+}
