@@ -3,6 +3,7 @@ import base64
 import json
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import time
@@ -611,6 +612,25 @@ def test_interrupts_keep_everything():
             r = g.interrupt("echo go; " + code)
             assert r.error["kind"] == "interrupted" and "no" not in r.stdout, (code, r, r.stdout)
             assert out(g, "trap - INT; set +e; echo $x; kill -0 $p; echo y >&7") == "kept\n", code
+
+
+def test_a_new_shell_is_told():
+    with guest() as g:
+        for code in ("kill -9 $$", "kill -TERM $$", "exec true"):
+            assert "restarted" not in g.run("x=1"), code
+            assert g.run(code)["restarted"] and out(g, "echo ${x-lost}") == "lost\n", code
+        for code in ("exit 3", "set -e; false", "exec nosuchprogram"):
+            g.run("x=1")
+            assert "restarted" not in g.run(code) and out(g, "set +e; echo $x") == "1\n", code
+        # Between executions it is told by the next.
+        pid = int(out(g, "echo $$"))
+        os.kill(pid, signal.SIGKILL)
+        assert g.run("echo ${x-lost}")["restarted"] and "restarted" not in g.run("echo 1")
+
+
+def test_set_n_ends_with_its_execution():
+    with guest() as g:
+        assert out(g, "set -n; echo no") == "" and out(g, "echo yes") == "yes\n"
 
 
 def test_an_interrupted_builtin_leaves_no_text():

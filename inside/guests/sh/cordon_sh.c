@@ -32,6 +32,7 @@ struct agent {
 	struct bytes welcome; /* kept, because the tools' descriptions are slices of it */
 	struct bytes id;      /* of the running execution, as JSON, NUL-terminated; empty: none */
 	struct bytes queued;  /* an execution that waits for a starting shell */
+	bool is_shell_new;    /* the one before has died: the next result tells */
 	struct bytes stopped; /* id of the execution that the host interrupted last, as JSON */
 	struct bytes code;    /* of the running execution */
 	struct bytes advice;  /* warnings about it: JSON strings */
@@ -80,6 +81,9 @@ static void say_result(struct agent *a, struct bytes *b)
 		bytes_text(b, ",\"cwd\":");
 		json_quote(b, a->known_cwd, strlen(a->known_cwd));
 	}
+	if (a->is_shell_new)
+		bytes_text(b, ",\"restarted\":true");
+	a->is_shell_new = false;
 	bytes_text(b, "}\n");
 	tools_end(&a->tools);
 	a->id.len = 0;
@@ -391,6 +395,7 @@ static void shell_gone(struct agent *a)
 	if (!a->shell.restoring)
 		in_a_row = 0;
 	int status = a->shell.status;
+	a->is_shell_new = true;
 	if (a->id.len)
 		result(a, status, true);
 	if (shell_again(&a->shell) < 0)

@@ -335,6 +335,7 @@ static void execute(void)
 	reset_parser();
 	indirection_level = line_number = 0;
 	EOF_Reached = 0;
+	read_but_dont_execute = 0; /* set -n: no later code could undo it */
 	my.is_running = 1;
 	if (my.interrupted == my.ticket) /* before there was code to end: there is none to read */
 		my.is_interrupted = 1;

@@ -23,7 +23,7 @@ void linein_done(struct linein *in)
 	buf_done(&in->buf);
 }
 
-/* Waits for input. False: none will come, or nobody reads the answers any more. */
+/* Waits for input or its end. False: nobody reads the answers any more, or poll fails. */
 static bool wait_input(const struct linein *in)
 {
 	struct pollfd p[2] = { { .fd = in->fd, .events = POLLIN }, { .fd = in->watch_fd } };
@@ -34,7 +34,7 @@ static bool wait_input(const struct linein *in)
 				continue;
 			return false;
 		}
-		if (p[0].revents & POLLIN)
+		if (p[0].revents & (POLLIN | POLLHUP))
 			return true;
 		if (p[0].revents || (p[1].revents & (POLLERR | POLLNVAL)))
 			return false;
@@ -51,9 +51,25 @@ static bool read_more(struct linein *in)
 	do
 		n = read(in->fd, room, CHUNK);
 	while (n < 0 && errno == EINTR);
+	in->is_at_end = n == 0;
 	if (n <= 0)
 		return false;
 	buf_commit(&in->buf, (size_t)n);
+	return true;
+}
+
+/* What comes before the end of the input is a line, even without a newline. */
+static bool take_last(struct linein *in, char **ret, size_t *ret_len)
+{
+	char *end = in->is_at_end && in->buf.len > 0 && !in->is_skipping ? buf_reserve(&in->buf, 1)
+									 : NULL;
+
+	if (!end)
+		return false;
+	*end = '\0';
+	*ret = in->buf.data;
+	*ret_len = in->used = in->buf.len;
+	in->scanned = 0;
 	return true;
 }
 
@@ -102,7 +118,7 @@ enum line_state linein_next(struct linein *in, char **ret, size_t *ret_len)
 				return LINE_TOO_LONG;
 		}
 		if (!read_more(in))
-			return LINE_END;
+			return take_last(in, ret, ret_len) ? LINE_OK : LINE_END;
 	}
 }
 

@@ -16,6 +16,7 @@ struct linein {
 	struct buf buf;
 	size_t scanned; /* bytes of buf known to have no newline */
 	size_t used;    /* bytes of buf already returned */
+	bool is_at_end; /* the last read met the end of the input */
 	bool is_skipping;
 };
 
@@ -24,7 +25,7 @@ enum line_state { LINE_OK, LINE_TOO_LONG, LINE_END };
 void linein_init(struct linein *in, int fd, int watch_fd, size_t max);
 void linein_done(struct linein *in);
 /* The next line without its newline, valid until the next call. A line over the limit is skipped
- * and reported once. A last line without a newline is ignored. */
+ * and reported once. What comes before the end of the input is a line, too. */
 enum line_state linein_next(struct linein *in, char **ret, size_t *ret_len);
 
 /* Writes lines from many threads, each line whole. */

@@ -29,6 +29,8 @@ TEST(line_lines_come_whole)
 	feed(p[1], "o\nthr", 5);
 	ASSERT(linein_next(&in, &line, &len) == LINE_OK && len == 3 && !strcmp(line, "two"));
 	close(p[1]);
+	ASSERT(linein_next(&in, &line, &len) == LINE_OK && len == 3 && !strcmp(line, "thr"));
+	ASSERT(linein_next(&in, &line, &len) == LINE_END);
 	ASSERT(linein_next(&in, &line, &len) == LINE_END);
 	linein_done(&in);
 	close(p[0]);
