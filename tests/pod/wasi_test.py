@@ -74,8 +74,13 @@ def func(params=b"", results=b""):
 I, L, V = b"\x7f", b"\x7e", b"\x7b"
 
 
+# Two places for functions; a segment that sets the first at the start, and one that is there for table.init.
+FUNCTIONS = section(4, vec([b"\x70\x01\x02\x08"]))
+ELEMENTS = section(9, vec([b"\x00\x41\x00\x0b" + vec([b"\x00"]), b"\x01\x00" + vec([b"\x00"])]))
+
+
 def module(types=(func(),), imports=(), memory=b"\x00\x01", code=b"\x0b", exports=None, locals_=b"\x00", table=b"",
-           version=1, tail=b""):
+           elements=b"", version=1, tail=b""):
     """_start is the one function of its own, of the first type."""
     start = sum(1 for i in imports if i[2] == 0)
     body = locals_ + code
@@ -86,7 +91,7 @@ def module(types=(func(),), imports=(), memory=b"\x00\x01", code=b"\x0b", export
         out += section(2, vec([text(m) + text(f) + bytes([kind]) + rest for m, f, kind, rest in imports]))
     out += section(3, vec([b"\x00"])) + table
     out += section(5, vec([memory]) if memory else b"\x00") + section(7, vec(exports))
-    return out + section(10, vec([leb(len(body)) + body])) + tail
+    return out + elements + section(10, vec([leb(len(body)) + body])) + tail
 
 
 def write(name, data):
@@ -130,6 +135,12 @@ def bad_modules():
     refused("SIMD: a type", module(types=(func(), func(V))), "SIMD")
     refused("SIMD: an instruction", module(code=b"\xfd\x0c" + b"\0" * 16 + b"\x1a\x0b"), "SIMD")
     refused("exceptions", module(code=b"\x06\x40\x19\x0b\x0b"), "exceptions")
+    for what, table, code in (
+            ("set", FUNCTIONS, b"\x41\x00\xd2\x00\x26\x00"), ("grow", FUNCTIONS, b"\xd2\x00\x41\x01\xfc\x0f\x00\x1a"),
+            ("fill", FUNCTIONS, b"\x41\x00\xd0\x70\x41\x01\xfc\x11\x00"), ("copy", FUNCTIONS, b"\x41\x00\x41\x01\x41\x01\xfc\x0e\x00\x00"),
+            ("init", FUNCTIONS, b"\x41\x00\x41\x00\x41\x01\xfc\x0c\x01\x00")):
+        refused("table." + what, module(table=table, elements=ELEMENTS, code=code + b"\x0b"), "changes a table", "(table.%s)" % what, "read-only")
+    refused("a table of externref", module(table=section(4, vec([b"\x6f\x00\x01"]))), "a table of externref")
     refused("a 64-bit memory", module(memory=b"\x04\x01"), "64-bit")
     refused("a memory too large", module(memory=b"\x00" + leb(70000)), "memory")
     refused("code that is not valid", module(code=b"\x6a\x0b"), "not valid")
@@ -186,6 +197,16 @@ def keeping():
     ok("remove what is not there", r.returncode == 125 and "no command 'second'" in r.stderr, r.stderr)
     r = pod("second; echo $?")
     ok("it is gone", r.stdout == "127\n", r.stdout)
+
+
+def references():
+    """What only reads tables works: a function from a table, asked for and called; an externref in a local."""
+    code = (b"\x41\x00\x25\x00\xd1\x04\x40\x00\x0b" b"\xd0\x6f\x21\x00\x20\x00\xd1\x45\x04\x40\x00\x0b" b"\x41\x01\x25\x00\xd1\x45\x04\x40\x00\x0b" b"\x0b")
+    data = module(table=FUNCTIONS, elements=ELEMENTS, locals_=b"\x01\x01\x6f", code=code)
+    r = cordon("pod", "add", write("refs.wasm", data), "refs")
+    ok("references: a module that only reads its tables is taken", r.returncode == 0, r.stderr)
+    r = pod("refs && echo fine")
+    ok("references: and runs", r.stdout == "fine\n", r.stdout + r.stderr)
 
 
 def damaged():
@@ -406,6 +427,7 @@ def main():
         names()
         keeping()
         damaged()
+        references()
         add_all()
         programs()
         packages()

@@ -191,6 +191,17 @@ function translate(input, size) {
   return fs.readdirSync(".").filter((f) => /^translated(_\d+)?\.c$/.test(f));
 }
 
+// A module's tables are read-only when it starts to run (instance.c), so that its code cannot choose what it calls.
+// Else a write would end it with a segmentation fault, without a word why. Elements that the module itself sets at its
+// start are in init_tables().
+function checkTables(file) {
+  const text = fs.readFileSync(file, "latin1");
+  if (/\bwasm_rt_allocate_externref_table\(&instance/.test(text)) refuse("it has a table of externref, which the pod does not have");
+  const code = text.replace(/^static void init_tables\(.*?^}/ms, "");
+  const change = code.match(/\b(?:\w+ref_table_(set|fill|copy|init)|wasm_rt_(grow)_\w+ref_table)\(&instance/);
+  if (change) refuse(`it changes a table while it runs (table.${change[1] || change[2]}), and the pod's tables are read-only`);
+}
+
 // Data as bytes beside the C: gcc takes minutes over megabytes of initialisers.
 function moveData(file) {
   const data = /(?:static )?const u8 (data_segment_data_\w+)\[\] = \{([^}]*)\};/g;
@@ -243,6 +254,7 @@ async function main() {
   const imports = checkModule(bytes, readList());
   writeImports(imports);
   const files = translate(input, bytes.length);
+  files.forEach(checkTables);
   files.forEach(moveData);
   await compile(files, out);
   console.log(`ok ${[...new Set(imports.map((i) => i.field))].sort().join(" ")}`);
