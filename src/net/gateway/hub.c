@@ -125,6 +125,17 @@ static bool classify(int fd, enum hub_front *ret)
 	return type == SOCK_STREAM && listening;
 }
 
+static void keep_refusals(struct hub *hub, int fd)
+{
+	int domain = AF_INET;
+	socklen_t len = sizeof(domain);
+
+	(void)getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len);
+	int *place = &hub->refusal_fds[domain == AF_INET6];
+	close_fdp(place);
+	*place = fd;
+}
+
 static void add_listener(struct hub *hub, int fd)
 {
 	enum hub_front front;
@@ -135,8 +146,7 @@ static void add_listener(struct hub *hub, int fd)
 		return;
 	}
 	if (front == FRONT_REFUSALS) {
-		close_fdp(&hub->refusals_fd);
-		hub->refusals_fd = fd;
+		keep_refusals(hub, fd);
 		return;
 	}
 	struct listener *l = &hub->listeners[hub->listener_count++];
@@ -288,7 +298,8 @@ int hub_new(struct loop *l, struct config *config, int control_fd, int relay_fd,
 	*config = (struct config){ 0 };
 	hub->control.fd = control_fd;
 	hub->relay_fd = relay_fd;
-	hub->refusals_fd = -1;
+	for (size_t i = 0; i < HUB_REFUSALS; i++)
+		hub->refusal_fds[i] = -1;
 	int r = set_up(hub, control_fd, reterr);
 	if (r < 0) {
 		hub_free(hub);
@@ -315,7 +326,8 @@ struct hub *hub_free(struct hub *hub)
 	(void)loop_source_remove(hub->relay);
 	if (hub->relay_fd >= 0)
 		(void)close(hub->relay_fd);
-	close_fdp(&hub->refusals_fd);
+	for (size_t i = 0; i < HUB_REFUSALS; i++)
+		close_fdp(&hub->refusal_fds[i]);
 	host_request_free(hub->request);
 	approvals_done(&hub->approvals);
 	bulk_pool_done(&hub->bulks);

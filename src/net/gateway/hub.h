@@ -15,7 +15,7 @@
 #include "net/gateway/stream.h"
 #include "net/gateway/tls.h"
 
-enum { HUB_LISTENERS = 200, HUB_TICK_MS = 100, HUB_DNS_MAX = 32 };
+enum { HUB_LISTENERS = 200, HUB_REFUSALS = 2, HUB_TICK_MS = 100, HUB_DNS_MAX = 32 };
 
 struct conn;
 
@@ -45,9 +45,9 @@ struct hub {
 	struct tls_store *tls; /* NULL: not needed yet */
 	struct listener listeners[HUB_LISTENERS];
 	size_t listener_count;
-	int refusals_fd;              /* -1: the guest's side has none */
-	bool is_listening, is_naming; /* accepting connections; answering DNS */
-	bool has_v6;                  /* the guest has fake IPv6 addresses */
+	int refusal_fds[HUB_REFUSALS]; /* of IPv4 and IPv6; -1: the guest's side has none */
+	bool is_listening, is_naming;  /* accepting connections; answering DNS */
+	bool has_v6;                   /* the guest has fake IPv6 addresses */
 	int relay_fd;
 	struct loop_source *relay, *tick;
 	struct bulk_pool bulks;

@@ -8,18 +8,23 @@
 
 #include "net/gateway/conn.h"
 
-enum { BATCH = 512, IP_LEAST = 20, IP_SOURCE = 12 };
+enum { BATCH = 512, IP_LEAST = 20 };
 
-/* The address and port that refused; false: too short. */
-static bool parse(const uint8_t *packet, size_t len, struct address *ret, uint16_t *ret_port)
+/* The address and port that refused; false: too short. A socket of IPv6 gets the packet without its
+ * IP header. */
+static bool parse(const struct sockaddr_storage *from, const uint8_t *packet, size_t len,
+		  struct address *ret, uint16_t *ret_port)
 {
-	size_t header = len > 0 ? (size_t)(packet[0] & 15) * 4 : 0;
-	struct sockaddr_in sa = { .sin_family = AF_INET };
+	bool is_v4 = from->ss_family == AF_INET;
+	size_t header = is_v4 && len > 0 ? (size_t)(packet[0] & 15) * 4 : 0;
+	struct sockaddr_storage sa = *from;
 
-	if (header < IP_LEAST || len < header + 2)
+	if ((is_v4 && header < IP_LEAST) || len < header + 2)
 		return false;
-	memcpy(&sa.sin_addr, packet + IP_SOURCE, 4);
-	memcpy(&sa.sin_port, packet + header, 2);
+	if (is_v4)
+		memcpy(&((struct sockaddr_in *)&sa)->sin_port, packet + header, 2);
+	else
+		memcpy(&((struct sockaddr_in6 *)&sa)->sin6_port, packet + header, 2);
 	return address_from_sockaddr((struct sockaddr *)&sa, ret, ret_port);
 }
 
@@ -40,27 +45,33 @@ static void tell(struct hub *hub, const struct address *a, uint16_t port)
 }
 
 /* Bounded: the socket's buffer holds no more than this. */
-static void take(struct hub *hub, void (*fn)(struct hub *, const struct address *, uint16_t))
+static void take(struct hub *hub, int fd,
+		 void (*fn)(struct hub *, const struct address *, uint16_t))
 {
-	for (int i = 0; hub->refusals_fd >= 0 && i < BATCH; i++) {
+	for (int i = 0; fd >= 0 && i < BATCH; i++) {
+		struct sockaddr_storage from = { 0 };
+		socklen_t size = sizeof(from);
 		uint8_t packet[128];
 		struct address a;
 		uint16_t port;
-		ssize_t n = recv(hub->refusals_fd, packet, sizeof(packet), MSG_DONTWAIT);
+		ssize_t n = recvfrom(fd, packet, sizeof(packet), MSG_DONTWAIT,
+				     (struct sockaddr *)&from, &size);
 
 		if (n < 0)
 			return;
-		if (fn && parse(packet, (size_t)n, &a, &port))
+		if (fn && parse(&from, packet, (size_t)n, &a, &port))
 			fn(hub, &a, port);
 	}
 }
 
 void refusals_tell(struct hub *hub)
 {
-	take(hub, tell);
+	for (size_t i = 0; i < HUB_REFUSALS; i++)
+		take(hub, hub->refusal_fds[i], tell);
 }
 
 void refusals_drop(struct hub *hub)
 {
-	take(hub, NULL);
+	for (size_t i = 0; i < HUB_REFUSALS; i++)
+		take(hub, hub->refusal_fds[i], NULL);
 }

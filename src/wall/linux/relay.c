@@ -156,10 +156,12 @@ static int open_ports(struct socket_list *l, const struct relay_options *o, bool
 /* Gets a copy of what the kernel answers where nothing listens: RST and ACK, with sequence number
  * 0. So the gateway learns of connections that never reach it. Not every kernel gives this to us,
  * and nothing depends on it. */
-static void open_refusals(struct socket_list *l)
+static void open_refusals(struct socket_list *l, int family)
 {
 	struct sock_filter code[] = {
-		BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0), /* the length of the IP header */
+		/* the length of the IP header, which a socket of IPv6 does not see */
+		family == AF_INET ? (struct sock_filter)BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0)
+				  : (struct sock_filter)BPF_STMT(BPF_LDX | BPF_IMM, 0),
 		BPF_STMT(BPF_LD | BPF_B | BPF_IND, 13),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x14, 0, 3),
 		BPF_STMT(BPF_LD | BPF_W | BPF_IND, 4),
@@ -171,7 +173,7 @@ static void open_refusals(struct socket_list *l)
 
 	if (l->count == RELAY_SOCKETS_MAX)
 		return;
-	int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+	int fd = socket(family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
 	if (fd < 0)
 		return;
 	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0)
@@ -224,8 +226,10 @@ static int open_all(const struct relay_options *o, struct socket_list *l, struct
 		*stage = "listen on the open ports";
 		r = open_ports(l, o, hello->has_v6);
 	}
-	if (r == 0)
-		open_refusals(l);
+	if (r == 0) {
+		open_refusals(l, AF_INET);
+		open_refusals(l, AF_INET6);
+	}
 	return r;
 }
 
