@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve as resolvePath } from "node:path";
 import { Connection, ConnectionLost, RpcError } from "./rpc.js";
-import { decode, encode, NDArray } from "./values.js";
+import { decode, encode, NDArray, valueText } from "./values.js";
 
 export { Connection, ConnectionLost, decode, encode, NDArray, RpcError };
 
@@ -96,7 +96,7 @@ function executeParams(code, options, more = []) {
   refuseUnknown(options, [...EXECUTE, ...more], "execute");
   const { context, stdin, timeoutMs, toolCalls, validate, onStdout, onStderr, waitMs } = options;
   const params = { code, tool_calls: toolCalls, validate, wait_ms: waitMs };
-  if (context) params.context = Object.fromEntries(Object.entries(context).map(([k, v]) => [k, encode(v)]));
+  if (context) params.context = Object.fromEntries(Object.entries(context).map(([k, v]) => [k, valueText(v)]));
   if (typeof stdin === "string") params.stdin = stdin;
   else if (stdin) params.stdin_base64 = Buffer.from(stdin).toString("base64");
   if (timeoutMs !== undefined) params.timeout_ms = milliseconds(timeoutMs);
@@ -123,7 +123,7 @@ function makeOwner(options, connection) {
     onApproval: options.onApproval,
     onAudit: options.onAudit,
     callTool: async (name, args) =>
-      encode(await table.get(name).fn(Object.fromEntries(Object.entries(args).map(([k, v]) => [k, decode(v)])))),
+      valueText(await table.get(name).fn(Object.fromEntries(Object.entries(args).map(([k, v]) => [k, decode(v)])))),
   };
   return owner;
 }
@@ -147,7 +147,7 @@ async function decide(connection, owner, p) {
   }
   const reply = { session: p.session, id: p.id, allow: verdict === true };
   if (typeof verdict === "string" && verdict) reply.reason = verdict;
-  else if (verdict && typeof verdict === "object" && "value" in verdict) Object.assign(reply, { allow: true, value: encode(verdict.value) });
+  else if (verdict && typeof verdict === "object" && "value" in verdict) Object.assign(reply, { allow: true, value: valueText(verdict.value) });
   else if (verdict && verdict !== true) reply.reason = `what onApproval returned is no verdict (${typeof verdict})`;
   await connection.request("approval.resolve", reply).catch(() => {});
 }

@@ -1,8 +1,19 @@
 // The connection to `cordon rpc`: one message a line.
 import { spawn } from "node:child_process";
 import { createConnection } from "node:net";
+import { parse } from "./cordon_values.mjs";
+import { Json } from "./values.js";
 
 const LINE_MAX = 8 << 20, EARLY_MAX = 1000;
+
+/** The text of a message: as JSON.stringify, with values that are text already. */
+function write(v) {
+  if (v instanceof Json) return v.text;
+  if (Array.isArray(v)) return `[${v.map((x) => write(x) ?? "null").join()}]`;
+  if (v === null || typeof v !== "object" || typeof v.toJSON === "function") return JSON.stringify(v);
+  const fields = Object.entries(v).map(([k, x]) => [JSON.stringify(k), write(x)]);
+  return `{${fields.filter(([, x]) => x !== undefined).map(([k, x]) => `${k}:${x}`).join()}}`;
+}
 
 /** Cordon could not do what it was asked to. kind: "denied", "limit", "not_found", "state", ... */
 export class RpcError extends Error {
@@ -75,7 +86,7 @@ export class Connection {
   }
 
   #send(message) {
-    const line = JSON.stringify(message);
+    const line = write(message);
     if (line.length > LINE_MAX || Buffer.byteLength(line) > LINE_MAX)
       throw new RangeError(`the request has ${Buffer.byteLength(line)} bytes; at most ${LINE_MAX} can be sent at once`);
     this.#sent++;
@@ -114,7 +125,7 @@ export class Connection {
       const part = data.subarray(start, end);
       const line = this.#chunks.length ? Buffer.concat([...this.#chunks, part]) : part;
       this.#chunks = [];
-      this.#handle(JSON.parse(line.toString()));
+      this.#handle(parse(line.toString()));
     }
     if (start < data.length) this.#chunks.push(data.subarray(start));
   }
@@ -156,7 +167,7 @@ export class Connection {
     try {
       if (!owner?.callTool) throw new Error("no such tool here");
       reply = { result: { value: await owner.callTool(m.params.tool, m.params.args) } };
-      if (JSON.stringify(reply).length > LINE_MAX - 100) throw new RangeError("the tool's value is too large");
+      if (write(reply).length > LINE_MAX - 100) throw new RangeError("the tool's value is too large");
     } catch (e) {
       reply = { error: { code: 1, message: String(e?.message ?? e) } };
     }

@@ -123,6 +123,13 @@ const tests = {
     assert.equal(await s.run("float('nan')"), NaN);
     assert.equal(await s.run("float('-inf')"), -Infinity);
     assert.equal(await s.run("2**70"), 2n ** 70n);
+    assert.equal(await s.run("2**53 + 1"), 2n ** 53n + 1n);
+    assert.deepEqual(await s.run("[-2**63, 2**53 - 1, '9007199254740993']"), [-(2n ** 63n), 2 ** 53 - 1, "9007199254740993"]);
+    for (const [v, text] of [[1e20, "1e+20"], [-0, "-0.0"], [7n, "7"], [new Date(NaN), "None"], [new Proxy({ a: 1 }, {}), "{'a': 1}"]])
+      assert.equal(await s.run("repr(v)", { context: { v } }), text);
+    const small = await s.run("a + 1", { context: { a: new cordon.NDArray(Uint8Array.from([1, 2]), [2, 1]) } });
+    assert.deepEqual([small.data, small.shape], [Uint8Array.from([2, 3]), [2, 1]]);
+    for (const name of ["toString", "__proto__", "hasOwnProperty"]) assert.deepEqual(cordon.decode({ $: name, v: 1 }), { $: name, v: 1 });
     assert.deepEqual(await s.run("{'$': 1}"), new Map([["$", 1]]));
     assert.deepEqual(await s.run("(1, 'a')"), [1, "a"]);
     const a = new cordon.NDArray(Float64Array.from([1, 2, 3, 4]), [2, 2]);
