@@ -126,6 +126,18 @@ static void give(int fd, int dir_fd, const char *name)
 		(void)fchown(fd, st.st_uid, st.st_gid);
 }
 
+/* Puts the staged file in its place, if r is 0, else or if that fails removes it. */
+static int replace(const struct change *c, int dir_fd, const char *staged, const char *name, int r)
+{
+	if (r == 0 && c->was && S_ISDIR(c->was->mode) && unlinkat(dir_fd, name, AT_REMOVEDIR))
+		r = -errno;
+	if (r == 0 && renameat(dir_fd, staged, dir_fd, name))
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(dir_fd, staged, 0);
+	return r;
+}
+
 static int put_file(const struct applying *a, const struct change *c, int dir_fd, const char *name)
 {
 	char staged[STAGE_NAME_SIZE];
@@ -144,13 +156,7 @@ static int put_file(const struct applying *a, const struct change *c, int dir_fd
 	give(fd, dir_fd, name);
 	if (r == 0 && (fchmod(fd, c->mode & 0777) || fsync(fd)))
 		r = -errno;
-	if (r == 0 && c->was && S_ISDIR(c->was->mode) && unlinkat(dir_fd, name, AT_REMOVEDIR))
-		r = -errno;
-	if (r == 0 && renameat(dir_fd, staged, dir_fd, name))
-		r = -errno;
-	if (r < 0)
-		(void)unlinkat(dir_fd, staged, 0);
-	return r;
+	return replace(c, dir_fd, staged, name, r);
 }
 
 static int put_link(const struct applying *a, const struct change *c, int dir_fd, const char *name)
@@ -166,14 +172,7 @@ static int put_link(const struct applying *a, const struct change *c, int dir_fd
 		return -EXDEV;
 	if (symlinkat(target, dir_fd, staged))
 		return -errno;
-	int r = 0;
-	if (c->was && S_ISDIR(c->was->mode) && unlinkat(dir_fd, name, AT_REMOVEDIR))
-		r = -errno;
-	if (r == 0 && renameat(dir_fd, staged, dir_fd, name))
-		r = -errno;
-	if (r < 0)
-		(void)unlinkat(dir_fd, staged, 0);
-	return r;
+	return replace(c, dir_fd, staged, name, 0);
 }
 
 static int put_dir(const struct change *c, int dir_fd, const char *name)
@@ -275,16 +274,9 @@ int review_apply(struct review *r, const char *const *paths, size_t count, char 
 	cleanup_change_list struct change_list changes = { 0 };
 	cleanup_json json_t *applied = json_array(), *refused = json_array(), *all = NULL;
 	cleanup_close int guest_fd = -1;
-	{
-		cleanup_owner struct owner owner = { 0 };
-		int e = path_lookup_enter(r->ws, &owner, reterr);
-		if (e < 0)
-			return e;
-		guest_fd = change_open_guest(r);
-		e = guest_fd < 0 ? guest_fd : change_find(r, guest_fd, &changes);
-		if (e < 0)
-			return path_lookup_fail(r->ws, r->guest_dir, e, reterr);
-	}
+	int e = change_look(r, &guest_fd, &changes, reterr);
+	if (e < 0)
+		return e;
 	struct applying a = { .r = r,
 			      .guest_fd = guest_fd,
 			      .paths = paths,

@@ -18,7 +18,8 @@ void change_list_done(struct change_list *l)
 	*l = (struct change_list){ 0 };
 }
 
-int change_open_guest(const struct review *r)
+/* The guest directory; -errno. */
+static int open_guest(const struct review *r)
 {
 	cleanup_path_lookup struct path_lookup p = PATH_LOOKUP_INIT;
 	int e = path_lookup_find(r->ws, r->guest_dir, PATH_LOOKUP_FOLLOW, &p);
@@ -107,7 +108,7 @@ static int add_deleted(struct review *r, struct change_list *l)
 	return 0;
 }
 
-int change_find(struct review *r, int guest_fd, struct change_list *ret)
+static int find(struct review *r, int guest_fd, struct change_list *ret)
 {
 	static const char *const self[] = { "." };
 	cleanup_listing struct listing now = { .base_fd = -1 };
@@ -132,4 +133,17 @@ int change_find(struct review *r, int guest_fd, struct change_list *ret)
 	if (e == 0 && ret->count)
 		qsort(ret->items, ret->count, sizeof(*ret->items), by_path);
 	return e;
+}
+
+int change_look(struct review *r, int *ret_guest_fd, struct change_list *ret,
+		struct cordon_error **reterr)
+{
+	cleanup_owner struct owner owner = { 0 };
+	int e = path_lookup_enter(r->ws, &owner, reterr);
+
+	if (e < 0)
+		return e;
+	*ret_guest_fd = open_guest(r);
+	e = *ret_guest_fd < 0 ? *ret_guest_fd : find(r, *ret_guest_fd, ret);
+	return e < 0 ? path_lookup_fail(r->ws, r->guest_dir, e, reterr) : 0;
 }

@@ -40,9 +40,8 @@ struct review {
 	struct nameset index; /* path to index in origins, plus one */
 };
 
-/* Sorted by path. 0 or -errno. The caller has entered the owner's ids. */
-int change_find(struct review *r, int guest_fd, struct change_list *ret);
+/* Finds what has changed, sorted by path, and opens the directory of the copy, O_PATH. */
+int change_look(struct review *r, int *ret_guest_fd, struct change_list *ret,
+		struct cordon_error **reterr);
 void change_list_done(struct change_list *l);
-/* The directory of the copy, O_PATH, or -errno. */
-int change_open_guest(const struct review *r);
 #define cleanup_change_list CLEANUP(change_list_done)

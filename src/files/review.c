@@ -189,16 +189,9 @@ int review_diff(struct review *r, char **ret_json, struct cordon_error **reterr)
 	cleanup_change_list struct change_list changes = { 0 };
 	cleanup_json json_t *list = json_array(), *all = NULL;
 	cleanup_close int guest_fd = -1;
-	{
-		cleanup_owner struct owner owner = { 0 };
-		int e = path_lookup_enter(r->ws, &owner, reterr);
-		if (e < 0)
-			return e;
-		guest_fd = change_open_guest(r);
-		e = guest_fd < 0 ? guest_fd : change_find(r, guest_fd, &changes);
-		if (e < 0)
-			return path_lookup_fail(r->ws, r->guest_dir, e, reterr);
-	}
+	int e = change_look(r, &guest_fd, &changes, reterr);
+	if (e < 0)
+		return e;
 	json_int_t counts[CHANGE_MODE + 1] = { 0 };
 	for (size_t i = 0; i < changes.count; i++) {
 		counts[changes.items[i].kind]++;

@@ -117,13 +117,10 @@ static int start(const struct trial_options *o, int code, int out)
 	cleanup_free char *secret = str_printf("CORDON_BAIT=%s", o->bait->secret);
 	const char *python = o->policy->python ? o->policy->python : "/usr/bin/python3";
 	char path[32], *env[] = { secret, (char *)(uintptr_t) "PATH=/usr/bin:/bin", NULL };
-	char *argv[64] = { (char *)(uintptr_t) "python3", (char *)(uintptr_t) "-I", path,
-			   (char *)(uintptr_t)o->attack->name, (char *)(uintptr_t) "control=1" };
-	size_t argc = 5;
+	const char *argv[BAIT_ARGV] = { "python3", "-I", path, o->attack->name, "control=1" };
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", code);
-	for (size_t i = 0; i < o->bait->args.count && argc < 62; i++)
-		argv[argc++] = o->bait->args.items[i];
+	bait_add_args(o->bait, argv, 5);
 	if (!secret)
 		return -ENOMEM;
 	pid_t pid = fork();
@@ -131,7 +128,7 @@ static int start(const struct trial_options *o, int code, int out)
 		return pid < 0 ? -errno : pid;
 	if (dup2(out, 1) < 0 || fcntl(code, F_SETFD, 0) < 0)
 		_exit(126);
-	execve(python, argv, env);
+	execve(python, (char *const *)(uintptr_t)argv, env);
 	_exit(126);
 }
 

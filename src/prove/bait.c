@@ -218,6 +218,12 @@ int bait_add_program(struct bait *b, const void *bytes, size_t len, struct cordo
 	return 0;
 }
 
+void bait_add_args(const struct bait *b, const char **argv, size_t argc)
+{
+	for (size_t i = 0; i < b->args.count && argc < BAIT_ARGV - 2; i++)
+		argv[argc++] = b->args.items[i];
+}
+
 void bait_done(struct bait *b)
 {
 	static const char *const names[] = { "file",  "path",        "path_mail",

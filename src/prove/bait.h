@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "policy/policy.h"
 
-enum { BAIT_FDS = 7 };
+enum { BAIT_FDS = 7, BAIT_ARGV = 64 };
 /* The directory's path in the sandbox. */
 #define BAIT_SHARED "/mnt/bait"
 
@@ -27,6 +27,8 @@ int bait_add_program(struct bait *b, const void *bytes, size_t len, struct cordo
  * accounting. */
 int bait_init(struct bait *b, const struct policy *policy, bool is_mounted, bool has_groups,
 	      struct cordon_error **reterr);
+/* Appends what an attack must know to the argc words of argv, which has BAIT_ARGV places. */
+void bait_add_args(const struct bait *b, const char **argv, size_t argc);
 /* Adds the mount to the policy. */
 int bait_mount(const struct bait *b, struct policy *policy, struct cordon_error **reterr);
 void bait_done(struct bait *b);

@@ -90,7 +90,7 @@ static int fill_launch(const struct trial_options *o, struct launch *l,
 		.kind = o->kind, .mode = GUEST_SCRIPT, .policy = o->policy, .code = "", .token = ""
 	};
 	const struct wall_attacks wall = wall_choose(o->policy)->attacks();
-	const char *argv[64] = { "probe", o->attack->name };
+	const char *argv[BAIT_ARGV] = { "probe", o->attack->name };
 	size_t argc = 2;
 	cleanup_free char *seal = o->seal ? str_printf("seal=%s", o->seal) : NULL;
 
@@ -106,8 +106,7 @@ static int fill_launch(const struct trial_options *o, struct launch *l,
 	strlist_done(&l->argv);
 	free(l->executable);
 	l->executable = NULL;
-	for (size_t i = 0; i < o->bait->args.count && argc < 62; i++)
-		argv[argc++] = o->bait->args.items[i];
+	bait_add_args(o->bait, argv, argc);
 	if (launch_file(l, PROBE_PATH, wall.program, wall.program_len, 0555) < 0 ||
 	    strlist_add(&l->exec_paths, PROBE_PATH) < 0 ||
 	    language_command(l, PROBE_PATH, argv) < 0)
@@ -297,12 +296,9 @@ static int start_outside(const struct trial_options *o, const struct ends *e)
 {
 	cleanup_free char *secret = str_printf("CORDON_BAIT=%s", o->bait->secret);
 	char *env[] = { secret, NULL };
-	char *argv[64] = { (char *)(uintptr_t) "probe", (char *)(uintptr_t)o->attack->name,
-			   (char *)(uintptr_t) "control=1" };
-	size_t argc = 3;
+	const char *argv[BAIT_ARGV] = { "probe", o->attack->name, "control=1" };
 
-	for (size_t i = 0; i < o->bait->args.count && argc < 62; i++)
-		argv[argc++] = o->bait->args.items[i];
+	bait_add_args(o->bait, argv, 3);
 	if (!secret)
 		return -ENOMEM;
 	pid_t pid = fork();
@@ -311,7 +307,7 @@ static int start_outside(const struct trial_options *o, const struct ends *e)
 	if (dup2(e->in, 0) < 0 || dup2(e->out, 1) < 0 || dup2(e->out, 2) < 0 ||
 	    dup2(e->wire, 3) < 0)
 		_exit(126);
-	execve(o->bait->program, argv, env);
+	execve(o->bait->program, (char *const *)(uintptr_t)argv, env);
 	_exit(126);
 }
 

@@ -479,13 +479,15 @@ static void end_session(struct client_sessions *t, struct client_session *s)
 	s->pool = cordon_pool_free(s->pool);
 }
 
-/* Sessions that a pool has lent end with it. */
-static void close_loans(struct client_sessions *t, struct client_session *pool)
+/* The lock is released while one closes, so the list is read from its start after each. */
+static void close_each(struct client_sessions *t,
+		       bool (*fits)(const struct client_session *s, const void *arg),
+		       const void *arg)
 {
 	struct client_session *s = t->first;
 
 	while (s) {
-		if (s->lender != pool) {
+		if (!fits(s, arg)) {
 			s = s->next;
 			continue;
 		}
@@ -495,6 +497,16 @@ static void close_loans(struct client_sessions *t, struct client_session *pool)
 		pthread_mutex_lock(&t->lock);
 		s = t->first;
 	}
+}
+
+static bool is_lent_by(const struct client_session *s, const void *pool)
+{
+	return s->lender == pool;
+}
+
+static bool is_of_kind(const struct client_session *s, const void *kind)
+{
+	return s->kind == *(const enum client_session_kind *)kind && !s->is_closing;
 }
 
 void client_session_close(struct client_sessions *t, struct client_session *s)
@@ -508,7 +520,7 @@ void client_session_close(struct client_sessions *t, struct client_session *s)
 	s->is_closing = true;
 	pthread_cond_broadcast(&t->changed);
 	unlink_session(t, s);
-	close_loans(t, s);
+	close_each(t, is_lent_by, s); /* what a pool has lent ends with it */
 	wait_alone(t, s);
 	pthread_mutex_unlock(&t->lock);
 	end_session(t, s);
@@ -524,20 +536,9 @@ void client_sessions_close(struct client_sessions *t)
 	for (struct client_session *s = t->first; s; s = s->next)
 		if (s->execution && s->session)
 			(void)cordon_session_cancel(s->session, NULL);
-	for (int kind = CLIENT_SESSION_SESSION; kind <= CLIENT_SESSION_POOL; kind++) {
-		struct client_session *s = t->first;
-		while (s) {
-			if ((int)s->kind != kind || s->is_closing) {
-				s = s->next;
-				continue;
-			}
-			s->refs++;
-			pthread_mutex_unlock(&t->lock);
-			client_session_close(t, s);
-			pthread_mutex_lock(&t->lock);
-			s = t->first;
-		}
-	}
+	for (enum client_session_kind kind = CLIENT_SESSION_SESSION; kind <= CLIENT_SESSION_POOL;
+	     kind++)
+		close_each(t, is_of_kind, &kind);
 	pthread_mutex_unlock(&t->lock);
 }
 
