@@ -68,17 +68,18 @@ static char *next_word(char **line)
 	return word;
 }
 
-/* The program of a #! line without its directory: the first word, or the argument of env. */
-static const char *program_of(char *line)
+/* The program of a #! line without its directory: the first word, or the argument of env. The rest
+ * of the line stays in *line. */
+static const char *program_of(char **line)
 {
-	char *word = next_word(&line);
+	char *word = next_word(line);
 	const char *slash = word ? strrchr(word, '/') : NULL;
 	const char *name = slash ? slash + 1 : word;
 
 	if (!str_eq(name, "env"))
 		return name;
 	do
-		word = next_word(&line);
+		word = next_word(line);
 	while (word && (word[0] == '-' || strchr(word, '=')));
 	slash = word ? strrchr(word, '/') : NULL;
 	return slash ? slash + 1 : word;
@@ -92,11 +93,24 @@ static bool is_program(const char *name, const char *known)
 	return !strncmp(name, known, len) && name[len + strspn(name + len, "0123456789.")] == '\0';
 }
 
+/* A shell script that relies on -e must not go on after a failure. Options of the others change
+ * little, and are left out. */
+static int check_options(const char *name, const char *option, const struct language *l,
+			 struct cordon_error **reterr)
+{
+	if (!option || !str_eq(l->guest, "sh") || str_eq(option, "-") || str_eq(option, "--"))
+		return 1;
+	return err_set(reterr, CORDON_INVALID,
+		       "the #! line gives %s the option '%s', which is not passed on: write `set "
+		       "%s` in the script, or run it with --guest sh",
+		       name, option, option);
+}
+
 /* 1: found in the line, 0: there is no #! line. */
 static int from_line(const char *code, size_t len, struct language *ret,
 		     struct cordon_error **reterr)
 {
-	char line[LINE_BYTES] = "", list[LINE_BYTES];
+	char line[LINE_BYTES] = "", list[LINE_BYTES], *rest = line;
 	const char *name;
 
 	if (len < 2 || code[0] != '#' || code[1] != '!')
@@ -104,11 +118,11 @@ static int from_line(const char *code, size_t len, struct language *ret,
 	size_t n = len - 2 < sizeof(line) - 1 ? len - 2 : sizeof(line) - 1;
 	memcpy(line, code + 2, n);
 	line[strcspn(line, "\r\n")] = '\0';
-	name = program_of(line);
+	name = program_of(&rest);
 	for (size_t i = 0; name && i < sizeof(interpreters) / sizeof(*interpreters); i++) {
 		if (is_program(name, interpreters[i].name)) {
 			*ret = interpreters[i].language;
-			return 1;
+			return check_options(name, next_word(&rest), ret, reterr);
 		}
 	}
 	return err_set(reterr, CORDON_INVALID,
