@@ -220,7 +220,7 @@ static int try_once(const struct trial_options *o, struct trial *ret, struct cor
 	if (r == 0 && gateway_is_needed(o->policy)) {
 		r = network_start(o->policy, &nobody, &gateway, reterr);
 		if (r == 0)
-			r = network_fill(gateway, o->policy, &launch, reterr);
+			r = network_fill(gateway, o->policy, false, &launch, reterr);
 	}
 	if (r == 0)
 		r = ends_open(&e, o->attack->flags & PROBE_TTY, reterr);

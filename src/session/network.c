@@ -249,7 +249,7 @@ static int add_authorities(const struct gateway *g, struct launch *l, struct cor
 	return 0;
 }
 
-int network_fill(const struct gateway *g, const struct policy *p, struct launch *l,
+int network_fill(const struct gateway *g, const struct policy *p, bool is_pod, struct launch *l,
 		 struct cordon_error **reterr)
 {
 	cleanup_strlist struct strlist env = { 0 };
@@ -263,6 +263,9 @@ int network_fill(const struct gateway *g, const struct policy *p, struct launch 
 		const char *eq = strchr(env.items[i], '=');
 		cleanup_free char *name = str_ndup(env.items[i], (size_t)(eq - env.items[i]));
 
+		/* In a pod every connection goes through the proxy, to loopback too. */
+		if (is_pod && name && strcasecmp(name, "NO_PROXY") == 0)
+			continue;
 		if (!name || launch_env(l, name, eq + 1) < 0)
 			return err_errno(reterr, ENOMEM, "the environment");
 	}
@@ -283,7 +286,9 @@ int network_fill(const struct gateway *g, const struct policy *p, struct launch 
 
 int network_prepare(struct network *n, struct launch *l, struct cordon_error **reterr)
 {
-	return n ? network_fill(n->gateway, &n->session->policy, l, reterr) : 0;
+	return n ? network_fill(n->gateway, &n->session->policy, n->session->kind == GUEST_KIND_POD,
+				l, reterr)
+		 : 0;
 }
 
 void network_launched(struct network *n)

@@ -25,7 +25,7 @@ struct network_listener {
  * authorities, proxy variables, the relay's ports. Sessions use the functions below. */
 int network_start(const struct policy *p, const struct network_listener *to, struct gateway **ret,
 		  struct cordon_error **reterr);
-int network_fill(const struct gateway *g, const struct policy *p, struct launch *l,
+int network_fill(const struct gateway *g, const struct policy *p, bool is_pod, struct launch *l,
 		 struct cordon_error **reterr);
 
 /* *ret stays NULL if the policy opens no network. */
