@@ -99,7 +99,7 @@ static void print(const char *title, int last_row)
 /* ---- the moments of a launch */
 
 static const char *const moments[MARK_COUNT] = {
-	[MARK_KEEPER] = "supervisor: cordon-init runs",
+	[MARK_SUPERVISOR] = "supervisor: cordon-init runs",
 	[MARK_SPACES] = "pid 1: runs in user, pid, mount, ipc and uts namespaces",
 	[MARK_NETWORK] = "guest's process: has a network namespace",
 	[MARK_BASE] = "pid 1: ids mapped, nesting forbidden, what every root has is there",
@@ -115,10 +115,12 @@ static const char *const moments[MARK_COUNT] = {
 
 /* What a step follows in its own process; MARK_COUNT: nothing that can be told from waiting. */
 static const enum mark before[MARK_COUNT] = {
-	[MARK_KEEPER] = MARK_COUNT,   [MARK_SPACES] = MARK_KEEPER, [MARK_NETWORK] = MARK_SPACES,
-	[MARK_BASE] = MARK_SPACES,    [MARK_PLAN] = MARK_COUNT,    [MARK_ROOT] = MARK_PLAN,
-	[MARK_JOINED] = MARK_NETWORK, [MARK_SEALED] = MARK_JOINED, [MARK_LEFT] = MARK_JOINED,
-	[MARK_EXEC] = MARK_COUNT,     [MARK_EXITED] = MARK_EXEC,   [MARK_EMPTY] = MARK_EXITED,
+	[MARK_SUPERVISOR] = MARK_COUNT, [MARK_SPACES] = MARK_SUPERVISOR,
+	[MARK_NETWORK] = MARK_SPACES,   [MARK_BASE] = MARK_SPACES,
+	[MARK_PLAN] = MARK_COUNT,       [MARK_ROOT] = MARK_PLAN,
+	[MARK_JOINED] = MARK_NETWORK,   [MARK_SEALED] = MARK_JOINED,
+	[MARK_LEFT] = MARK_JOINED,      [MARK_EXEC] = MARK_COUNT,
+	[MARK_EXITED] = MARK_EXEC,      [MARK_EMPTY] = MARK_EXITED,
 };
 
 static void note_step(struct row *r, uint64_t from, uint64_t to)

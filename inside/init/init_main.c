@@ -405,7 +405,7 @@ int main(int argc, char **argv)
 	if (argc != 2 || plan_map_status(&j, INIT_FD_STATUS) < 0)
 		return 125;
 	j.flags = (uint32_t)strtoul(argv[1], NULL, 10);
-	plan_mark(&j, MARK_KEEPER);
+	plan_mark(&j, MARK_SUPERVISOR);
 	/* The host handles ^C on its terminal. Not a new session: the scheduler would treat us as a
 	 * group of our own, which waits longer on a busy machine. */
 	(void)setpgid(0, 0);

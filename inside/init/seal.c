@@ -288,7 +288,7 @@ static long load(struct job *j, const struct sock_fprog *prog, bool listens)
 	if (r >= 0 || !listens || (errno != EBUSY && errno != EINVAL))
 		return r;
 	r = load_nonotify(prog);
-	j->status->is_deaf = r == 0;
+	j->status->is_nonotify = r == 0;
 	return r;
 }
 
@@ -309,7 +309,7 @@ int seal_seccomp(struct job *j, enum plan_filter which, int *ret_listener)
 	long fd = load(j, &prog, ret_listener != NULL);
 	if (fd < 0)
 		return plan_fail(j, STAGE_SECCOMP, which, errno);
-	if (ret_listener && !j->status->is_deaf)
+	if (ret_listener && !j->status->is_nonotify)
 		*ret_listener = (int)fd;
 	return 0;
 }

@@ -64,7 +64,7 @@ static void filter_hash(const struct linux_box *b, uint8_t ret[static 32])
 	const struct blueprint_seal seal = { .filter = b->filter,
 					     .has_network = b->has_network,
 					     .is_forked = b->is_forked,
-					     .is_nonotify = b->status->is_deaf };
+					     .is_nonotify = b->status->is_nonotify };
 
 	blueprint_filter_hash(&seal, ret);
 }
@@ -166,7 +166,7 @@ json_t *evidence_assurance(const struct box *box, const struct policy *p)
 	json_object_set_new(o, "wall", json_string(box->wall->name));
 	json_object_set_new(o, "namespaces", namespaces_json(b));
 	json_t *lacks = evidence_lacks(&b->machine);
-	if (s->is_deaf)
+	if (s->is_nonotify)
 		json_array_append_new(lacks,
 				      json_string("the filter has no listener: refused calls are "
 						  "not reported, and file locks are not counted"));

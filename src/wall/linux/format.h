@@ -146,18 +146,18 @@ enum stage {
 
 /* Moments of a launch, on the monotonic clock: bench/phases and bench/layers tell of them. */
 enum mark {
-	MARK_KEEPER,  /* cordon-init runs */
-	MARK_SPACES,  /* pid 1 runs in its namespaces */
-	MARK_NETWORK, /* the guest's process has its network namespace */
-	MARK_BASE,    /* what every root has is there */
-	MARK_PLAN,    /* pid 1 has the plan */
-	MARK_ROOT,    /* the root and the workspace stand */
-	MARK_JOINED,  /* pid 1 and the guest's process share all namespaces */
-	MARK_SEALED,  /* the guest's process is behind Landlock and the filter, and has proven it */
-	MARK_LEFT,    /* pid 1 has no way back to the host's root and is in the control groups */
-	MARK_EXEC,    /* the guest's process becomes the interpreter */
-	MARK_EXITED,  /* it has ended and is reaped */
-	MARK_EMPTY,   /* the supervisor has reaped pid 1: nothing runs in the sandbox */
+	MARK_SUPERVISOR, /* cordon-init runs */
+	MARK_SPACES,     /* pid 1 runs in its namespaces */
+	MARK_NETWORK,    /* the guest's process has its network namespace */
+	MARK_BASE,       /* what every root has is there */
+	MARK_PLAN,       /* pid 1 has the plan */
+	MARK_ROOT,       /* the root and the workspace stand */
+	MARK_JOINED,     /* pid 1 and the guest's process share all namespaces */
+	MARK_SEALED, /* the guest's process is behind Landlock and the filter, and has proven it */
+	MARK_LEFT,   /* pid 1 has no way back to the host's root and is in the control groups */
+	MARK_EXEC,   /* the guest's process becomes the interpreter */
+	MARK_EXITED, /* it has ended and is reaped */
+	MARK_EMPTY,  /* the supervisor has reaped pid 1: nothing runs in the sandbox */
 	/* Of a session that a template forks, besides SPACES, ROOT and SEALED (bench/layers). */
 	MARK_GROUPS,   /* pid 1 is in its control groups */
 	MARK_MAPPED,   /* user ids, host name and cgroup namespace are its own */
@@ -204,7 +204,7 @@ struct status {
 	uint64_t cap_eff, cap_prm, cap_bnd;
 	uint32_t no_new_privs, seccomp_mode, seccomp_filters, dumpable;
 	uint32_t landlock_proven;
-	uint32_t is_deaf; /* the filter has no listener: refused calls are not reported */
+	uint32_t is_nonotify; /* the filter has no listener: refused calls are not reported */
 	uint32_t rlimit_count;
 	struct plan_rlimit rlimits[PLAN_RLIMITS];
 	uint64_t marks[MARK_COUNT];          /* nanoseconds; 0: not reached */

@@ -336,7 +336,7 @@ struct box_state linux_box_look(const struct box *box)
 		.processes_peak = s->processes_peak,
 		.is_out_of_memory = is_out_of_memory(b),
 		.is_stuck = b->is_stuck,
-		.is_nonotify = s->is_deaf,
+		.is_nonotify = s->is_nonotify,
 		.has_denials = s->denial_count > 0,
 		.has_groups = b->cgroup.count > 0,
 	};
