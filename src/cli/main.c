@@ -9,7 +9,6 @@
 #include "base/random.h"
 #include "base/str.h"
 #include "cli/verb.h"
-#include "wall/wall.h"
 
 enum { DESCRIPTORS_MAX = 65536 };
 
@@ -99,6 +98,5 @@ int main(int argc, char **argv)
 		status = cordon_code_exit_status(CORDON_OS);
 	}
 	cli_done(&c);
-	wall_drop_prestarted();
 	return status;
 }

@@ -24,11 +24,6 @@ uid_t wall_worker_uid(void)
 	return wall_choose(NULL)->worker_uid();
 }
 
-void wall_drop_prestarted(void)
-{
-	wall_choose(NULL)->drop_prestarted();
-}
-
 int box_start(const struct box_options *o, struct box **ret, struct cordon_error **reterr)
 {
 	return wall_choose(o->policy)->start(o, ret, reterr);

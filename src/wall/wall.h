@@ -96,7 +96,6 @@ struct wall {
 	void (*probe)(struct wall_probe *ret, json_t *report);
 	bool (*can_fork)(const struct policy *p);
 	uid_t (*worker_uid)(void);
-	void (*drop_prestarted)(void);
 
 	int (*start)(const struct box_options *o, struct box **ret, struct cordon_error **reterr);
 	int (*prepare)(const struct policy *p, struct box *template, struct box **ret,
@@ -138,8 +137,6 @@ bool wall_can_fork(const struct policy *p);
 /* The uid for processes beside a box, such as the gateway: never root's if root starts it. Our own
  * if we cannot switch to another. */
 uid_t wall_worker_uid(void);
-/* Ends what was started before there was a policy, if no box took it over, and waits for that. */
-void wall_drop_prestarted(void);
 
 /* Returns while the sandbox is being set up. Fails early if a layer that the policy requires is
  * missing. */

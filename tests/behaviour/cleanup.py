@@ -109,7 +109,7 @@ def left_behind():
 
 
 def early_ends(tap, who, uid):
-    """The supervisor starts before the options are read: also when nobody needs it, or another one, it is gone in the end."""
+    """However a run ends, nothing of it is left: no supervisor that nobody needed, and no other process."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: whatever is left becomes our child
     while left_behind():  # what the tests before have killed
         time.sleep(0.1)

@@ -22,7 +22,6 @@ struct linux_box {
 	bool is_ready, is_answered; /* its root is ready; pid 1 has sent the last interrupt */
 	_Atomic bool is_gone;
 	_Atomic bool is_stuck;            /* killed but not dead: it waits in the kernel */
-	bool is_prestarted;               /* its supervisor was prestarted */
 	bool is_forked;                   /* from a template */
 	struct slots slots;               /* of a template: control groups of closed sessions */
 	struct linux_box *template;       /* must outlive this box; NULL: none */

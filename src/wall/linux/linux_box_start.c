@@ -88,20 +88,14 @@ static int enter_private_dir(struct linux_box *b, const struct launch *from, str
 	return no_userns_rewrite(from, b->private_dir, ret, reterr);
 }
 
-static int make_plan(struct linux_box *b, const struct box_options *o,
-		     struct blueprint_options *blueprint, int socket, struct cordon_error **reterr)
+static int make_plan(struct linux_box *b, struct blueprint_options *blueprint, int socket,
+		     struct cordon_error **reterr)
 {
 	cleanup_plan_send struct plan_send h = { 0 };
 	cleanup_buf struct buf bytes = { 0 };
 	cleanup_close int plan = -1;
 
 	plan_send_init(&h, &b->cgroup);
-	if (b->is_prestarted) {
-		h.fds[0] = o->stdin_fd;
-		h.fds[1] = o->stdout_fd;
-		h.fds[2] = o->stderr_fd;
-		h.fds[INIT_FD_WIRE] = o->wire_fd;
-	}
 	if (blueprint->launch->has_network)
 		h.fds[INIT_FD_RELAY] = blueprint->launch->relay_fd;
 	int r = plan_send_map_mounts(&h, b->base.uid, b->base.gid, blueprint, reterr);
@@ -135,7 +129,6 @@ static int start_supervisor(struct linux_box *b, const struct box_options *o, ui
 	b->pidfd = s.pidfd;
 	b->base.control_fd = s.control;
 	b->status = s.status;
-	b->is_prestarted = s.is_prestarted;
 	*ret_socket = s.plan;
 	return 0;
 }
@@ -188,7 +181,7 @@ static int start(struct linux_box *b, const struct box_options *o, struct cordon
 	if (r == 0 && !is_v2)
 		r = cgroup_make(&b->machine, o->policy, &group, &b->cgroup, reterr);
 	if (r == 0)
-		r = make_plan(b, o, &blueprint, socket, reterr);
+		r = make_plan(b, &blueprint, socket, reterr);
 	if (r == 0 && !is_v2)
 		r = cgroup_limit(&b->cgroup, o->policy, reterr);
 	return r < 0 ? r : give_leave(b, reterr);

@@ -6,7 +6,6 @@
 #include "wall/linux/ladder.h"
 #include "wall/linux/linux_attacks.h"
 #include "wall/linux/linux_box.h"
-#include "wall/linux/prestart.h"
 #include "wall/linux/processes.h"
 
 static void probe(struct wall_probe *ret, json_t *report)
@@ -25,7 +24,6 @@ const struct wall linux_wall = {
 	.probe = probe,
 	.can_fork = linux_box_can_fork,
 	.worker_uid = machine_box_uid,
-	.drop_prestarted = prestart_drop,
 	.start = linux_box_start,
 	.prepare = linux_box_prepare,
 	.wait_ready = linux_box_wait_ready,

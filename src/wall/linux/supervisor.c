@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "wall/linux/prestart.h"
 #include "wall/linux/spawn.h"
 
 #ifndef MFD_EXEC
@@ -114,30 +113,11 @@ static int spawn_supervisor(const struct supervisor_options *o, struct superviso
 	return spawn_start(&s, &sv->pid, &sv->pidfd, reterr);
 }
 
-/* Takes the prestarted supervisor, if it was started with the same options. */
-static bool take_prestarted(const struct supervisor_options *o, struct supervisor *s)
-{
-	struct prestart a;
-
-	/* If the page cannot be mapped, prestart_drop() cleans up. */
-	if (o->flags != PLANF_USERNS || !prestart_has(o->uid, &a) ||
-	    map_status(a.status, &s->status, NULL) < 0)
-		return false;
-	prestart_take();
-	close(a.status);
-	s->pid = a.pid;
-	s->pidfd = a.pidfd;
-	s->control = a.control;
-	s->plan = a.plan;
-	s->is_prestarted = true;
-	return true;
-}
-
 int supervisor_start(const struct supervisor_options *o, struct supervisor *ret,
 		     struct cordon_error **reterr)
 {
 	struct supervisor s = { .pidfd = -1, .control = -1, .plan = -1 };
-	int r = take_prestarted(o, &s) ? 0 : spawn_supervisor(o, &s, reterr);
+	int r = spawn_supervisor(o, &s, reterr);
 
 	if (r < 0) {
 		close_fdp(&s.control);

@@ -29,7 +29,6 @@ struct supervisor {
 	int pidfd, control; /* owned by the caller, as are the others */
 	int plan;           /* the socket on which it waits */
 	struct status *status;
-	bool is_prestarted; /* it was prestarted (prestart.h) and gets its fds with the plan */
 };
 
 /* Until the plan arrives, it sets up what all sandboxes have in common. */
