@@ -614,6 +614,14 @@ def test_interrupts_keep_everything():
             assert out(g, "trap - INT; set +e; echo $x; kill -0 $p; echo y >&7") == "kept\n", code
 
 
+def test_a_text_with_nul_is_refused():
+    with guest() as g:
+        for given in ({"context": {"x": "a\0b"}}, {"context": {"x": ["a", "\0"]}}, {"env": {"X": "\0"}}):
+            r = g.run("echo no", **given)
+            assert r.error["kind"] == "value" and "NUL" in r.error["message"] and r.stdout == "", r
+        assert out(g, "echo ${#x}", context={"x": "ab"}) == "2\n"
+
+
 def test_a_new_shell_is_told():
     with guest() as g:
         for code in ("kill -9 $$", "kill -TERM $$", "exec true"):

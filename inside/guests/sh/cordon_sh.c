@@ -144,6 +144,8 @@ static void word(struct json v, struct bytes *ret)
 	else if (json_kind(v) != 'n')
 		bytes_add(&text, v.at, v.len);
 	bytes_shell(ret, text.data, text.len);
+	if (text.len && memchr(text.data, 0, text.len))
+		bytes_char(ret, 0); /* execute() refuses it */
 	bytes_done(&text);
 }
 
@@ -292,6 +294,9 @@ static void execute(struct agent *a, struct json m)
 	if (!prelude(m, &before)) {
 		refuse(a, "value", "ValueError",
 		       "a name in context or env is no name of a shell variable");
+	} else if (before.len && memchr(before.data, 0, before.len)) {
+		refuse(a, "value", "ValueError",
+		       "a text in context or env has a NUL, which no shell variable can hold");
 	} else if (a->code.len && memchr(a->code.data, 0, a->code.len)) {
 		refuse(a, "syntax", "ValueError", "the code contains a NUL");
 	} else if (!validates || !is_broken(a)) {
