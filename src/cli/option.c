@@ -238,8 +238,13 @@ void cli_error(const struct cli *c, const char *fmt, ...)
 
 int cli_fail(const struct cli *c, const struct cordon_error *e)
 {
+	enum cordon_code code = cordon_error_code(e);
+
 	log_error_chain(c->verb ? c->verb->name : NULL, e);
-	return cordon_code_exit_status(cordon_error_code(e));
+	/* The kernel refused a file of the host's to us; that is no denial of the policy. */
+	if (code == CORDON_DENIED && cordon_error_errno(e))
+		code = CORDON_OS;
+	return cordon_code_exit_status(code);
 }
 
 const char *cli_style(const struct cli *c, enum cli_style style)

@@ -95,6 +95,8 @@ def machine(tap, who, uid):
         alone = limited(uid + 1 + os.getpid() % 700, resource.RLIMIT_NPROC, 1)
         status, out, err, _ = run(["run", "-e", "1"], env=NO_LEAK_CHECK, preexec_fn=alone)
         tap.check(status == 125 and b"temporarily unavailable" in err and not out, f"{who}: no process left", status, out, err)
+        status, out, err, _ = run(["run", "--audit", "/root/log", "-e", "1"], uid)
+        tap.check(status == 125 and b"Permission denied" in err, f"{who}: a file of the host's is no denial of the policy", status, out, err)
     status, out, err, _ = run(["run", "-e", "1 + 1"], uid, env={"TMPDIR": "/nonexistent"})
     tap.check((status, out) == (0, b"2\n"), f"{who}: no temporary directory is needed", status, out, err)
 
