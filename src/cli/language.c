@@ -93,36 +93,46 @@ static bool is_program(const char *name, const char *known)
 	return !strncmp(name, known, len) && name[len + strspn(name + len, "0123456789.")] == '\0';
 }
 
-/* A shell script that relies on -e must not go on after a failure. Options of the others change
- * little, and are left out. */
-static int check_options(const char *name, const char *option, const struct language *l,
-			 struct cordon_error **reterr)
+/* Copies a #! line without these characters; false: there is none. */
+static bool read_line(const char *code, size_t len, char ret[static LINE_BYTES])
 {
-	if (!option || !str_eq(l->guest, "sh") || str_eq(option, "-") || str_eq(option, "--"))
-		return 1;
+	if (len < 2 || code[0] != '#' || code[1] != '!')
+		return false;
+	size_t n = len - 2 < LINE_BYTES - 1 ? len - 2 : LINE_BYTES - 1;
+	memcpy(ret, code + 2, n);
+	ret[n] = '\0';
+	ret[strcspn(ret, "\r\n")] = '\0';
+	return true;
+}
+
+int language_check_options(const char *code, size_t len, struct cordon_error **reterr)
+{
+	char line[LINE_BYTES], *rest = line;
+
+	if (!read_line(code, len, line))
+		return 0;
+	const char *name = program_of(&rest), *option = name ? next_word(&rest) : NULL;
+	if (!option || str_eq(option, "-") || str_eq(option, "--"))
+		return 0;
 	return err_set(reterr, CORDON_INVALID,
-		       "the #! line gives %s the option '%s', which is not passed on: write `set "
-		       "%s` in the script, or run it with --guest sh",
-		       name, option, option);
+		       "the #! line gives %s the option '%s', which is not passed on: set it in "
+		       "the script (`set -e`), or run it without, with --guest sh",
+		       name, option);
 }
 
 /* 1: found in the line, 0: there is no #! line. */
 static int from_line(const char *code, size_t len, struct language *ret,
 		     struct cordon_error **reterr)
 {
-	char line[LINE_BYTES] = "", list[LINE_BYTES], *rest = line;
-	const char *name;
+	char line[LINE_BYTES], list[LINE_BYTES], *rest = line;
 
-	if (len < 2 || code[0] != '#' || code[1] != '!')
+	if (!read_line(code, len, line))
 		return 0;
-	size_t n = len - 2 < sizeof(line) - 1 ? len - 2 : sizeof(line) - 1;
-	memcpy(line, code + 2, n);
-	line[strcspn(line, "\r\n")] = '\0';
-	name = program_of(&rest);
+	const char *name = program_of(&rest);
 	for (size_t i = 0; name && i < sizeof(interpreters) / sizeof(*interpreters); i++) {
 		if (is_program(name, interpreters[i].name)) {
 			*ret = interpreters[i].language;
-			return check_options(name, next_word(&rest), ret, reterr);
+			return 1;
 		}
 	}
 	return err_set(reterr, CORDON_INVALID,

@@ -16,3 +16,6 @@ struct language {
  * language is an error that lists the known ones. */
 int language_of(const char *path, const char *code, size_t len, struct language *ret,
 		struct cordon_error **reterr);
+/* Refuses a shell script whose #! line has options: one that relies on -e must not go on after a
+ * failure. */
+int language_check_options(const char *code, size_t len, struct cordon_error **reterr);

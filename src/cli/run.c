@@ -41,7 +41,10 @@ static int choose_guest(const struct cli *c, const char *path, const struct cord
 	struct language l = { .guest = cli_value(c, "guest") };
 	bool has_name = !cli_value(c, "eval") && path && !str_eq(path, "-");
 
+	bool is_named = l.guest;
 	int r = language_of(has_name ? path : NULL, buf_text(code), code->len, &l, reterr);
+	if (r == 0 && !is_named && str_eq(l.guest, "sh"))
+		r = language_check_options(buf_text(code), code->len, reterr);
 	if (r < 0)
 		return r;
 	*ret = l.guest;

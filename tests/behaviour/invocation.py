@@ -181,6 +181,8 @@ def languages(tap, who, uid):
         os.chmod(path, 0o644)
         status, out, err, _ = run(["run", *options, path, "x"], uid)
         tap.check((status, out) == (want, printed) and said in err and (want or err == b""), f"{who}: {name}: {text[:40]!r} {options}", status, out, err)
+    status, out, err, _ = run(["validate", os.path.join(top, "strict")], uid)
+    tap.check(status == 0, f"{who}: a script with options is validated as any", status, out, err)
     os.mkdir(os.path.join(top, "d.py"))
     os.mkfifo(os.path.join(top, "f.py"))
     with open(os.path.join(top, "secret.py"), "w", encoding="ascii") as f:
