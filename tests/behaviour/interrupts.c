@@ -176,24 +176,30 @@ TEST(an_interrupt_at_any_moment_hits_no_later_execution)
 	}
 }
 
+/* Interrupts the first execution once it has written its file. */
+static void interrupt_first(struct pair *p)
+{
+	pthread_t thread;
+
+	ASSERT_EQ(pthread_create(&thread, NULL, run_first, p), 0);
+	while (!is_there(p->session, "up", 0))
+		nap();
+	ASSERT_EQ(cordon_session_interrupt(p->session, NULL), 0);
+	pthread_join(thread, NULL);
+	ASSERT(!cordon_result_success(p->results[0]));
+}
+
 TEST(an_interrupt_ends_what_runs)
 {
 	EACH_DIALECT(d)
 	{
 		struct pair p = { .session = open_with(d->guest, NULL) };
-		pthread_t thread;
-
 		must(p.session, d->set_x);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 		snprintf(p.code[0], sizeof(p.code[0]), waits[d - dialects], 0, 0);
 #pragma GCC diagnostic pop
-		ASSERT_EQ(pthread_create(&thread, NULL, run_first, &p), 0);
-		while (!is_there(p.session, "up", 0))
-			nap();
-		ASSERT_EQ(cordon_session_interrupt(p.session, NULL), 0);
-		pthread_join(thread, NULL);
-		ASSERT(!cordon_result_success(p.results[0]));
+		interrupt_first(&p);
 		cordon_result_free(p.results[0]);
 		must_be(p.session, d, d->get_x, d->x_value);
 		cordon_session_close(p.session);
@@ -208,17 +214,10 @@ TEST(an_interrupt_of_a_callback_that_never_returns_costs_the_state)
 
 	for (int i = 0; i < CALLBACKS && dialect_is_here(d); i++) {
 		struct pair p = { .session = open_with(d->guest, NULL) };
-		pthread_t thread;
-
 		must(p.session, d->set_x);
 		must(p.session, d->write_file);
 		snprintf(p.code[0], sizeof(p.code[0]), "%s", callbacks[i]);
-		ASSERT_EQ(pthread_create(&thread, NULL, run_first, &p), 0);
-		while (!is_there(p.session, "up", 0))
-			nap();
-		ASSERT_EQ(cordon_session_interrupt(p.session, NULL), 0);
-		pthread_join(thread, NULL);
-		ASSERT(!cordon_result_success(p.results[0]));
+		interrupt_first(&p);
 		ASSERT_STREQ(cordon_result_error(p.results[0]),
 			     "Interrupted: The execution was interrupted");
 		ASSERT(strstr(cordon_result_json(p.results[0]), "\"restarted\": true"));

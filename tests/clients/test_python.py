@@ -178,6 +178,10 @@ def test_cancel_from_another_thread():
         assert not s.cancel() and s.run("1") == 1
 
 
+def in_a_new_process(code):
+    return subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=300, env=dict(os.environ, PYTHONPATH=CLIENT))
+
+
 def test_interrupt_cancels_the_code():
     code = ("import cordon, signal, threading, os\n"
             "s = cordon.Session('python')\n"
@@ -188,8 +192,7 @@ def test_interrupt_cancels_the_code():
             "for _ in range(200):\n"
             "    try: print(s.run('1 + 1')); break\n"
             "    except cordon.StateError: time.sleep(0.05)\n")
-    r = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=300,
-                       env=dict(os.environ, PYTHONPATH=CLIENT))
+    r = in_a_new_process(code)
     assert r.stdout == "interrupted\n2\n", r
 
 
@@ -199,8 +202,7 @@ def test_few_descriptors_are_enough():
             "import cordon\n"
             "for guest in ('python', 'r', 'sh', 'node'):\n"
             "    with cordon.Session(guest) as s: print(s.execute('echo 2' if guest == 'sh' else '1 + 1').success)\n")
-    r = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=300,
-                       env=dict(os.environ, PYTHONPATH=CLIENT))
+    r = in_a_new_process(code)
     assert r.stdout == "True\n" * 4, r
 
 
