@@ -75,6 +75,26 @@ int buf_printf(struct buf *b, const char *fmt, ...)
 	return text ? buf_add_str(b, text) : -CORDON_NOMEM;
 }
 
+/* U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069: they turn the direction of text. */
+static bool is_turn(const unsigned char *s, int n)
+{
+	if (n == 2)
+		return s[0] == 0xd8 && s[1] == 0x9c;
+	if (n != 3 || s[0] != 0xe2)
+		return false;
+	if (s[1] == 0x80)
+		return s[2] == 0x8e || s[2] == 0x8f || (s[2] >= 0xaa && s[2] <= 0xae);
+	return s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9;
+}
+
+/* A character that a terminal obeys instead of showing it. */
+static bool is_control(const unsigned char *s, int n)
+{
+	if (n == 1)
+		return s[0] < 0x20 || s[0] == 0x7f;
+	return (n == 2 && s[0] == 0xc2 && s[1] < 0xa0) || is_turn(s, n);
+}
+
 int buf_add_printable(struct buf *b, const char *text)
 {
 	const char *end = text + strlen(text);
@@ -82,9 +102,7 @@ int buf_add_printable(struct buf *b, const char *text)
 
 	for (const char *s = text; s < end && r == 0;) {
 		int n = str_utf8_next(s, (size_t)(end - s));
-		unsigned char c = (unsigned char)*s;
-		bool c1 = n == 2 && c == 0xc2 && (unsigned char)s[1] < 0xa0;
-		if (n < 0 || c < 0x20 || c == 0x7f || c1) {
+		if (n < 0 || is_control((const unsigned char *)s, n)) {
 			n = n < 0 ? -n : n;
 			for (int i = 0; i < n && r == 0; i++)
 				r = buf_printf(b, "\\x%02x", (unsigned char)s[i]);

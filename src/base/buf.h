@@ -20,8 +20,8 @@ int buf_add(struct buf *b, const void *bytes, size_t len);
 int buf_add_str(struct buf *b, const char *s);
 int buf_add_char(struct buf *b, char c);
 int buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Adds untrusted text that must not forge lines or control a terminal: control characters and
- * invalid UTF-8 are escaped. */
+/* Adds untrusted text that must not forge lines or control a terminal: control characters, those
+ * that turn the direction of text, and invalid UTF-8 are escaped. */
 int buf_add_printable(struct buf *b, const char *text);
 /* Makes room for at least len more bytes and returns a pointer to it; NULL on failure. */
 char *buf_reserve(struct buf *b, size_t len);

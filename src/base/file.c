@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -205,6 +206,14 @@ int file_set_nonblock(int fd, bool on)
 		return -errno;
 	int want = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
 	return want != flags && fcntl(fd, F_SETFL, want) < 0 ? -errno : 0;
+}
+
+int file_scratch(void)
+{
+	const char *folder = getenv("TMPDIR");
+	int fd = open(folder ? folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	return fd >= 0 ? fd : os_memory_file("scratch", false);
 }
 
 int file_from_bytes(const char *name, const void *bytes, size_t len, int *ret_fd,

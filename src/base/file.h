@@ -40,6 +40,9 @@ int file_save(const char *path, mode_t mode, const void *bytes, size_t len,
 	      struct cordon_error **reterr);
 
 int file_set_nonblock(int fd, bool on); /* 0 or -errno */
+/* A file without a name to write and read, for what may be large and many at once: on disk, in
+ * TMPDIR or /var/tmp; in memory where that is not possible. A descriptor, or -errno. */
+int file_scratch(void);
 /* An anonymous, sealed, read-only file with these bytes (memfd). */
 int file_from_bytes(const char *name, const void *bytes, size_t len, int *ret_fd,
 		    struct cordon_error **reterr);

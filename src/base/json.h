@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 
+struct buf;
+
 enum { JSON_MAX_DEPTH = 64 };
 
 /* jansson.h defines json_decrefp. */
@@ -24,6 +26,8 @@ int json_parse_file(const char *path, size_t max_bytes, json_t **ret, struct cor
  * or 'e'. Keys are in insertion order. NULL: out of memory (or nested beyond 1000 levels). */
 char *json_text(const json_t *j, size_t *ret_len);
 char *json_text_pretty(const json_t *j);
+/* Adds bytes as the inside of a string: escaped, and U+FFFD for what is not UTF-8. */
+int json_add_text(struct buf *b, const char *bytes, size_t len);
 
 /* Typed getters on an object. Missing: *ret is unchanged and 0 is returned. Wrong type:
  * CORDON_INVALID with the JSON pointer of the field. where: the pointer of obj, "" for the root. */

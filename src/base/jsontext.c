@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/jsonscan.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 /* Values made by the host are not limited by the parser's depth, but the writer's stack is. */
 enum { WRITE_MAX_DEPTH = 1000 };
@@ -73,20 +74,74 @@ static int write_real(struct buf *b, double value)
 	return r < 0 || is_real ? r : buf_add_str(b, ".0");
 }
 
-static int write_string(struct buf *b, const char *s, size_t len)
+/* How many bytes at the start are ASCII and need no escape: eight at a time, because output of code
+ * is streamed through here. */
+static size_t plain_run(const char *s, size_t len)
+{
+	const uint64_t ones = 0x0101010101010101U, tops = ones << 7;
+	size_t i = 0;
+
+	for (uint64_t w; i + sizeof(w) <= len; i += sizeof(w)) {
+		memcpy(&w, s + i, sizeof(w));
+		uint64_t quote = w ^ ones * '"', slash = w ^ ones * '\\';
+		uint64_t odd = w | (w - ones * 0x20) | (quote - ones) | (slash - ones);
+		if (odd & tops) /* also after a byte that is not plain; the loop below finds it */
+			break;
+	}
+	while (i < len && (unsigned char)s[i] >= 0x20 && (unsigned char)s[i] < 0x80 &&
+	       s[i] != '"' && s[i] != '\\')
+		i++;
+	return i;
+}
+
+/* How many bytes at the start are whole characters beyond ASCII. */
+static size_t wide_run(const char *s, size_t len)
+{
+	size_t i = 0;
+	int n = 1;
+
+	while (n > 0 && i < len && (unsigned char)s[i] >= 0x80) {
+		n = str_utf8_next(s + i, len - i);
+		i += n > 0 ? (size_t)n : 0;
+	}
+	return i;
+}
+
+/* Adds the character at s, which cannot stand in a JSON string. Returns how many bytes it has. */
+static size_t add_odd(struct buf *b, const char *s, size_t len, int *r)
 {
 	char escape[JSONSCAN_ESCAPE_SIZE];
+
+	if ((unsigned char)*s < 0x80) {
+		*r = buf_add(b, escape, jsonscan_escape((unsigned char)*s, escape));
+		return 1;
+	}
+	*r = buf_add_str(b, "\xef\xbf\xbd");
+	return (size_t)-str_utf8_next(s, len);
+}
+
+int json_add_text(struct buf *b, const char *s, size_t len)
+{
+	int r = buf_reserve(b, len) ? 0 : -CORDON_NOMEM;
+
+	for (size_t i = 0, run; r == 0 && i < len; i += run) {
+		run = plain_run(s + i, len - i);
+		if (run == 0)
+			run = wide_run(s + i, len - i);
+		if (run > 0)
+			r = buf_add(b, s + i, run);
+		else
+			run = add_odd(b, s + i, len - i, &r);
+	}
+	return r;
+}
+
+static int write_string(struct buf *b, const char *s, size_t len)
+{
 	int r = buf_add_char(b, '"');
 
-	for (size_t i = 0, run = 0; r == 0 && i <= len; i++) {
-		unsigned char c = i < len ? (unsigned char)s[i] : 0;
-		if (i < len && c >= 0x20 && c != '"' && c != '\\')
-			continue;
-		r = buf_add(b, s + run, i - run);
-		run = i + 1;
-		if (r == 0 && i < len)
-			r = buf_add(b, escape, jsonscan_escape(c, escape));
-	}
+	if (r == 0)
+		r = json_add_text(b, s, len);
 	return r < 0 ? r : buf_add_char(b, '"');
 }
 

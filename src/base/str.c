@@ -55,6 +55,15 @@ bool str_starts(const char *s, const char *prefix)
 	return s && strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+size_t str_count(const char *bytes, size_t len, char c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		n += bytes[i] == c;
+	return n;
+}
+
 bool str_ends(const char *s, const char *suffix)
 {
 	size_t len = s ? strlen(s) : 0, tail = strlen(suffix);

@@ -13,6 +13,7 @@ char *str_printf(const char *fmt, ...) PRINTF_LIKE(1, 2); /* NULL: out of memory
 bool str_eq(const char *a, const char *b);                /* NULL equals only NULL */
 bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
+size_t str_count(const char *bytes, size_t len, char c); /* how often c is among them */
 char *str_vprintf(const char *fmt, va_list ap) PRINTF_LIKE(1, 0);
 bool str_is_utf8(const char *s, size_t len);
 /* The length of the UTF-8 sequence at s (len > 0 bytes). If it is invalid: minus the number of

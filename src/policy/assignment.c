@@ -55,7 +55,7 @@ static int extend(const struct field *f, const struct policy *p, json_t **list,
 static int apply(struct policy *p, const char *key, const char *value, bool add,
 		 struct cordon_error **reterr)
 {
-	const struct field *f = field_find(key);
+	const struct field *f = field_find(str_eq(key, "packages") ? "packages.pod" : key);
 	cleanup_json json_t *j = NULL;
 
 	if (str_starts(key, "limits."))

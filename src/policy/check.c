@@ -17,6 +17,14 @@ static const char *const wall_places[] = { "/", "/home", "/home/user", "/tmp", "
 /* Paths that would expose the host, in any mode. */
 static const char *const host_doors[] = { "/proc", "/sys", "/dev" };
 
+bool policy_is_own_path(const char *guest_path)
+{
+	for (size_t i = 0; i < sizeof(wall_trees) / sizeof(*wall_trees); i++)
+		if (name_is_below(guest_path, wall_trees[i]))
+			return true;
+	return name_is_below(guest_path, "/run/cordon") || str_eq(guest_path, "/run/.landlock");
+}
+
 /* Passes every value through its reader again, so that a policy built in C is checked too. */
 static int check_fields(const struct policy *p, struct cordon_error **reterr)
 {
@@ -119,6 +127,16 @@ static int check_preload(const struct policy *p, struct cordon_error **reterr)
 	return 0;
 }
 
+static int check_expose(const struct policy *p, struct cordon_error **reterr)
+{
+	unsigned port = policy_gateway_port(p);
+
+	return port ? err_set(reterr, CORDON_INVALID,
+			      "expose has the port %u, on which the gateway listens in the sandbox",
+			      port)
+		    : 0;
+}
+
 int policy_check(const struct policy *p, struct cordon_error **reterr)
 {
 	int r = check_fields(p, reterr);
@@ -133,5 +151,5 @@ int policy_check(const struct policy *p, struct cordon_error **reterr)
 		r = check_secret(p, i, reterr);
 	if (r == 0)
 		r = check_preload(p, reterr);
-	return r;
+	return r < 0 ? r : check_expose(p, reterr);
 }

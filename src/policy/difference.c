@@ -1,4 +1,6 @@
 /* policy/difference.c - compares two policies. */
+#include "policy/difference.h"
+
 #include <string.h>
 
 #include "policy/kind.h"
@@ -92,6 +94,16 @@ static int compare(const struct field *f, const struct policy *a, const struct p
 	if (json_equal(shown_a, shown_z))
 		return buf_printf(b, "%s: the values differ\n", f->name);
 	return add_change(b, f, shown_a, shown_z);
+}
+
+char *difference_of(const struct field *f, const struct policy *a, const struct policy *b)
+{
+	cleanup_buf struct buf line = { 0 };
+
+	buf_init(&line, TEXT_MAX_BYTES);
+	if (compare(f, a, b, &line) < 0)
+		return NULL;
+	return str_ndup(buf_text(&line), line.len ? line.len - 1 : 0);
 }
 
 char *policy_diff(const struct policy *a, const struct policy *b)

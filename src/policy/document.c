@@ -70,6 +70,8 @@ int policy_apply_json(struct policy *p, const json_t *obj, struct cordon_error *
 			continue;
 		if (str_eq(key, "limits"))
 			r = limits_read(p, value, reterr);
+		else if (str_eq(key, "packages") && !json_is_object(value))
+			r = read_field(p, "packages.pod", value, reterr); /* its older name */
 		else if (field_is_group(key))
 			r = read_group(p, key, value, reterr);
 		else if (strchr(key, '.'))
@@ -115,6 +117,24 @@ json_t *document_write(const struct policy *p, bool with_secrets)
 	for (size_t i = 0; root && i < field_count; i++) {
 		const struct field *f = &field_table[i];
 		if (put(root, f->name, f->kind->write(f, p, with_secrets)) < 0)
+			return NULL;
+	}
+	return TAKE_PTR(root);
+}
+
+json_t *document_write_changes(const struct policy *p)
+{
+	cleanup_policy struct policy preset = { 0 };
+	cleanup_json json_t *root = json_object();
+
+	if (!root || policy_init_level(&preset, p->level, NULL) < 0)
+		return NULL;
+	for (size_t i = 0; i < field_count; i++) {
+		const struct field *f = &field_table[i];
+		cleanup_json json_t *own = f->kind->write(f, p, false);
+		cleanup_json json_t *usual = f->kind->write(f, &preset, false);
+		bool is_written = f->kind == &kind_level || !json_equal(own, usual);
+		if (!own || !usual || (is_written && put(root, f->name, json_incref(own)) < 0))
 			return NULL;
 	}
 	return TAKE_PTR(root);

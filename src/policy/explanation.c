@@ -1,4 +1,6 @@
 /* policy/explanation.c - explains a policy in sentences. */
+#include "policy/explanation.h"
+
 #include <string.h>
 
 #include "policy/document.h"
@@ -35,6 +37,16 @@ static int say_field(const struct field *f, const struct policy *p, struct buf *
 		break;
 	}
 	return sentence ? say_sentence(f, p, sentence, b) : 0;
+}
+
+char *explanation_of(const struct field *f, const struct policy *p)
+{
+	cleanup_buf struct buf b = { 0 };
+
+	buf_init(&b, TEXT_MAX_BYTES);
+	if (say_field(f, p, &b) < 0)
+		return NULL;
+	return str_ndup(buf_text(&b), b.len ? b.len - 1 : 0);
 }
 
 /* "Level strict, changed in timeout_ms, modules." */
@@ -84,6 +96,9 @@ static int say_notes(const struct policy *p, struct buf *b)
 		  "usual" },
 		{ !(p->require & LAYER_CGROUPS),
 		  "without cgroups, rlimits limit memory and processes; the result says which" },
+		{ !p->commands.all && policy_shells_run_all(p), POLICY_SHELLS_ALL
+		  " in commands means every program of /usr for shells; Python, R "
+		  "and Node start only programs that are named" },
 		{ !p->modules.all,
 		  "modules only helps the code's author; the sandbox is the security boundary" },
 		{ p->audit_required && !p->audit,

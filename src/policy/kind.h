@@ -32,7 +32,7 @@ struct kind {
 };
 
 extern const struct kind kind_level, kind_number, kind_flag, kind_text, kind_list, kind_names,
-	kind_env, kind_layers, kind_mounts, kind_rules, kind_secrets;
+	kind_env, kind_ports, kind_layers, kind_mounts, kind_rules, kind_secrets;
 
 /* Pointer to the value in the policy. */
 static inline void *kind_value(const struct field *f, const struct policy *p)

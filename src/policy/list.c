@@ -204,6 +204,40 @@ const struct kind kind_names = {
 	.extent = names_extent,
 };
 
+/* Ports: names that may also be numbers in JSON. */
+
+static int ports_read(const struct field *f, struct policy *p, const json_t *j,
+		      struct cordon_error **reterr)
+{
+	cleanup_json json_t *words = json_array();
+	size_t i;
+	json_t *item;
+
+	if (!words)
+		return kind_nomem(reterr);
+	if (!json_is_array(j))
+		return kind_refuse(f->name, "a list of ports", j, reterr);
+	json_array_foreach(j, i, item)
+	{
+		json_t *word = json_is_integer(item)
+				       ? json_sprintf("%lld", (long long)json_integer_value(item))
+				       : json_incref(item);
+		if (json_array_append_new(words, word) < 0)
+			return kind_nomem(reterr);
+	}
+	return names_read(f, p, words, reterr);
+}
+
+const struct kind kind_ports = {
+	.read = ports_read,
+	.parse = kind_parse_array,
+	.write = names_write,
+	.copy = names_copy,
+	.done = names_done,
+	.say = names_say,
+	.extent = names_extent,
+};
+
 /* NAME=value: an object in JSON, a list of assignments in --set. */
 
 static int add_setting(const struct field *f, struct strlist *l, const char *name,

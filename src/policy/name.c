@@ -8,6 +8,8 @@
 
 enum { NAME_MAX_BYTES = 255, PATH_MAX_BYTES = 4095 };
 
+#define NPM_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.~-"
+
 static bool is_alpha(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -83,6 +85,37 @@ bool name_is_proxy(const char *s)
 bool name_is_package(const char *s)
 {
 	return is_shaped(s, "0123456789", "_.+-");
+}
+
+bool name_is_npm(const char *s)
+{
+	const char *slash = s[0] == '@' ? strchr(s, '/') : NULL;
+
+	if (s[0] != '@')
+		return is_shaped(s, "0123456789", "_.~-");
+	/* The scope begins with a letter or digit, and so does the name. */
+	return slash && slash > s + 1 && is_word(s[1], "") &&
+	       strspn(s + 1, NPM_CHARACTERS) == (size_t)(slash - s - 1) &&
+	       is_shaped(slash + 1, "0123456789", "_.~-") && strlen(s) <= NAME_MAX_BYTES;
+}
+
+bool name_is_cran(const char *s)
+{
+	return is_shaped(s, "", ".");
+}
+
+bool name_is_registry(const char *s)
+{
+	size_t scheme = str_starts(s, "http://") ? 7 : str_starts(s, "https://") ? 8 : 0;
+
+	if (!scheme)
+		return name_is_path(s);
+	if (!is_printable(s, PATH_MAX_BYTES) || s[scheme] == '\0' || s[scheme] == '/')
+		return false;
+	for (const char *p = s; *p; p++)
+		if (strchr(" @\"'\\<>?#,", *p) || (unsigned char)*p >= 0x80)
+			return false;
+	return true;
 }
 
 bool name_is_variable(const char *s)

@@ -8,7 +8,11 @@ bool name_is_module(const char *s);   /* numpy, os.path */
 bool name_is_command(const char *s);  /* grep, [ : no slash, no white space */
 bool name_is_tool(const char *s);     /* ^[A-Za-z.][A-Za-z0-9_.]*$ */
 bool name_is_proxy(const char *s);    /* "environment", or an http:// URL without credentials */
+bool name_is_ports(const char *s);    /* "8000", "3000-3010": ports that need no privilege */
 bool name_is_package(const char *s);  /* name of a Python distribution */
+bool name_is_npm(const char *s);      /* left-pad, @scope/name */
+bool name_is_cran(const char *s);     /* data.table */
+bool name_is_registry(const char *s); /* http(s) URL without credentials, or as name_is_path */
 bool name_is_variable(const char *s); /* ^[A-Za-z_][A-Za-z0-9_]*$ */
 bool name_is_passable(const char *s); /* may be copied from the host */
 bool name_is_settable(const char *s); /* may be given a value */

@@ -17,14 +17,16 @@ static bool is_unlimited(const json_t *j)
 }
 
 /* Clients whose numbers are doubles send 536870912.0, which is exact up to 2^53. */
-static bool whole_number(const json_t *j, uint64_t *ret)
+static bool whole_number(const struct field *f, const json_t *j, uint64_t *ret)
 {
-	if (json_is_integer(j) && json_integer_value(j) > 0) {
+	int least = f->min == 0 ? 0 : 1;
+
+	if (json_is_integer(j) && json_integer_value(j) >= least) {
 		*ret = (uint64_t)json_integer_value(j);
 		return true;
 	}
 	double d = json_real_value(j);
-	if (json_is_real(j) && d >= 1 && d <= 9007199254740992.0 && d == (double)(uint64_t)d) {
+	if (json_is_real(j) && d >= least && d <= 9007199254740992.0 && d == (double)(uint64_t)d) {
 		*ret = (uint64_t)d;
 		return true;
 	}
@@ -47,7 +49,7 @@ static int number_text(uint64_t v, enum field_unit unit, char *ret, size_t size)
 	case UNIT_PERCENT:
 		return snprintf(ret, size, "%" PRIu64 " %%", v);
 	case UNIT_MS:
-		while (v % times[i].ms)
+		while (i < 3 && (v == 0 || v % times[i].ms))
 			i++;
 		/* Uses only exact units: 90 min is clearer than 1.5 h. */
 		return snprintf(ret, size, "%" PRIu64 " %s", v / times[i].ms, times[i].name);
@@ -74,9 +76,9 @@ int number_read(const struct field *f, const char *label, const json_t *j, uint6
 	if (is_unlimited(j))
 		return err_set(reterr, CORDON_INVALID,
 			       "%s cannot be unlimited: give a single positive number", label);
-	if (json_is_real(j) && json_real_value(j) > 0 && !whole_number(j, &v))
+	if (json_is_real(j) && json_real_value(j) > 0 && !whole_number(f, j, &v))
 		return kind_refuse(label, "a single positive whole number", j, reterr);
-	if (!whole_number(j, &v))
+	if (!whole_number(f, j, &v))
 		return kind_refuse(label, "a single positive number", j, reterr);
 	if (v >= f->min && v <= f->max) {
 		*ret = v;
@@ -115,8 +117,10 @@ static int parse(const struct field *f, const char *text, json_t **ret,
 		 struct cordon_error **reterr)
 {
 	uint64_t v = 0;
+	bool is_zero = f->min == 0 && str_eq(text, "0");
 
-	*ret = parse_value(f->unit, text, &v) ? json_integer((json_int_t)v) : json_string(text);
+	*ret = is_zero || parse_value(f->unit, text, &v) ? json_integer((json_int_t)v)
+							 : json_string(text);
 	return *ret ? 0 : kind_nomem(reterr);
 }
 
@@ -141,7 +145,7 @@ static enum kind_extent extent(const struct field *f, const struct policy *p)
 {
 	const uint64_t *v = kind_value(f, p);
 
-	return *v == POLICY_UNLIMITED ? EXTENT_ALL : EXTENT_SOME;
+	return *v == POLICY_UNLIMITED ? EXTENT_ALL : *v ? EXTENT_SOME : EXTENT_NONE;
 }
 
 const struct kind kind_number = {

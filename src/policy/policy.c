@@ -37,9 +37,25 @@ int policy_copy(struct policy *ret, const struct policy *src, struct cordon_erro
 		else if (f->kind->copy(f, &p, src) < 0)
 			return kind_nomem(reterr);
 	}
+	p.interpreter_tasks = src->interpreter_tasks;
 	*ret = p;
 	p = (struct policy){ 0 };
 	return 0;
+}
+
+bool policy_shells_run_all(const struct policy *p)
+{
+	return p->commands.all || strlist_has(&p->commands.names, POLICY_SHELLS_ALL);
+}
+
+bool policy_shells_run(const struct policy *p, const char *command)
+{
+	return policy_shells_run_all(p) || strlist_has(&p->commands.names, command);
+}
+
+bool policy_names_program(const struct policy *p)
+{
+	return p->commands.names.count > strlist_has(&p->commands.names, POLICY_SHELLS_ALL);
 }
 
 int policy_hash(const struct policy *p, uint8_t ret[static 32])
@@ -50,7 +66,14 @@ int policy_hash(const struct policy *p, uint8_t ret[static 32])
 
 	if (!text)
 		return -CORDON_NOMEM;
-	(void)crypto_hash_sha256(ret, (const unsigned char *)text, len);
+	crypto_hash_sha256_state state;
+	(void)crypto_hash_sha256_init(&state);
+	(void)crypto_hash_sha256_update(&state, (const unsigned char *)text, len);
+	if (p->interpreter_tasks > 0)
+		(void)crypto_hash_sha256_update(&state,
+						(const unsigned char *)&p->interpreter_tasks,
+						sizeof(p->interpreter_tasks));
+	(void)crypto_hash_sha256_final(&state, ret);
 	sodium_memzero(text, len);
 	free(text);
 	return 0;

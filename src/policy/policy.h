@@ -60,6 +60,14 @@ struct policy_network {
 	char *upstream_proxy; /* "http://…", "environment" (HTTPS_PROXY of the host), or NULL */
 };
 
+/* Packages of one package manager (docs/packages.md). Zero: none may be installed. */
+struct policy_registry {
+	struct policy_list names; /* that may be asked for; their dependencies come along */
+	struct strlist sources;   /* first the registry: a URL, or a directory of the host; then
+				     URLs of other hosts that its files may come from */
+	char *lock;               /* the host's path of a lockfile, or NULL */
+};
+
 /* Layers of the sandbox. A required layer that is missing is an error before any code runs. */
 enum policy_layer {
 	LAYER_USERNS = 1 << 0,
@@ -86,6 +94,7 @@ struct policy {
 	enum policy_level level;
 	/* Limits. POLICY_UNLIMITED is valid only where the table says so. */
 	uint64_t timeout_ms;  /* wall clock per execution; POLICY_UNLIMITED: none */
+	uint64_t grace_ms;    /* from the interrupt at the deadline to the kill; 0: no interrupt */
 	uint64_t cpu_seconds; /* CPU time per execution */
 	uint64_t cpu_percent; /* 100: one core; POLICY_UNLIMITED: none */
 	uint64_t memory_bytes, processes, open_files, file_bytes, stack_bytes;
@@ -95,24 +104,32 @@ struct policy {
 	uint64_t code_bytes;    /* of a program */
 	uint64_t command_bytes; /* of a shell command */
 	uint64_t message_bytes, rpc_bytes;
+	uint64_t value_bytes;    /* of the binary columns of one value */
 	uint64_t tool_calls;     /* per execution; POLICY_UNLIMITED: none */
 	uint64_t max_executions; /* per session; POLICY_UNLIMITED: none */
 	uint64_t approval_timeout_ms;
 	uint64_t approval_total_ms; /* how long the clock may stop in one execution */
 	/* Permissions. */
 	struct policy_list modules;  /* Python imports; advisory */
-	struct policy_list commands; /* sh, pod */
+	struct policy_list commands; /* programs; POLICY_SHELLS_ALL */
+	bool workspace_exec;         /* files of the workspace and of mounts may be executed */
+	bool pty;                    /* commands may run on a terminal of their own */
 	struct policy_list tools;    /* registered tools that this session may call */
 	struct policy_mount *mounts;
 	size_t mount_count;
 	struct policy_network network;
+	struct strlist expose;   /* ports that the host may connect to: "8000", "3000-3010" */
 	struct strlist env_pass; /* names copied from the host's environment */
 	struct strlist env_set;  /* NAME=value */
 	struct policy_secret *secrets;
 	size_t secret_count;
-	struct policy_list packages;
+	struct policy_list packages; /* of pods */
 	uint64_t package_bytes, package_count;
-	uint32_t require; /* enum policy_layer bits */
+	struct policy_registry pip, npm, cran;
+	uint64_t install_bytes; /* workspace of an installation */
+	uint64_t install_count; /* packages that one installs, dependencies too */
+	uint64_t install_ms;    /* time that it may take */
+	uint32_t require;       /* enum policy_layer bits */
 	/* Guests and audit log. */
 	char *python, *r, *node, *shell; /* interpreter paths; NULL: the system's */
 	struct strlist preload;          /* modules that a template imports in advance */
@@ -124,7 +141,16 @@ struct policy {
 	uint64_t audit_keep;         /* rotated logs to keep; POLICY_UNLIMITED: all */
 	bool sanitize_errors;
 	bool validate; /* check the syntax before anything runs */
+	/* No field of the table: processes and threads that the interpreters of a sandbox with
+	 * several languages have of their own. They count besides `processes`. */
+	uint64_t interpreter_tasks;
 };
+
+/* The limit on processes and threads of a sandbox. */
+static inline uint64_t policy_tasks(const struct policy *p)
+{
+	return p->processes + p->interpreter_tasks;
+}
 
 /* Fills *ret (uninitialised memory) with the level's values. */
 int policy_init_level(struct policy *ret, enum policy_level level, struct cordon_error **reterr);
@@ -145,6 +171,11 @@ int policy_apply_file(struct policy *p, const char *path, struct cordon_error **
 int policy_apply_set(struct policy *p, const char *assignment, struct cordon_error **reterr);
 /* Refuses a policy that contradicts itself, naming the fields. */
 int policy_check(const struct policy *p, struct cordon_error **reterr);
+/* CORDON_DENIED: p permits something that limit does not; the error names the field. */
+int policy_narrows(const struct policy *limit, const struct policy *p,
+		   struct cordon_error **reterr);
+/* Takes over what is the host's own choice: interpreters, templates, the audit log. */
+int policy_inherit(struct policy *p, const struct policy *from, struct cordon_error **reterr);
 /* The whole policy as JSON, in the order of the table, without the values of secrets. */
 json_t *policy_to_json(const struct policy *p);
 /* SHA-256 of the canonical JSON, including secrets. Policies with the same hash may share a
@@ -155,6 +186,25 @@ int policy_hash(const struct policy *p, uint8_t ret[static 32]);
  * field per line, empty if equal. The caller frees it; NULL: out of memory. */
 char *policy_explain(const struct policy *p);
 char *policy_diff(const struct policy *a, const struct policy *b);
+
+/* An entry of `commands`: every command for shells, pods and host commands. Python, R and Node
+ * start only what is named beside it. */
+#define POLICY_SHELLS_ALL "sh:*"
+bool policy_shells_run_all(const struct policy *p);
+/* Whether shells, pods and host commands may run it. */
+bool policy_shells_run(const struct policy *p, const char *command);
+/* Whether `commands` names a program that Python, R and Node may start. */
+bool policy_names_program(const struct policy *p);
+
+/* Whether the host may connect to this port of the sandbox. */
+bool policy_exposes(const struct policy *p, unsigned port);
+/* A port of `expose` on which the gateway listens; 0: none. */
+unsigned policy_gateway_port(const struct policy *p);
+/* Whether the code may make TCP sockets, which reach nothing but the sandbox's own loopback. */
+bool policy_has_sockets(const struct policy *p);
+
+/* Whether the sandbox itself provides this path, so that no mount can. */
+bool policy_is_own_path(const char *guest_path);
 
 /* Variables that are never copied from the host (LD_*, PYTHON*, R_*, ...). */
 bool policy_env_is_forbidden(const char *name);

@@ -30,6 +30,8 @@ enum field {
 	FIELD_LANGUAGE,
 	FIELD_TEMPLATE,
 	FIELD_CWD,
+	FIELD_BUFFER,
+	FIELD_BYTES,
 	FIELD_COUNT
 };
 
@@ -45,7 +47,8 @@ static const char *const field_names[FIELD_COUNT] = {
 	[FIELD_VERSION] = "version",   [FIELD_TOKEN] = "token",
 	[FIELD_GUEST] = "guest",       [FIELD_LANGUAGE] = "language",
 	[FIELD_TEMPLATE] = "template", [FIELD_WARNINGS] = "warnings",
-	[FIELD_CWD] = "cwd",
+	[FIELD_CWD] = "cwd",           [FIELD_BUFFER] = "buffer",
+	[FIELD_BYTES] = "bytes",
 };
 
 #define MALFORMED "Malformed IPC message: "
@@ -172,6 +175,8 @@ static int parse_output(const struct scan_member *m, struct wire_message *ret,
 		return r;
 	if (!is_mime(ret->mime))
 		return malformed(reterr, FIELD_MIME, "a MIME type");
+	if (m[FIELD_VALUE].value.data && !scan_get_bool(m[FIELD_VALUE].value, &ret->is_value))
+		return malformed(reterr, FIELD_VALUE, "true or false");
 	ret->is_base64 = str_eq(encoding.data, "base64");
 	if (!ret->is_base64 && !str_eq(encoding.data, "text"))
 		return malformed(reterr, FIELD_ENCODING, "'base64' or 'text'");
@@ -236,6 +241,10 @@ static int parse_account(const struct scan_member *m, struct wire_message *ret,
 		return malformed(reterr, FIELD_RESTARTED, "true or false");
 	if (denials.data)
 		ret->denials = take_raw(denials);
+	if (m[FIELD_BUFFER].value.data && !scan_is_object(m[FIELD_BUFFER].value))
+		return malformed(reterr, FIELD_BUFFER, "an object");
+	if (m[FIELD_BUFFER].value.data)
+		ret->buffer = take_raw(m[FIELD_BUFFER].value);
 	if (m[FIELD_WARNINGS].value.data)
 		ret->warnings = take_raw(m[FIELD_WARNINGS].value);
 	return take_optional(m, FIELD_CWD, &ret->cwd, reterr);
@@ -302,6 +311,13 @@ int message_parse(char *line, size_t len, struct wire_message *ret, struct cordo
 	if (str_eq(type.data, "result")) {
 		ret->type = WIRE_RESULT;
 		return parse_result(m, ret, reterr);
+	}
+	if (str_eq(type.data, "buffer")) {
+		ret->type = WIRE_BUFFER;
+		r = take_number(m, FIELD_ID, &ret->id, reterr);
+		return r < 0 || !m[FIELD_BYTES].value.data
+			       ? r
+			       : take_number(m, FIELD_BYTES, &ret->bytes, reterr);
 	}
 	ret->name = type;
 	return 0;

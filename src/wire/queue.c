@@ -2,10 +2,13 @@
 #include "wire/queue.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/file.h"
 #include "base/mem.h"
+#include "base/os.h"
 #include "base/str.h"
 #include "cordon/error.h"
 
@@ -13,13 +16,20 @@ enum { QUEUE_FIRST = 4096, QUEUE_KEEP = 65536 };
 
 void queue_init(struct queue *q, size_t max)
 {
-	*q = (struct queue){ .max = max };
+	*q = (struct queue){ .max = max, .fd = -1 };
 }
 
 void queue_done(struct queue *q)
 {
 	free(q->data);
-	*q = (struct queue){ .max = q->max };
+	close_fdp(&q->fd);
+	queue_init(q, q->max);
+}
+
+void queue_drop(struct queue *q)
+{
+	q->start = q->end = 0;
+	close_fdp(&q->fd);
 }
 
 size_t queue_get_len(const struct queue *q)
@@ -47,6 +57,7 @@ static char *reserve(struct queue *q, size_t len)
 	if (q->start > 0) {
 		memmove(q->data, q->data + q->start, queue_get_len(q));
 		q->mark -= q->start;
+		q->fd_at -= q->fd >= 0 ? q->start : 0;
 		q->end -= q->start;
 		q->start = 0;
 	}
@@ -167,24 +178,52 @@ void queue_add_json(struct queue *q, const char *json, size_t len)
 	q->end += len;
 }
 
+int queue_attach(struct queue *q, int fd)
+{
+	if (q->fd >= 0)
+		return -CORDON_LIMIT;
+	q->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	q->fd_at = q->mark;
+	return q->fd < 0 ? -errno : 0;
+}
+
 int queue_seal(struct queue *q)
 {
 	add(q, "\n", 1);
 	if (!q->is_short)
 		return 0;
 	q->end = q->mark;
+	if (q->fd >= 0 && q->fd_at == q->mark)
+		close_fdp(&q->fd);
 	return q->is_nomem ? -CORDON_NOMEM : -CORDON_LIMIT;
+}
+
+/* A descriptor belongs to one byte: what comes before it is sent without. The socket does not
+ * block. */
+static ssize_t send_some(struct queue *q, int fd)
+{
+	size_t len = queue_get_len(q);
+
+	if (q->fd < 0 || q->fd_at > q->start) {
+		len = q->fd < 0 ? len : q->fd_at - q->start;
+		return send(fd, q->data + q->start, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
+	ssize_t n = os_fds_send(fd, q->data + q->start, len, &q->fd, 1);
+	if (n > 0)
+		close_fdp(&q->fd);
+	return n;
 }
 
 int queue_send(struct queue *q, int fd)
 {
-	size_t len = queue_get_len(q);
-
-	if (len > 0) {
-		ssize_t n = send(fd, q->data + q->start, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (queue_get_len(q) > 0) {
+		bool has_fd = q->fd >= 0;
+		ssize_t n = send_some(q, fd);
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? 1 : -errno;
 		q->start += (size_t)n;
+		if (!has_fd)
+			break;
 	}
 	if (q->start < q->end)
 		return 1;

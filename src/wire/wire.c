@@ -246,6 +246,8 @@ static bool is_current(struct wire *w, struct wire_message *m)
 		w->others++;
 		return false;
 	}
+	if (m->type == WIRE_BUFFER)
+		w->others++;
 	/* The tools room refuses calls over the budget. Calls beyond it also count as flooding. */
 	if (m->type == WIRE_TOOL_CALL && ++w->counts.tool_calls > w->tool_calls)
 		w->others++;
@@ -339,7 +341,7 @@ int wire_flush(struct wire *w, struct cordon_error **reterr)
 
 	if (r >= 0)
 		return r;
-	w->out.start = w->out.end = 0;
+	queue_drop(&w->out);
 	if (r == -EPIPE || r == -ECONNRESET)
 		return 0;
 	return err_errno(reterr, -r, "write to the guest");
@@ -398,6 +400,12 @@ int wire_send_execute(struct wire *w, const struct wire_execute *x, struct cordo
 		queue_add_json(q, x->context_json,
 			       x->context_len ? x->context_len : strlen(x->context_json));
 	}
+	if (x->buffer_json) {
+		queue_add_text(q, ",\"buffer\":");
+		queue_add_json(q, x->buffer_json, strlen(x->buffer_json));
+	}
+	if (x->takes_buffer)
+		queue_add_text(q, ",\"buffers\":true");
 	if (x->env_json) {
 		queue_add_text(q, ",\"env\":");
 		queue_add_json(q, x->env_json, strlen(x->env_json));
@@ -412,6 +420,10 @@ int wire_send_execute(struct wire *w, const struct wire_execute *x, struct cordo
 	}
 	if (x->is_validated)
 		queue_add_text(q, ",\"validate\":true");
+	if (x->is_shown)
+		queue_add_text(q, ",\"show\":true");
+	if (x->is_asking)
+		queue_add_text(q, ",\"asking\":true");
 	if (x->args_json) {
 		queue_add_text(q, ",\"args\":");
 		queue_add_json(q, x->args_json, strlen(x->args_json));
@@ -423,11 +435,63 @@ int wire_send_execute(struct wire *w, const struct wire_execute *x, struct cordo
 	return finish(w, reterr);
 }
 
+int wire_send_inspect(struct wire *w, const struct wire_inspect *m, struct cordon_error **reterr)
+{
+	struct queue *q = &w->out;
+
+	if (!str_is_utf8(m->code, m->code_len))
+		return err_set(reterr, CORDON_INVALID, "the code is not valid UTF-8");
+	queue_mark(q);
+	queue_add_text(q, "{\"type\":\"inspect\",\"id\":");
+	queue_add_uint(q, m->id);
+	queue_add_text(q, ",\"question\":");
+	queue_add_string(q, m->question, strlen(m->question));
+	queue_add_text(q, ",\"code\":");
+	queue_add_string(q, m->code, m->code_len);
+	if (m->env_json) {
+		queue_add_text(q, ",\"env\":");
+		queue_add_json(q, m->env_json, strlen(m->env_json));
+	}
+	queue_add_text(q, "}");
+	return finish(w, reterr);
+}
+
 int wire_send_interrupt(struct wire *w, uint64_t id, struct cordon_error **reterr)
 {
 	queue_mark(&w->out);
 	queue_add_text(&w->out, "{\"type\":\"interrupt\",\"id\":");
 	queue_add_uint(&w->out, id);
+	queue_add_text(&w->out, "}");
+	return finish(w, reterr);
+}
+
+static void begin_buffer(struct wire *w, uint64_t id)
+{
+	queue_mark(&w->out);
+	queue_add_text(&w->out, "{\"type\":\"buffer\",\"id\":");
+	queue_add_uint(&w->out, id);
+}
+
+int wire_send_buffer(struct wire *w, uint64_t id, uint64_t bytes, int fd,
+		     struct cordon_error **reterr)
+{
+	begin_buffer(w, id);
+	queue_add_text(&w->out, ",\"bytes\":");
+	queue_add_uint(&w->out, bytes);
+	queue_add_text(&w->out, "}");
+	int r = queue_attach(&w->out, fd);
+	if (r == -CORDON_LIMIT)
+		return err_set(reterr, CORDON_PROTOCOL, "the guest does not read its buffers");
+	if (r < 0)
+		return err_errno(reterr, -r, "send a buffer to the guest");
+	return finish(w, reterr);
+}
+
+int wire_send_no_buffer(struct wire *w, uint64_t id, const char *why, struct cordon_error **reterr)
+{
+	begin_buffer(w, id);
+	queue_add_text(&w->out, ",\"error\":");
+	queue_add_string(&w->out, why, strlen(why));
 	queue_add_text(&w->out, "}");
 	return finish(w, reterr);
 }

@@ -33,8 +33,9 @@ enum wire_type {
 	WIRE_NONE,
 	WIRE_HELLO,     /* only as the first message, with the right token */
 	WIRE_TOOL_CALL, /* id, call, tool, args */
-	WIRE_OUTPUT,    /* id, mime, encoding, data, name */
-	WIRE_RESULT,    /* id, ok, value, text, error, exit_code, warnings, cwd */
+	WIRE_OUTPUT,    /* id, mime, encoding, data, name, value */
+	WIRE_RESULT,    /* id, ok, value, text, error, exit_code, warnings, cwd, buffer */
+	WIRE_BUFFER,    /* id, bytes: asks for a buffer; without bytes, for the context's */
 	WIRE_UNKNOWN,   /* name; sessions ignore it */
 };
 
@@ -55,13 +56,17 @@ struct wire_message {
 	enum wire_type type;
 	uint64_t id, call;
 	struct wire_text tool;
-	struct wire_text args;     /* a checked JSON object; "{}" if absent */
+	struct wire_text args; /* a checked JSON object; "{}" if absent */
+	struct wire_text
+		buffer; /* a checked JSON object: the table of binary columns; absent: none */
+	uint64_t bytes; /* of the buffer that it asks for; 0: the context's */
 	struct wire_text value;    /* checked JSON as the guest wrote it; absent: none */
 	struct wire_text text;     /* as the language prints it */
 	struct wire_text warnings; /* any checked JSON; absent: none */
 	struct wire_text cwd;      /* current directory of the code; absent: unchanged */
 	struct wire_text mime, data, name;
 	bool is_base64; /* data is strict base64; else plain text */
+	bool is_value;  /* output: a form of the value, not of what the code displayed */
 	bool ok, has_error, has_exit_code;
 	int exit_code; /* 0..255 */
 	struct wire_error error;
@@ -121,9 +126,13 @@ struct wire_execute {
 	const char *context_json; /* a JSON object on one line; NULL: none */
 	size_t context_len;       /* 0: strlen */
 	const char *env_json;     /* the same */
+	const char *buffer_json;  /* the same: the table of the context's binary columns */
+	bool takes_buffer;        /* the value may have binary columns */
 	const char *directory;    /* change to it first; NULL: stay */
 	const char *stdin_path;   /* file to open as stdin; NULL: keep the current one */
 	bool is_validated;        /* asks the guest for warnings about the code */
+	bool is_shown;            /* asks the guest to print every visible value (R) */
+	bool is_asking;           /* stdin is a person's terminal */
 	const char *args_json;    /* a JSON array on one line: arguments of a script; NULL: none */
 	bool is_last;             /* a shell exits after the code */
 	/* Stdin of this execution, as a part of the session's only pipe (pod). */
@@ -132,8 +141,21 @@ struct wire_execute {
 	uint64_t stdin_bytes; /* 0: the pipe itself, to its end */
 };
 int wire_send_execute(struct wire *w, const struct wire_execute *x, struct cordon_error **reterr);
+struct wire_inspect {
+	uint64_t id;
+	const char *question; /* see docs/wire.md */
+	const char *code;
+	size_t code_len;
+	const char *env_json; /* as for an execution */
+};
+/* Asks about code without running it, or about the guest's state; the answer is a result. */
+int wire_send_inspect(struct wire *w, const struct wire_inspect *m, struct cordon_error **reterr);
 /* Asks an agent to abandon that execution, and no other. */
 int wire_send_interrupt(struct wire *w, uint64_t id, struct cordon_error **reterr);
+/* Answers a request for a buffer: with a copy of the descriptor, or with the reason why not. */
+int wire_send_buffer(struct wire *w, uint64_t id, uint64_t bytes, int fd,
+		     struct cordon_error **reterr);
+int wire_send_no_buffer(struct wire *w, uint64_t id, const char *why, struct cordon_error **reterr);
 /* json: one checked value; its newlines become spaces. */
 int wire_send_tool_value(struct wire *w, uint64_t id, uint64_t call, const char *json, size_t len,
 			 struct cordon_error **reterr);

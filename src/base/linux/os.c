@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,12 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #ifndef MFD_NOEXEC_SEAL
@@ -54,6 +57,25 @@ int os_seal(int fd)
 	enum { SEALS = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 	return fcntl(fd, F_ADD_SEALS, SEALS) < 0 ? -errno : 0;
+}
+
+int os_seal_size(int fd)
+{
+	return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0 ? -errno : 0;
+}
+
+int os_seal_bytes(int fd)
+{
+	return fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SEAL) < 0 ? -errno : 0;
+}
+
+enum { LARGE_BYTES = 1 << 20 };
+
+void os_memory_release(void)
+{
+#ifdef M_MMAP_THRESHOLD
+	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+#endif
 }
 
 int os_event_open(void)
@@ -116,6 +138,13 @@ int os_watch_add(int set, int fd, void *tag)
 	return epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
+int os_watch_add_hangup(int set, int fd, void *tag)
+{
+	struct epoll_event event = { .events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = tag };
+
+	return epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
 void os_watch_remove(int set, int fd)
 {
 	(void)epoll_ctl(set, EPOLL_CTL_DEL, fd, NULL);
@@ -138,6 +167,11 @@ int os_process_open(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
+void os_thread_name(const char *name)
+{
+	(void)prctl(PR_SET_NAME, name);
+}
+
 int os_process_hide(void)
 {
 	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
@@ -149,6 +183,20 @@ bool os_program_path(char *ret, size_t size)
 
 	ret[n > 0 ? n : 0] = '\0';
 	return n > 0;
+}
+
+int os_send_file(int to_fd, int file_fd, off_t *at, size_t len)
+{
+	ssize_t n = sendfile(to_fd, file_fd, at, len);
+
+	return n > 0 ? 0 : n < 0 ? -errno : -EIO;
+}
+
+void os_pipe_widen(int fd)
+{
+	enum { WIDE = 1 << 20 };
+
+	(void)fcntl(fd, F_SETPIPE_SZ, WIDE);
 }
 
 int os_peer_uid(int fd, uid_t *ret)
@@ -278,4 +326,28 @@ uid_t os_file_uid(uid_t to)
 gid_t os_file_gid(gid_t to)
 {
 	return (gid_t)syscall(SYS_setfsgid, to);
+}
+
+ssize_t os_attribute_list(int fd, char *names, size_t size)
+{
+	ssize_t n = flistxattr(fd, names, size);
+
+	return n < 0 ? -errno : n;
+}
+
+ssize_t os_attribute_get(int fd, const char *name, void *value, size_t size)
+{
+	ssize_t n = fgetxattr(fd, name, value, size);
+
+	return n < 0 ? -errno : n;
+}
+
+int os_attribute_set(int fd, const char *name, const void *value, size_t len)
+{
+	return fsetxattr(fd, name, value, len, 0) == 0 ? 0 : -errno;
+}
+
+int os_attribute_remove(int fd, const char *name)
+{
+	return fremovexattr(fd, name) == 0 ? 0 : -errno;
 }

@@ -106,6 +106,9 @@ TEST(foreign_text_does_not_steer_a_terminal)
 	buf_init(&b, 1000);
 	ASSERT_EQ(buf_add_printable(&b, "a\x1b[31m\n\x7f\xc2\x9b\xff\xc3\xa4"), 0);
 	ASSERT_STREQ(buf_text(&b), "a\\x1b[31m\\x0a\\x7f\\xc2\\x9b\\xff\xc3\xa4");
+	buf_clear(&b); /* nor turns what follows: U+202E, U+2066, U+061C; U+2020 is a dagger */
+	ASSERT_EQ(buf_add_printable(&b, "\xe2\x80\xae\xe2\x81\xa6\xd8\x9c\xe2\x80\xa0"), 0);
+	ASSERT_STREQ(buf_text(&b), "\\xe2\\x80\\xae\\xe2\\x81\\xa6\\xd8\\x9c\xe2\x80\xa0");
 	buf_done(&b);
 }
 

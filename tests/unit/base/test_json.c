@@ -1,4 +1,5 @@
 /* unit/base/test_json.c - JSON, strict and exact. */
+#include "base/buf.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "harness/test.h"
@@ -302,4 +303,41 @@ TEST(lossy_strings_replace_only_what_is_broken)
 	json_t *nul = json_string_lossy("a\0b", 3);
 	ASSERT_EQ(json_string_length(nul), 3);
 	json_decref(nul);
+}
+
+/* The text of a string with these bytes, read again. */
+static json_t *there_and_back(const char *bytes, size_t len)
+{
+	cleanup_buf struct buf b = { 0 };
+	json_t *back = NULL;
+
+	buf_init(&b, 1 << 20);
+	ASSERT_EQ(buf_add_char(&b, '"'), 0);
+	ASSERT_EQ(json_add_text(&b, bytes, len), 0);
+	ASSERT_EQ(buf_add_char(&b, '"'), 0);
+	ASSERT_EQ(json_parse(b.data, b.len, 0, &back, NULL), 0);
+	return back;
+}
+
+TEST(any_byte_at_any_place_of_a_text_comes_back)
+{
+	char text[24];
+
+	for (unsigned c = 0; c < 256; c++)
+		for (size_t at = 0; at < sizeof(text); at++) {
+			memset(text, 'a', sizeof(text));
+			text[at] = (char)c;
+			cleanup_json json_t *back = there_and_back(text, sizeof(text));
+			cleanup_json json_t *want = json_string_lossy(text, sizeof(text));
+			ASSERT(json_equal(back, want));
+		}
+}
+
+TEST(a_text_beyond_ascii_stays_as_it_is)
+{
+	static const char text[] = "\xc3\xa9\xe6\xbc\xa2 \xff\xf0\x9f\x98\x80\n\xe6\xbc";
+	cleanup_json json_t *back = there_and_back(text, sizeof(text) - 1);
+
+	ASSERT_STREQ(json_string_value(back), "\xc3\xa9\xe6\xbc\xa2 \xef\xbf\xbd\xf0\x9f\x98\x80\n"
+					      "\xef\xbf\xbd");
 }

@@ -109,3 +109,9 @@ TEST(lists_grow_and_stay_terminated)
 	ASSERT(!copy.items[100]);
 	strlist_done(&copy);
 }
+
+TEST(counts)
+{
+	ASSERT_EQ(str_count("a,b,\0,", 6, ','), 3);
+	ASSERT_EQ(str_count(",", 0, ','), 0);
+}

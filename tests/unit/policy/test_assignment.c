@@ -43,12 +43,18 @@ TEST(numbers_with_units)
 	ASSERT_EQ(p.cpu_seconds, 5);
 	set("processes=7");
 	ASSERT_EQ(p.processes, 7);
+	set("grace_ms=0");
+	ASSERT_EQ(p.grace_ms, 0);
+	set("grace_ms=2s");
+	ASSERT_EQ(p.grace_ms, 2000);
 	set("network.timeout_ms=1m");
 	ASSERT_EQ(p.network.timeout_ms, 60000);
 	set("limits.cpu=9");
 	ASSERT_EQ(p.cpu_seconds, 9);
 	refuses("timeout_ms=-1", "timeout_ms must be a single positive number, got: -1");
 	refuses("timeout_ms=0", "timeout_ms must be a single positive number, got: 0");
+	refuses("grace_ms=none", "grace_ms cannot be unlimited");
+	refuses("grace_ms=-1", "grace_ms must be a single positive number");
 	refuses("timeout_ms=ten", "timeout_ms must be a single positive number, got: ten");
 	refuses("timeout_ms=", "timeout_ms must be a single positive number, got: ");
 	refuses("processes=7k", "processes must be a single positive number, got: 7k");

@@ -179,6 +179,39 @@ TEST(host_patterns)
 	ASSERT(!pattern_covers("*.example.com", "evilexample.com"));
 }
 
+TEST(exposed_ports)
+{
+	accepts("{\"expose\": [8000, \"9000\", \"3000-3010\", 8000]}");
+	ASSERT_EQ(p.expose.count, 3);
+	ASSERT(policy_exposes(&p, 8000) && policy_exposes(&p, 9000));
+	ASSERT(policy_exposes(&p, 3000) && policy_exposes(&p, 3010));
+	ASSERT(!policy_exposes(&p, 2999) && !policy_exposes(&p, 3011) && !policy_exposes(&p, 0));
+	ASSERT(policy_has_sockets(&p));
+	finish();
+	refuses("{\"expose\": 8000}", "expose must be a list of ports");
+	refuses("{\"expose\": [80]}", "expose[0] must be a port or a range");
+	refuses("{\"expose\": [65536]}", "expose[0] must be");
+	refuses("{\"expose\": [-8000]}", "expose[0] must be");
+	refuses("{\"expose\": [8000.5]}", "expose[0] must be");
+	refuses("{\"expose\": [\"*\"]}", "expose[0] must be");
+	refuses("{\"expose\": [\"\"]}", "expose[0] must be");
+	refuses("{\"expose\": [\"8000 \"]}", "expose[0] must be");
+	refuses("{\"expose\": [\"08000\"]}", "expose[0] must be");
+	refuses("{\"expose\": [\"8000-\"]}", "expose[0] must be");
+	refuses("{\"expose\": [\"8001-8000\"]}", "expose[0] must be");
+	refuses("{\"expose\": [\"8000:9000\"]}", "expose[0] must be");
+	refuses("{\"expose\": [\"99999999999999999999\"]}", "expose[0] must be");
+	/* Where the gateway listens. */
+	accepts("{\"expose\": [3128]}");
+	finish();
+	refuses("{\"expose\": [\"3000-4000\"], \"network\": {\"allow\": [\"h\"]}}",
+		"expose has the port 3128, on which the gateway listens");
+	refuses("{\"expose\": [8080], \"network\": {\"allow\": [\"h:8080\"]}}",
+		"expose has the port 8080");
+	accepts("{\"expose\": [8081], \"network\": {\"allow\": [\"h:8080\"]}}");
+	finish();
+}
+
 #define SECRET(host) "{\"name\": \"K\", \"value\": \"v\", \"host\": \"" host "\"}"
 
 TEST(secrets_are_bound_to_allowed_hosts)

@@ -56,7 +56,8 @@ TEST(numbers_are_positive_integers)
 	refuses("{\"timeout_ms\": 1e300}", "must be a single positive whole number");
 	refuses("{\"network\": {\"connections\": {}}}",
 		"network.connections must be a single positive number, got: {}");
-	accepts("{\"timeout_ms\": 1500, \"memory_bytes\": 536870912.0}");
+	accepts("{\"timeout_ms\": 1500, \"grace_ms\": 0.0, \"memory_bytes\": 536870912.0}");
+	ASSERT_EQ(p.grace_ms, 0);
 	ASSERT_EQ(p.timeout_ms, 1500);
 	ASSERT_EQ(p.memory_bytes, 536870912);
 	finish();
@@ -89,7 +90,7 @@ TEST(unknown_fields_are_refused_with_the_nearest_and_all_valid_ones)
 		"Valid fields: level, timeout_ms, ");
 	refuses("{\"zzzzzzzzzzzz\": 1}",
 		"Unknown policy field 'zzzzzzzzzzzz'. Valid fields: level, ");
-	refuses("{\"timout_ms\": 1}", "network, limits");
+	refuses("{\"timout_ms\": 1}", "network, packages, limits");
 	refuses("{\"network\": {\"alow\": []}}",
 		"Unknown policy field 'network.alow'. Did you mean 'network.allow'? Valid fields: "
 		"network.allow, network.block, ");
@@ -212,8 +213,8 @@ TEST(a_written_policy_reads_back_the_same)
 	cleanup_json json_t *k = policy_to_json(&p);
 	second = json_text(k, NULL);
 	ASSERT_STREQ(second, first);
-	ASSERT(strstr(first, "{\"level\":\"strict\",\"timeout_ms\":null,\"cpu_seconds\":10,") ==
-	       first);
+	ASSERT(strstr(first, "{\"level\":\"strict\",\"timeout_ms\":null,\"grace_ms\":1000,\"cpu_"
+			     "seconds\":10,") == first);
 	finish();
 }
 

@@ -36,6 +36,7 @@ TEST(presets_have_the_numbers_of_the_design)
 	ASSERT_EQ(c.tool_calls, 100);
 	ASSERT_EQ(b.command_bytes, 65536);
 	ASSERT_EQ(b.rpc_bytes, 8 * MIB);
+	ASSERT_EQ(b.value_bytes, 256 * MIB);
 }
 
 TEST(standard_has_the_defaults_of_r_sessions)
@@ -58,7 +59,15 @@ TEST(nothing_of_the_host_is_given_by_default)
 		ASSERT_EQ(p.secret_count, 0);
 		ASSERT_EQ(p.env_set.count, 0);
 		ASSERT(!p.packages.all && p.packages.names.count == 0);
-		ASSERT(p.modules.all && p.commands.all && p.tools.all);
+		ASSERT(!p.pip.names.all && p.pip.names.names.count + p.pip.sources.count == 0);
+		ASSERT(!p.npm.names.all && p.npm.names.names.count + p.npm.sources.count == 0);
+		ASSERT(!p.cran.names.all && p.cran.names.names.count + p.cran.sources.count == 0);
+		ASSERT(!p.pip.lock && !p.npm.lock && !p.cran.lock);
+		ASSERT(p.modules.all && policy_shells_run_all(&p) && p.tools.all);
+		ASSERT_EQ(p.commands.all, l != LEVEL_STRICT);
+		ASSERT(!policy_names_program(&p));
+		ASSERT_EQ(p.workspace_exec, l == LEVEL_PERMISSIVE);
+		ASSERT_EQ(p.pty, l != LEVEL_STRICT);
 		ASSERT_STREQ(p.result_name, "result");
 		ASSERT(p.validate && !p.audit);
 	}
@@ -124,6 +133,8 @@ TEST(a_zeroed_policy_permits_nothing_and_is_refused)
 
 	ASSERT_EQ(policy_check(&p, NULL), -CORDON_INVALID);
 	ASSERT(!p.modules.all && !p.commands.all && !p.tools.all && !p.network.allow);
+	ASSERT(!policy_shells_run_all(&p) && !policy_shells_run(&p, "ls"));
+	ASSERT(!policy_names_program(&p) && !p.workspace_exec);
 	policy_done(&p);
 }
 

@@ -24,6 +24,7 @@ TEST(lines_to_the_guest_are_json)
 	struct wire_execute x = { .id = 18446744073709551ULL,
 				  .code = code,
 				  .code_len = strlen(code),
+				  .is_shown = true,
 				  .context_json = "{\"x\":\n[1, 2]}",
 				  .env_json = "{\"A\":\"b\"}" };
 
@@ -32,6 +33,7 @@ TEST(lines_to_the_guest_are_json)
 	ASSERT_STREQ(json_string_value(json_object_get(j, "type")), "execute");
 	ASSERT_STREQ(json_string_value(json_object_get(j, "code")), code);
 	ASSERT_EQ(json_integer_value(json_object_get(j, "id")), 18446744073709551);
+	ASSERT(json_is_true(json_object_get(j, "show")));
 	ASSERT_EQ(json_array_size(json_object_get(json_object_get(j, "context"), "x")), 2);
 	ASSERT_STREQ(json_string_value(json_object_get(json_object_get(j, "env"), "A")), "b");
 
@@ -48,6 +50,25 @@ TEST(lines_to_the_guest_are_json)
 	x.code = "\xff";
 	x.code_len = 1;
 	ASSERT_EQ(wire_send_execute(p.w, &x, NULL), -CORDON_INVALID);
+	ASSERT_EQ(wire_get_queued(p.w), 0);
+	pair_done(&p);
+}
+
+TEST(questions_to_the_guest_are_json)
+{
+	struct pair p = pair_ready((struct wire_options){ 0 }, 0);
+
+	ASSERT_EQ(wire_send_inspect(
+			  p.w, &(struct wire_inspect){ 7, "is_complete", "f(\n\"", 4, NULL }, NULL),
+		  0);
+	cleanup_json json_t *j = heard(&p);
+	ASSERT_STREQ(json_string_value(json_object_get(j, "type")), "inspect");
+	ASSERT_EQ(json_integer_value(json_object_get(j, "id")), 7);
+	ASSERT_STREQ(json_string_value(json_object_get(j, "question")), "is_complete");
+	ASSERT_STREQ(json_string_value(json_object_get(j, "code")), "f(\n\"");
+	ASSERT_EQ(wire_send_inspect(p.w, &(struct wire_inspect){ 7, "complete", "\xff", 1, NULL },
+				    NULL),
+		  -CORDON_INVALID);
 	ASSERT_EQ(wire_get_queued(p.w), 0);
 	pair_done(&p);
 }
