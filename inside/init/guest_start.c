@@ -15,6 +15,7 @@
 #include "inside/init/identity.h"
 #include "inside/init/reaper.h"
 #include "inside/init/seal.h"
+#include "inside/init/terminals.h"
 #include "wall/linux/kernel.h"
 
 enum { ARGS_MAX = 256 };
@@ -59,6 +60,15 @@ static void bind_to_one_core(void)
 		if (CPU_ISSET(cpu, &all) && skip-- == 0)
 			CPU_SET(cpu, &one);
 	(void)sched_setaffinity(0, sizeof(one), &one);
+}
+
+/* All guests of a place together have one CPU. Those that join inherit pid 1's. */
+static void share_core(pid_t guest)
+{
+	cpu_set_t one;
+
+	if (sched_getaffinity(guest, sizeof(one), &one) == 0)
+		(void)sched_setaffinity(0, sizeof(one), &one);
 }
 
 /* A template keeps the plan and this program, which it needs to fork sessions. */
@@ -113,10 +123,10 @@ static int prepare(struct job *j, int report)
 		return -1;
 	if ((own_namespaces(j) & CLONE_NEWCGROUP) && unshare(CLONE_NEWCGROUP) != 0)
 		return plan_fail(j, STAGE_NAMESPACES, 1, errno);
+	if (j->flags & PLANF_ONE_CORE) /* before pid 1 looks at it */
+		bind_to_one_core();
 	if (reaper_send(report, 'N', NULL, 0) < 0)
 		return plan_fail(j, STAGE_FORK, 2, errno);
-	if (j->flags & PLANF_ONE_CORE)
-		bind_to_one_core();
 	hide_descriptors(j->flags & PLANF_TEMPLATE);
 	/* A template's sessions do this themselves. Pid 1 has emptied the bounding set. */
 	if (j->flags & PLANF_TEMPLATE)
@@ -157,32 +167,114 @@ static bool is_told(int report)
 	return n == 1;
 }
 
+struct program {
+	char *argv[ARGS_MAX], *env[ARGS_MAX];
+};
+
+static int find_program(struct job *j, struct program *ret)
+{
+	const struct plan *p = j->plan;
+
+	if (vector(j, p->argv, p->argc, ret->argv) < 0 || vector(j, p->env, p->envc, ret->env) < 0)
+		return plan_fail(j, STAGE_PLAN, 3, E2BIG);
+	/* Leaves the last host directory that we could still reach. */
+	return chdir(plan_text(j, p->cwd)) != 0 ? plan_fail(j, STAGE_DIRECTORY, 0, errno) : 0;
+}
+
+_Noreturn static void become(struct job *j, struct program *program)
+{
+	j->status->state = STATE_RUNNING;
+	plan_mark(j, MARK_EXEC);
+	execve(plan_text(j, j->plan->executable), program->argv, program->env);
+	plan_fail(j, STAGE_EXEC, 0, errno);
+	_exit(1);
+}
+
 _Noreturn static void guest_main(struct job *j, int report)
 {
-	char *argv[ARGS_MAX], *env[ARGS_MAX];
+	struct program program;
 
 	if (prepare_base(j) < 0 || plan_receive(j) < 0 || prepare(j, report) < 0 ||
-	    !is_told(report))
+	    !is_told(report) || find_program(j, &program) < 0)
 		_exit(1);
-	const struct plan *p = j->plan;
-	if (vector(j, p->argv, p->argc, argv) < 0 || vector(j, p->env, p->envc, env) < 0) {
-		plan_fail(j, STAGE_PLAN, 3, E2BIG);
-		_exit(1);
-	}
-	/* Leaves the last host directory that we could still reach. */
-	if (chdir(plan_text(j, p->cwd)) != 0) {
-		plan_fail(j, STAGE_EXEC, 1, errno);
-		_exit(1);
-	}
 	int r = j->flags & PLANF_TEMPLATE ? seal_template(j, report) : seal_one_shot(j, report);
 	plan_mark(j, MARK_SEALED);
 	if (r < 0 || !is_told(report))
 		_exit(1);
-	j->status->state = STATE_RUNNING;
-	plan_mark(j, MARK_EXEC);
-	execve(plan_text(j, p->executable), argv, env);
-	plan_fail(j, STAGE_EXEC, 0, errno);
-	_exit(1);
+	become(j, &program);
+}
+
+/* Puts its descriptors at their numbers and closes all of pid 1's: the sockets and listeners of the
+ * other guests among them. Returns the socket to pid 1 or -1. */
+static int take_descriptors(const int *fds, int report)
+{
+	int parked[INIT_FD_CONTROL];
+
+	/* Moved away first: a source may have the number of another's destination. */
+	for (int i = 0; i < INIT_FD_CONTROL; i++) {
+		parked[i] = fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD_CLOEXEC, INIT_FD_END);
+		if (fds[i] >= 0 && parked[i] < 0)
+			return -1;
+	}
+	report = fcntl(report, F_DUPFD_CLOEXEC, INIT_FD_END);
+	if (report < 0)
+		return -1;
+	for (int i = 0; i < INIT_FD_CONTROL; i++) {
+		if (parked[i] < 0)
+			close(i);
+		else if (dup2(parked[i], i) < 0)
+			return -1;
+	}
+	if (dup3(report, INIT_FD_CONTROL, O_CLOEXEC) < 0 ||
+	    syscall(SYS_close_range, INIT_FD_CONTROL + 1, ~0U, 0) != 0)
+		return -1;
+	return INIT_FD_CONTROL;
+}
+
+/* Everything that a first guest does to itself; it is in the namespaces and control groups already,
+ * and has no capabilities. */
+_Noreturn static void joined_main(struct job *j, const int *fds, int report)
+{
+	struct program program;
+
+	report = take_descriptors(fds, report);
+	if (report < 0) {
+		plan_fail(j, STAGE_JOIN, 2, errno);
+		_exit(1);
+	}
+	setsid();
+	if ((j->plan->flags & PLANF_ON_TERMINAL) && terminals_take() < 0) {
+		plan_fail(j, STAGE_JOIN, 3, errno);
+		_exit(1);
+	}
+	unblock_signals();
+	if (seal_rlimits(j) < 0 || seal_privileges(j) < 0 || find_program(j, &program) < 0 ||
+	    seal_prove_namespaces(j) < 0 || seal_one_shot(j, report) < 0)
+		_exit(1);
+	plan_mark(j, MARK_SEALED);
+	become(j, &program);
+}
+
+pid_t guest_join(struct job *j, const int fds[static INIT_FD_CONTROL], int *ret_report)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+		plan_fail(j, STAGE_JOIN, 1, errno);
+		return 0;
+	}
+	pid_t pid = fork();
+	if (pid == 0)
+		joined_main(j, fds, pair[1]);
+	close(pair[1]);
+	if (pid < 0) {
+		plan_fail(j, STAGE_FORK, 1, errno);
+		close(pair[0]);
+		return 0;
+	}
+	j->status->guest_pid = pid;
+	*ret_report = pair[0];
+	return pid;
 }
 
 int guest_fork(struct job *j, struct guest *ret)
@@ -219,6 +311,8 @@ int guest_admit(struct job *j, struct guest *g)
 {
 	if (!is_told(g->report)) /* it has recorded why */
 		return -1;
+	if ((j->flags & PLANF_STAYS) && (j->flags & PLANF_ONE_CORE))
+		share_core(g->pid);
 	if (own_namespaces(j)) {
 		int fd = (int)syscall(SYS_pidfd_open, g->pid, 0);
 

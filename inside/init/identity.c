@@ -75,13 +75,13 @@ int identity_hostname(struct job *j)
 	return 0;
 }
 
-int identity_open_relay(struct job *j)
+int identity_open_relay(struct job *j, int gateway)
 {
-	struct relay_options o = { .gateway_fd = INIT_FD_RELAY,
+	bool has_gateway = j->flags & PLANF_RELAY;
+	struct relay_options o = { .gateway_fd = has_gateway ? gateway : -1,
 				   .ports = plan_at(j, j->plan->relay_ports),
 				   .port_count = j->plan->relay_port_count };
 	int r = relay_open(&o, NULL);
 
-	close(INIT_FD_RELAY);
 	return r < 0 ? plan_fail(j, STAGE_NETWORK, 0, -r) : 0;
 }

@@ -17,5 +17,6 @@ int identity_limit_watches(struct job *j, bool is_template);
  * cgroup.procs takes milliseconds. */
 int identity_join_cgroups(struct job *j, const int *fds, uint32_t count);
 int identity_hostname(struct job *j);
-/* Brings loopback up, opens the gateway's listening sockets and sends them to it. */
-int identity_open_relay(struct job *j);
+/* Brings loopback up, opens the gateway's listening sockets and sends them to it, through the
+ * descriptor `gateway` if the plan has one. */
+int identity_open_relay(struct job *j, int gateway);

@@ -28,11 +28,44 @@
 #include "inside/init/root.h"
 #include "inside/init/seal.h"
 #include "inside/init/skeleton.h"
+#include "inside/init/terminals.h"
 #include "wall/linux/kernel.h"
+
+/* Moves a descriptor away from the numbers of the guest and of what comes with the plan. */
+static int out_of_the_way(int fd)
+{
+	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, INIT_FD_END);
+
+	if (fd >= 0)
+		close(fd);
+	return moved;
+}
+
+/* A pipe that has a writer as long as the supervisor lives. */
+static int parent_pipe_open(int ret[static 2])
+{
+	if (pipe2(ret, O_CLOEXEC | O_NONBLOCK) != 0)
+		return -1;
+	ret[0] = out_of_the_way(ret[0]);
+	ret[1] = out_of_the_way(ret[1]);
+	return ret[0] < 0 || ret[1] < 0 ? -1 : 0;
+}
+
+/* The kernel sends the signal only to those who have asked before. A supervisor that was killed
+ * earlier has lost its descriptors: the kernel closes them before it sends such signals. */
+static void end_with_supervisor(const int parent_pipe[static 2])
+{
+	char byte;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	close(parent_pipe[1]);
+	if (read(parent_pipe[0], &byte, 1) == 0)
+		_exit(1);
+	close(parent_pipe[0]);
+}
 
 static void be_ordinary(void)
 {
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* The guest must not inherit a host's real-time priority, and no cpu group would accept
 	 * it. */
 	long policy = syscall(SYS_sched_getscheduler, 0);
@@ -72,9 +105,14 @@ static int build(struct job *j)
 			return -1;
 		return send_workspace(j, workspace);
 	}
-	if ((j->flags & PLANF_LOOPBACK) && identity_open_relay(j) < 0)
+	/* Each session of a template has a network namespace of its own (inside/lib/fork.c). */
+	if ((j->flags & PLANF_LOOPBACK) && !(j->flags & PLANF_TEMPLATE) &&
+	    identity_open_relay(j, INIT_FD_RELAY) < 0)
 		return -1;
-	if (root_build(j) < 0)
+	if ((j->flags & PLANF_RELAY) && !(j->flags & PLANF_TEMPLATE))
+		close(INIT_FD_RELAY);
+	if (root_build(j) < 0 || terminals_mount(j, "dev", INIT_FD_CONTROL) < 0 ||
+	    root_pivot(j) < 0)
 		return -1;
 	/* A template may write while it warms up. Each session's workspace is mounted over that. */
 	if (root_workspace(j, plan_text(j, p->workspace_data), &workspace) < 0)
@@ -82,18 +120,9 @@ static int build(struct job *j)
 	if (send_workspace(j, workspace) < 0)
 		return -1;
 	plan_mark(j, MARK_ROOT);
-	/* A template's limits would be shared by all its sessions, so each session sets its own. */
-	return j->flags & PLANF_TEMPLATE ? 0 : seal_rlimits(j);
-}
-
-/* Moves a descriptor away from the numbers of the guest and of what comes with the plan. */
-static int out_of_the_way(int fd)
-{
-	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, INIT_FD_END);
-
-	if (fd >= 0)
-		close(fd);
-	return moved;
+	/* A template's limits would be shared by all its sessions, and those of a place's pid 1 by
+	 * all its guests, so each session and guest sets its own. */
+	return j->flags & (PLANF_TEMPLATE | PLANF_STAYS) ? 0 : seal_rlimits(j);
 }
 
 /* Closes the guest's descriptors, so that their pipes reach end of file when the guest is gone. */
@@ -136,10 +165,12 @@ static int build_all(struct job *j, struct guest *g, uid_t uid, gid_t gid)
 }
 
 /* pid 1 of the new namespaces. */
-_Noreturn static void init_main(struct job *j, uid_t uid, gid_t gid)
+_Noreturn static void init_main(struct job *j, const int parent_pipe[static 2], uid_t uid,
+				gid_t gid)
 {
 	struct guest g;
 
+	end_with_supervisor(parent_pipe);
 	plan_mark(j, MARK_SPACES);
 	leave_group_alone(j);
 	be_ordinary();
@@ -222,11 +253,17 @@ static void told_to_end(int signo)
 	is_told_to_end = 1;
 }
 
-static bool host_is_gone(int timeout_ms)
+/* Waits until the host is gone. A guest that it wanted to start in a place comes too late: its
+ * request is dropped, and with it the other end of its control socket, so the host learns that. */
+static void wait_for_host(void)
 {
-	struct pollfd p = { .fd = INIT_FD_CONTROL, .events = 0 };
+	struct pollfd p = { .fd = INIT_FD_CONTROL, .events = POLLIN };
+	char request[64];
 
-	return poll(&p, 1, timeout_ms) > 0;
+	while (poll(&p, 1, -1) < 0 || !(p.revents & ~POLLIN))
+		if (p.revents & POLLIN && recv(INIT_FD_CONTROL, request, sizeof(request), 0) < 0 &&
+		    errno != EINTR)
+			return;
 }
 
 /* Waits until pid 1 is dead. Ends it when the host is gone or sends SIGTERM. */
@@ -266,8 +303,7 @@ static int keep(struct job *j, pid_t pid, int pidfd)
 		no_userns_end();
 	plan_mark(j, MARK_EMPTY);
 	(void)shutdown(INIT_FD_CONTROL, SHUT_WR);
-	while (!host_is_gone(-1))
-		;
+	wait_for_host();
 	if (!has_plan) /* without a plan there is nothing else to remove */
 		return -1;
 	remove_cgroups(j);
@@ -302,7 +338,7 @@ static int supervisor_main(struct job *j)
 {
 	uid_t uid = getuid();
 	gid_t gid = getgid();
-	int pidfd = -1;
+	int pidfd = -1, parent_pipe[2];
 	struct clone3_args args = {
 		.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS |
 			 0x1000 /* CLONE_PIDFD */ | CLONE3_CLEAR_SIGHAND,
@@ -318,11 +354,14 @@ static int supervisor_main(struct job *j)
 	listen_to_host();
 	/* Changing the uid made us undumpable, and then /proc/self/uid_map could not be written. */
 	(void)prctl(PR_SET_DUMPABLE, 1);
+	if (parent_pipe_open(parent_pipe) < 0)
+		return plan_fail(j, STAGE_FORK, 9, errno);
 	long pid = syscall(SYS_clone3, &args, sizeof(args));
 	if (pid < 0)
 		return plan_fail(j, STAGE_NAMESPACES, 0, errno);
 	if (pid == 0)
-		init_main(j, uid, gid);
+		init_main(j, parent_pipe, uid, gid);
+	close(parent_pipe[0]);
 	leave_group_alone(j);
 	pidfd = out_of_the_way(pidfd);
 	if (pidfd < 0) {
@@ -339,6 +378,7 @@ static int supervisor_main(struct job *j)
 static int no_userns_main(struct job *j)
 {
 	struct clone3_args args = { .exit_signal = SIGCHLD };
+	int parent_pipe[2];
 
 	clone_into_group(j, &args);
 	listen_to_host();
@@ -346,10 +386,13 @@ static int no_userns_main(struct job *j)
 		return plan_fail(j, STAGE_FORK, 5, errno);
 	/* The guest has our uid, and no user namespace separates us. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
+	if (parent_pipe_open(parent_pipe) < 0)
+		return plan_fail(j, STAGE_FORK, 10, errno);
 	/* Where namespaces are refused, clone3 may be refused too. */
 	pid_t pid = args.flags ? (pid_t)syscall(SYS_clone3, &args, sizeof(args)) : fork();
 	if (pid == 0)
-		init_main(j, getuid(), getgid());
+		init_main(j, parent_pipe, getuid(), getgid());
+	close(parent_pipe[0]);
 	leave_group_alone(j);
 	int pidfd = pid < 0 ? -1 : out_of_the_way((int)syscall(SYS_pidfd_open, pid, 0));
 	if (pidfd < 0) {
@@ -395,6 +438,10 @@ int main(int argc, char **argv)
 	if (argc > 2 && strcmp(argv[1], "reap") == 0) {
 		if (plan_map(&j, INIT_FD_PLAN, INIT_FD_STATUS) < 0)
 			return 125;
+		/* Exec has undone that. The guest has our uid: if other layers fail, it must not
+		 * open our memory. */
+		(void)prctl(PR_SET_DUMPABLE, 0);
+		j.is_session = true;
 		j.locks_fd = INIT_FD_CGROUP + 1;
 		/* The session sends the listener of its filter when it has sealed itself. */
 		int listener = reaper_receive_fd(INIT_FD_CGROUP);

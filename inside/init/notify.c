@@ -5,14 +5,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "inside/init/locks.h"
@@ -75,10 +78,18 @@ static struct status_denial *find(struct status *s, uint32_t nr, uint64_t arg, c
 	return d;
 }
 
+static uint64_t socket_kind(uint64_t type)
+{
+	if ((type & 0xf) != SOCK_DGRAM)
+		return 0;
+	return STATUS_DATAGRAM | (type & SOCK_NONBLOCK ? STATUS_LOOKUP : 0);
+}
+
 static uint64_t telling_arg(const struct seccomp_data *d)
 {
 	switch (d->nr) {
-	case SYS_socket:
+	case SYS_socket: /* the kernel reads ints */
+		return (d->args[0] & 0xffffffff) | socket_kind(d->args[1]);
 	case SYS_clone:
 	case SYS_unshare:
 	case SYS_ptrace:
@@ -162,41 +173,109 @@ static bool is_beneath(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
-/* Whether a rule of the plan allows executing this file. */
-static bool has_exec_rule(const struct job *j, int file)
+/* Whether a rule of the plan allows executing what is at this path, which has no links. */
+static bool has_exec_rule(const struct job *j, const char *path)
 {
 	const struct plan_rule *rules = plan_at(j, j->plan->rules);
-	char link[32], real[256];
 
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
-	ssize_t n = readlink(link, real, sizeof(real) - 1);
-	if (n < 0 || (size_t)n == sizeof(real) - 1)
-		return true; /* unknown: no claim */
-	real[n] = '\0';
 	for (uint32_t i = 0; i < j->plan->rule_count; i++)
 		if ((rules[i].access & LL_FS_EXECUTE) &&
-		    is_beneath(real, plan_text(j, rules[i].path)))
+		    is_beneath(path, plan_text(j, rules[i].path)))
 			return true;
 	return false;
 }
 
+/* The path of an open file, without links; false: it is too long. */
+static bool real_path(int file, char *ret, size_t size)
+{
+	char link[32];
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+	ssize_t n = readlink(link, ret, size - 1);
+	ret[n > 0 ? n : 0] = '\0';
+	return n > 0 && (size_t)n < size - 1;
+}
+
+/* Opens what a path of that process leads to. */
+static int open_for(pid_t pid, const char *path)
+{
+	char from[PATH_MAX + 32];
+
+	if (path[0] == '/')
+		return open(path, O_PATH | O_CLOEXEC);
+	(void)snprintf(from, sizeof(from), "/proc/%d/cwd/%s", (int)pid, path);
+	return open(from, O_PATH | O_CLOEXEC);
+}
+
+/* Reads the program of a file's #! line. Not from mounts of the host, which may hang. */
+static bool read_interpreter(int file, const char *path, char *ret, size_t size)
+{
+	char link[32];
+	struct statfs fs;
+	struct stat st;
+
+	if (fstat(file, &st) != 0 || !S_ISREG(st.st_mode) || fstatfs(file, &fs) != 0 ||
+	    (fs.f_type != TMPFS_MAGIC && !is_beneath(path, "/usr")))
+		return false;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+	int fd = open(link, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, ret, size - 1);
+	if (fd >= 0)
+		close(fd);
+	ret[n > 0 ? n : 0] = '\0';
+	if (strncmp(ret, "#!", 2) != 0)
+		return false;
+	size_t skip = 2 + strspn(ret + 2, " \t");
+	size_t len = strcspn(ret + skip, " \t\n");
+	memmove(ret, ret + skip, len);
+	ret[len] = '\0';
+	return ret[0] == '/';
+}
+
+/* A script needs its interpreter, which a list of commands may not name. */
+static void foretell_interpreter(struct job *j, const struct seccomp_data *d, int script,
+				 const char *path)
+{
+	char program[256], real[PATH_MAX];
+
+	if (has_exec_rule(j, "/usr/bin") ||
+	    !read_interpreter(script, path, program, sizeof(program)))
+		return;
+	int file = open(program, O_PATH | O_CLOEXEC);
+	if (file < 0)
+		count(j, d, EXEC_ABSENT, command_name(program));
+	else if (real_path(file, real, sizeof(real)) && !has_exec_rule(j, real))
+		count(j, d, EXEC_REFUSED, program);
+	if (file >= 0)
+		close(file);
+}
+
 /* The call continues in any case: the mount view and Landlock decide, on the path that the kernel
- * reads itself. This only predicts for the result whether they will refuse. A relative path is not
- * predicted. */
-static void foretell_exec(struct job *j, const struct seccomp_data *d, const char *path,
+ * reads itself. This only predicts for the result whether they will refuse. */
+static void foretell_exec(struct job *j, const struct seccomp_notif *req, const char *path,
 			  bool is_whole)
 {
+	const struct seccomp_data *d = &req->data;
+	char real[PATH_MAX];
+
 	if (!path[0]) /* the memory of a session forked from a template cannot be read */
 		count(j, d, EXEC_UNSEEN, "");
-	if (path[0] != '/' || !is_whole)
+	if (!path[0] || !is_whole)
 		return;
 	const char *name = command_name(path);
-	int file = open(path, O_PATH | O_CLOEXEC);
+	int file = open_for((pid_t)req->pid, path);
 
-	if (file < 0 && !is_found_elsewhere(name))
+	/* Where programs may be executed, one that is not there is not installed. */
+	bool is_everything = has_exec_rule(j, name[0] == '/' ? name : "/usr/bin");
+	if (file < 0 && path[0] == '/' && !is_everything && !is_found_elsewhere(name))
 		count(j, d, EXEC_ABSENT, name);
-	if (file >= 0 && !(j->plan->flags & PLANF_NO_LANDLOCK) && !has_exec_rule(j, file))
-		count(j, d, EXEC_REFUSED, path);
+	if (file >= 0 && !(j->plan->flags & PLANF_NO_LANDLOCK) &&
+	    real_path(file, real, sizeof(real))) {
+		if (has_exec_rule(j, real))
+			foretell_interpreter(j, d, file, real);
+		else
+			count(j, d, EXEC_REFUSED, path[0] == '/' ? path : real);
+	}
 	if (file >= 0)
 		close(file);
 }
@@ -227,7 +306,7 @@ void notify_answer(struct job *j, int listener)
 		resp.error = may ? 0 : -ENOLCK;
 		resp.flags = resp.error ? 0 : SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 	} else if (req.data.nr == SYS_execve) {
-		foretell_exec(j, &req.data, target, is_whole);
+		foretell_exec(j, &req, target, is_whole);
 		resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 	} else {
 		count(j, &req.data, telling_arg(&req.data), target);

@@ -12,7 +12,7 @@
 
 #include "wall/linux/kernel.h"
 
-static int map_plan(struct job *j, int fd)
+int plan_map_plan(struct job *j, int fd)
 {
 	struct stat st;
 
@@ -23,10 +23,13 @@ static int map_plan(struct job *j, int fd)
 	void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (p == MAP_FAILED)
 		return -errno;
-	j->plan = p;
-	if (j->plan->magic != PLAN_MAGIC || j->plan->version != PLAN_VERSION ||
-	    j->plan->size != (uint64_t)st.st_size)
+	const struct plan *plan = p;
+	if (plan->magic != PLAN_MAGIC || plan->version != PLAN_VERSION ||
+	    plan->size != (uint64_t)st.st_size) {
+		munmap(p, (size_t)st.st_size);
 		return -EPROTO;
+	}
+	j->plan = plan;
 	j->flags = j->plan->flags;
 	return 0;
 }
@@ -43,9 +46,18 @@ int plan_map_status(struct job *j, int status_fd)
 
 int plan_map(struct job *j, int plan_fd, int status_fd)
 {
-	int r = map_plan(j, plan_fd);
+	int r = plan_map_plan(j, plan_fd);
 
 	return r < 0 ? r : plan_map_status(j, status_fd);
+}
+
+void plan_unmap(struct job *j)
+{
+	if (j->plan)
+		munmap((void *)(uintptr_t)j->plan, j->plan->size);
+	if (j->status)
+		munmap(j->status, sizeof(struct status));
+	*j = (struct job){ 0 };
 }
 
 /* Moves a descriptor to its number. */
@@ -97,7 +109,7 @@ int plan_receive(struct job *j)
 	memcpy(fds, CMSG_DATA(&u.head), (size_t)n * sizeof(int));
 	int r = place_all(numbers, fds, (size_t)n);
 	if (r == 0)
-		r = map_plan(j, INIT_FD_PLAN);
+		r = plan_map_plan(j, INIT_FD_PLAN);
 	return r < 0 ? plan_fail(j, STAGE_PLAN, 6, -r) : 0;
 }
 

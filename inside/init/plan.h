@@ -16,6 +16,8 @@ struct job {
 /* Maps and checks the plan's outer bounds. 0 or -errno. */
 int plan_map(struct job *j, int plan_fd, int status_fd);
 int plan_map_status(struct job *j, int status_fd);
+int plan_map_plan(struct job *j, int plan_fd);
+void plan_unmap(struct job *j);
 /* Waits for the plan on INIT_FD_PLAN and moves it and its descriptors to their numbers, which must
  * be free. -1: it did not come, because the host gave up or as recorded. */
 int plan_receive(struct job *j);
@@ -23,6 +25,13 @@ int plan_receive(struct job *j);
 /* Text or bytes at an offset of the plan. Offset 0 is the empty string. */
 const char *plan_text(const struct job *j, uint32_t offset);
 const void *plan_at(const struct job *j, uint32_t offset);
+
+/* Whether pid 1 stays when its first guest ends. A template's does not, those of its sessions do.
+ */
+static inline bool plan_stays(const struct job *j)
+{
+	return (j->flags & PLANF_STAYS) && (!(j->flags & PLANF_TEMPLATE) || j->is_session);
+}
 
 /* Records when a step was done. */
 void plan_mark(struct job *j, enum mark mark);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 
 #include "wall/linux/kernel.h"
@@ -60,6 +61,8 @@ static int restrict_mount(const char *dst, uint32_t flags)
 
 	if (flags & OPF_RO)
 		attr.attr_set |= ATTR_RDONLY;
+	if (flags & OPF_NOEXEC)
+		attr.attr_set |= ATTR_NOEXEC;
 	unsigned at = flags & OPF_RECURSIVE ? 0x8000 /* AT_RECURSIVE */ : 0;
 	return syscall(SYS_mount_setattr, AT_FDCWD, dst, at, &attr, sizeof(attr)) != 0 ? -errno : 0;
 }
@@ -113,6 +116,12 @@ static int apply_bind(const struct job *j, const struct plan_op *op)
 	return restrict_mount(dst, op->flags);
 }
 
+/* Another launch of a place has put something at this path or above it. */
+static bool is_there(const struct plan_op *op, int e)
+{
+	return (op->flags & OPF_UNLESS) && (e == EEXIST || e == EROFS);
+}
+
 static int apply_file(const struct job *j, const struct plan_op *op)
 {
 	const char *dst = plan_text(j, op->dst), *bytes = plan_at(j, op->src);
@@ -122,11 +131,11 @@ static int apply_file(const struct job *j, const struct plan_op *op)
 	if (fd < 0 && errno == ENOENT) {
 		r = make_parents_of(dst);
 		if (r < 0)
-			return r;
+			return is_there(op, -r) ? 0 : r;
 		fd = kernel_open(dst, how, op->mode);
 	}
 	if (fd < 0)
-		return -errno;
+		return is_there(op, errno) ? 0 : -errno;
 	for (size_t done = 0; done < op->size;) {
 		ssize_t n = write(fd, bytes + done, op->size - done);
 		if (n < 0) {
@@ -139,16 +148,14 @@ static int apply_file(const struct job *j, const struct plan_op *op)
 	return r;
 }
 
-static int apply_symlink(const char *src, const char *dst)
+static int apply_symlink(const struct plan_op *op, const char *src, const char *dst)
 {
 	if (symlink(src, dst) == 0)
 		return 0;
-	if (errno != ENOENT)
-		return -errno;
-	int r = make_parents_of(dst);
-	if (r < 0)
-		return r;
-	return symlink(src, dst) != 0 ? -errno : 0;
+	int r = errno == ENOENT ? make_parents_of(dst) : -errno;
+	if (r == 0)
+		r = symlink(src, dst) != 0 ? -errno : 0;
+	return is_there(op, -r) ? 0 : r;
 }
 
 static int apply_op(const struct job *j, const struct plan_op *op)
@@ -159,7 +166,7 @@ static int apply_op(const struct job *j, const struct plan_op *op)
 	case OP_MKDIR:
 		return mkdir(dst, op->mode) != 0 && errno != EEXIST ? -errno : 0;
 	case OP_SYMLINK:
-		return apply_symlink(src, dst);
+		return apply_symlink(op, src, dst);
 	case OP_FILE:
 		return apply_file(j, op);
 	case OP_BIND:
@@ -181,7 +188,8 @@ int root_workspace(struct job *j, const char *data, int *ret_fd)
 	static const char *const places[] = { NULL, "/tmp", "/workspace" };
 	static const mode_t modes[] = { 0755, 01777, 0755 };
 
-	if (mount("workspace", "/home", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, data) != 0)
+	unsigned long noexec = j->plan->flags & PLANF_EXEC ? 0 : MS_NOEXEC;
+	if (mount("workspace", "/home", "tmpfs", MS_NOSUID | MS_NODEV | noexec, data) != 0)
 		return plan_fail(j, STAGE_WORKSPACE, 0, errno);
 	int root = kernel_open("/home", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	if (root < 0)
@@ -194,9 +202,53 @@ int root_workspace(struct job *j, const char *data, int *ret_fd)
 	return 0;
 }
 
+static int copy_bytes(int from, const char *to, off_t size)
+{
+	int r = 0, fd = kernel_open(to, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0444);
+
+	if (fd < 0)
+		return -errno;
+	for (off_t at = 0; r == 0 && at < size;)
+		if (sendfile(fd, from, &at, (size_t)(size - at)) <= 0)
+			r = errno ? -errno : -EIO;
+	close(fd);
+	return r;
+}
+
+/* The file is on a tmpfs that the workspace then covers, so it has no other name. */
+int root_own_file(struct job *j, const char *path, int bytes)
+{
+	struct mount_attr_args ro = { .attr_set = ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV |
+						  ATTR_NOEXEC };
+	struct stat st;
+	char data[64];
+
+	errno = 0;
+	if (fstat(bytes, &st) != 0 || !S_ISREG(st.st_mode))
+		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 8, errno ? errno : EBADF);
+	(void)snprintf(data, sizeof(data), "size=%lld,nr_inodes=4,mode=500",
+		       (long long)st.st_size + 4096);
+	if (mount("own", "/home", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, data) != 0)
+		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 9, errno);
+	int r = copy_bytes(bytes, "/home/own", st.st_size);
+	if (r < 0)
+		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 10, -r);
+	if (mount("/home/own", path, NULL, MS_BIND, NULL) != 0 ||
+	    syscall(SYS_mount_setattr, AT_FDCWD, path, 0, &ro, sizeof(ro)) != 0)
+		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 11, errno);
+	return 0;
+}
+
 enum { PROC_FLAGS = MS_NOSUID | MS_NODEV | MS_NOEXEC };
-#define PROC_ALL "hidepid=invisible"
-#define PROC_PIDS PROC_ALL ",subset=pid"
+#define ONLY_PIDS ",subset=pid"
+
+/* The guests of a place see each other's processes, which Landlock would hide. */
+static const char *proc_data(const struct job *j, bool only_pids)
+{
+	if (j->plan->flags & PLANF_STAYS)
+		return only_pids ? "hidepid=off" ONLY_PIDS : "hidepid=off";
+	return only_pids ? "hidepid=invisible" ONLY_PIDS : "hidepid=invisible";
+}
 
 /* Makes the files read-only; binds of files below are then read-only too. */
 static int protect_files(const char *files)
@@ -227,7 +279,7 @@ void root_keep_locks(struct job *j, const char *place)
 
 /* Binds over the kernel's files while these exist. A proc that shows only processes does not have
  * them, but the binds stay when proc is switched to that. */
-static int bind_files(const char *place, const char *files)
+static int bind_files(const struct job *j, const char *place, const char *files)
 {
 	static const char *const names[] = { PROC_FILES };
 	char from[64], to[64];
@@ -238,7 +290,8 @@ static int bind_files(const char *place, const char *files)
 		if (mount(from, to, NULL, MS_BIND, NULL) != 0)
 			return -errno;
 	}
-	return mount(NULL, place, NULL, MS_REMOUNT | PROC_FLAGS, PROC_PIDS) != 0 ? -errno : 0;
+	const char *data = proc_data(j, true);
+	return mount(NULL, place, NULL, MS_REMOUNT | PROC_FLAGS, data) != 0 ? -errno : 0;
 }
 
 /* A session's share of its template's limits: to the kernel both are the same user. */
@@ -266,7 +319,7 @@ static int limit_session(const char *place)
 
 int root_proc(struct job *j, const char *place, const char *files)
 {
-	const char *data = files ? PROC_ALL : PROC_PIDS;
+	const char *data = proc_data(j, !files);
 
 	if (mount("proc", place, "proc", PROC_FLAGS, data) != 0)
 		return plan_fail(j, STAGE_MOUNTS, UINT32_MAX, errno);
@@ -275,11 +328,11 @@ int root_proc(struct job *j, const char *place, const char *files)
 	int r = files && j->is_session ? limit_session(place) : 0;
 	if (r < 0)
 		return plan_fail(j, STAGE_NESTED, 2, -r);
-	r = files ? bind_files(place, files) : 0;
+	r = files ? bind_files(j, place, files) : 0;
 	return r < 0 ? plan_fail(j, STAGE_MOUNTS, UINT32_MAX - 6, -r) : 0;
 }
 
-static int pivot(struct job *j)
+int root_pivot(struct job *j)
 {
 	struct mount_attr_args ro = { .attr_set = ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV };
 
@@ -328,5 +381,5 @@ int root_build(struct job *j)
 	 * For the same reason a template has no mounts in its own /proc, which its sessions must
 	 * see. */
 	bool binds = has_files && !(j->flags & PLANF_TEMPLATE);
-	return root_proc(j, "proc", binds ? PROC_FILES_DIR : NULL) < 0 ? -1 : pivot(j);
+	return root_proc(j, "proc", binds ? PROC_FILES_DIR : NULL);
 }

@@ -203,6 +203,47 @@ static long forbid_neighbours(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
 }
 
+/* Jumps in a filter of which the positions are counted: to the check of an argument, over the check
+ * of another, to the refusal at the end. */
+enum { ID_CALLS = 8, ID_UIDS = ID_CALLS + 2, ID_GIDS = ID_UIDS + 10, ID_END = ID_GIDS + 10 };
+#define ID_CALL(at, nr, to) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, (to) - (at)-1, 0)
+#define ID_ARGUMENT(at, n, id)                                                                     \
+	LOAD(args[n]), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, id, 1, 0),                              \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, UINT32_MAX, 0, ID_END - (at)-3)
+
+/* Without a user namespace, which has no other ids: lets a process set its ids only to what they
+ * are; -1 leaves one as it is. The kernel would refuse the rest too, as long as the process has no
+ * capabilities. */
+static long forbid_ids(void)
+{
+	const uint32_t uid = (uint32_t)geteuid(), gid = (uint32_t)getegid();
+	struct sock_filter code[] = {
+		LOAD(nr),
+		ID_CALL(1, SYS_setresuid, ID_UIDS),
+		ID_CALL(2, SYS_setreuid, ID_UIDS + 3),
+		ID_CALL(3, SYS_setuid, ID_UIDS + 6),
+		ID_CALL(4, SYS_setfsuid, ID_UIDS + 6),
+		ID_CALL(5, SYS_setresgid, ID_GIDS),
+		ID_CALL(6, SYS_setregid, ID_GIDS + 3),
+		ID_CALL(7, SYS_setgid, ID_GIDS + 6),
+		ID_CALL(8, SYS_setfsgid, ID_GIDS + 6),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		ID_ARGUMENT(ID_UIDS, 2, uid),
+		ID_ARGUMENT(ID_UIDS + 3, 1, uid),
+		ID_ARGUMENT(ID_UIDS + 6, 0, uid),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		ID_ARGUMENT(ID_GIDS, 2, gid),
+		ID_ARGUMENT(ID_GIDS + 3, 1, gid),
+		ID_ARGUMENT(ID_GIDS + 6, 0, gid),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, REFUSED),
+	};
+	struct sock_fprog prog = { .len = sizeof(code) / sizeof(*code), .filter = code };
+
+	_Static_assert(sizeof(code) / sizeof(*code) == ID_END + 1, "the positions are counted");
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
+}
+
 /* Without Landlock's scopes: allows signals only to the process itself and its group, and no
  * ownership of a descriptor's events by other processes. */
 static long forbid_signals(void)
@@ -233,18 +274,25 @@ static long forbid_signals(void)
 }
 
 /* With a pid namespace, pid 1 is the only process that is not the guest's. Signals do not harm it,
- * but the guest has no reason to send any. */
+ * but the guest has no reason to send any. With a low priority it would hardly run beside a busy
+ * guest, and the host would wait for it. */
 static long forbid_first(void)
 {
 	struct sock_filter code[] = {
 		LOAD(nr),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 5, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tkill, 4, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 3, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigqueueinfo, 2, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_tgsigqueueinfo, 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 3),
-		LOAD(args[0]),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 6, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tkill, 5, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigqueueinfo, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_tgsigqueueinfo, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setpriority, 2, 8),
+		LOAD(args[0]), /* whom it signals or opens */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 5, 6),
+		LOAD(args[0]), /* which processes get the priority: all of a user's, or one */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PRIO_USER, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PRIO_PROCESS, 0, 3),
+		LOAD(args[1]),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, REFUSED),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
@@ -254,14 +302,18 @@ static long forbid_first(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
 }
 
-/* Adds filters for what Landlock or the namespaces do not cover on this machine. */
-static long forbid_more(const struct job *j)
+/* Adds filters for what Landlock or the namespaces do not cover on this machine. The final filter
+ * of a template's session, which always has namespaces, has the rules of forbid_first: a second
+ * filter would cost every session a third of the time that the first one takes to load. */
+static long forbid_more(const struct job *j, enum plan_filter which)
 {
 	bool scoped = j->plan->landlock_scoped & LL_SCOPE_SIGNAL;
 
 	if (j->flags & PLANF_USERNS)
-		return scoped ? 0 : forbid_first();
+		return which == FILTER_FINAL ? 0 : forbid_first();
 	long r = forbid_neighbours();
+	if (r == 0)
+		r = forbid_ids();
 	return r != 0 || scoped ? r : forbid_signals();
 }
 
@@ -304,7 +356,7 @@ int seal_seccomp(struct job *j, enum plan_filter which, int *ret_listener)
 	if ((j->flags & PLANF_WATCH_MEMORY) && which != FILTER_TEMPLATE &&
 	    forbid_memory_files() != 0)
 		return plan_fail(j, STAGE_SECCOMP, 8, errno);
-	if (which != FILTER_TEMPLATE && forbid_more(j) != 0)
+	if (which != FILTER_TEMPLATE && forbid_more(j, which) != 0)
 		return plan_fail(j, STAGE_SECCOMP, 7, errno);
 	long fd = load(j, &prog, ret_listener != NULL);
 	if (fd < 0)

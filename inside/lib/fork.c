@@ -27,11 +27,23 @@
 #include "inside/init/reaper.h"
 #include "inside/init/root.h"
 #include "inside/init/seal.h"
+#include "inside/init/terminals.h"
 #include "wall/linux/clone.h"
 #include "wall/linux/kernel.h"
 
 /* The order of the descriptors in a spawn request (docs/wire.md). */
-enum { FD_WIRE, FD_IN, FD_OUT, FD_ERR, FD_CONTROL, FD_STATUS, FD_CGROUP, FD_COUNT = FD_CGROUP + 3 };
+enum {
+	FD_WIRE,
+	FD_IN,
+	FD_OUT,
+	FD_ERR,
+	FD_CONTROL,
+	FD_STATUS,
+	FD_CGROUP,
+	FD_RELAY = FD_CGROUP + 3,
+	FD_OWN_FILE,
+	FD_COUNT
+};
 enum { STACK_BYTES = 256 * 1024 };
 
 struct request {
@@ -51,7 +63,7 @@ _Noreturn static void session_main(struct request *q, int report)
 	setsid();
 	/* The same path, but now a workspace is mounted there. */
 	if (chdir(plan_text(j, j->plan->cwd)) != 0) {
-		plan_fail(j, STAGE_EXEC, 1, errno);
+		plan_fail(j, STAGE_DIRECTORY, 0, errno);
 		_exit(1);
 	}
 	(void)prctl(PR_SET_DUMPABLE, 0);
@@ -81,6 +93,18 @@ _Noreturn static void session_main(struct request *q, int report)
 	_longjmp(q->back, 1);
 }
 
+/* The descriptors are closed with the others, when the session and its reaper are there. */
+static int build_network(struct request *q)
+{
+	struct job *j = &q->job;
+	const char *own_file = plan_text(j, j->plan->own_file);
+
+	if ((j->flags & PLANF_LOOPBACK) && identity_open_relay(j, q->fds[FD_RELAY]) < 0)
+		return -1;
+	plan_mark(j, MARK_NETWORK);
+	return own_file[0] ? root_own_file(j, own_file, q->fds[FD_OWN_FILE]) : 0;
+}
+
 static int build(struct request *q)
 {
 	struct job *j = &q->job;
@@ -96,10 +120,12 @@ static int build(struct request *q)
 	if (identity_map(j, INSIDE_ID, INSIDE_ID) < 0 || identity_hostname(j) < 0)
 		return -1;
 	plan_mark(j, MARK_MAPPED);
+	if (build_network(q) < 0)
+		return -1;
 	const char *files = j->plan->flags & PLANF_PROC_FILES ? "/" PROC_FILES_DIR : NULL;
 	j->is_session = true;
 	if (root_workspace(j, plan_text(j, j->plan->workspace_data), &out[0]) < 0 ||
-	    root_proc(j, "/proc", files) < 0)
+	    root_proc(j, "/proc", files) < 0 || terminals_mount(j, "/dev", q->fds[FD_CONTROL]) < 0)
 		return -1;
 	out[1] = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (out[1] < 0)
@@ -131,6 +157,8 @@ _Noreturn static void become_reaper(struct request *q, pid_t guest, int report)
 			close(INIT_FD_CGROUP + 1); /* then locks are refused sooner */
 		syscall(SYS_close_range, 0, INIT_FD_CONTROL - 1, 0);
 		syscall(SYS_close_range, INIT_FD_CGROUP + 2, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
+		if ((q->job.flags & PLANF_STAYS) && seal_privileges(&q->job) < 0)
+			_exit(1);
 		syscall(SYS_execveat, INIT_FD_SELF, "", argv, none, AT_EMPTY_PATH);
 	}
 	plan_fail(&q->job, STAGE_EXEC, 2, errno);
@@ -147,6 +175,9 @@ static int first_process(void *arg)
 	 * C0 has become the reaper. */
 	(void)signal(SIGCHLD, SIG_DFL);
 	if (build(q) < 0)
+		_exit(1);
+	/* Guests that join are children of the reaper, which can no longer do this. */
+	if ((q->job.flags & PLANF_STAYS) && seal_bounding(&q->job) < 0)
 		_exit(1);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
 		plan_fail(&q->job, STAGE_FORK, 0, errno);

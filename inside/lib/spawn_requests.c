@@ -20,7 +20,7 @@
 #include "inside/lib/pages.h"
 #include "inside/lib/prefault.h"
 
-enum { WIRE = 3, FDS = 9, MAX_FDS = 18, TOKEN = 64, LINE = 4096 };
+enum { WIRE = 3, FDS = 11, MAX_FDS = 2 * FDS, TOKEN = 64, LINE = 4096 };
 
 /* fork.c */
 int cordon_guest_fork(const int *fds);

@@ -23,6 +23,16 @@ enum {
 	PROBE_PASSED = 1 << 4,  /* it worked if descriptors sent over the wire arrive in the host */
 	PROBE_CHARGED = 1 << 9, /* it worked if the sandbox's memory count does not grow by it */
 	PROBE_IDLE = 1 << 7,    /* in a session: continues after its execution is over */
+	/* The policy's workspace_exec opens it: held in standard and strict, and it works if on. */
+	PROBE_SWITCHED = 1 << 10,
+	PROBE_EXPOSED = 1 << 11, /* the policy exposes a port, so the code may make TCP sockets */
+	PROBE_BESIDE = 1 << 12,  /* tried again with such a policy: held there too */
+	PROBE_OPENS = 1 << 13,   /* the same, but such a policy opens it: then it works */
+	PROBE_BUILD = 1 << 14,   /* the build step of a package, while it is installed */
+	PROBE_COLUMNS = 1 << 15, /* it worked if the host takes the binary columns that it sent */
+	/* Only as a guest of its own: a program that code starts has that code's process as its
+	 * parent, may signal it, and can be a file of the workspace. */
+	PROBE_ALONE = 1 << 16,
 	PROBE_SIBLING = 1 << 8, /* in a session: against another session of the same template */
 };
 

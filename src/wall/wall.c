@@ -24,6 +24,11 @@ uid_t wall_worker_uid(void)
 	return wall_choose(NULL)->worker_uid();
 }
 
+int wall_take_socket(int from)
+{
+	return wall_choose(NULL)->take_socket(from);
+}
+
 int box_start(const struct box_options *o, struct box **ret, struct cordon_error **reterr)
 {
 	return wall_choose(o->policy)->start(o, ret, reterr);
@@ -33,6 +38,17 @@ int box_prepare(const struct policy *p, struct box *template, struct box **ret,
 		struct box_fork_fds *ret_fds, struct cordon_error **reterr)
 {
 	return template->wall->prepare(p, template, ret, ret_fds, reterr);
+}
+
+int box_join(struct box *place, const struct box_options *o, struct box **ret,
+	     struct cordon_error **reterr)
+{
+	return place->wall->join(place, o, ret, reterr);
+}
+
+int box_first(struct box *place, struct box **ret, struct cordon_error **reterr)
+{
+	return place->wall->join(place, NULL, ret, reterr);
 }
 
 void box_fork_fds_done(struct box_fork_fds *s)

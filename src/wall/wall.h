@@ -4,7 +4,9 @@
  * the host itself measured. wall/linux is one wall; others can be added beside it. wall.c chooses.
  *
  * A box belongs to one thread at a time. As long as it is not freed, other threads may call
- * box_has_ended, box_end, box_interrupt, box_pid, box_look, box_cpu_us and box_assurance. */
+ * box_has_ended, box_end, box_interrupt, box_signal, box_pid, box_look, box_cpu_us and
+ * box_assurance. Any thread may call box_join, box_first and box_terminal with a place that is
+ * ready, also several at once. */
 #pragma once
 
 #include <stdbool.h>
@@ -34,10 +36,18 @@ struct box_options {
 	const struct launch *launch;
 	int stdin_fd, stdout_fd, stderr_fd, wire_fd; /* borrowed; -1: closed in the guest */
 	uint32_t layers_off;                         /* `doctor --prove` only */
+	bool on_terminal; /* box_join: stdin is a terminal of box_terminal, and the guest's own */
+	/* The box is a place: it does not end with its guest, and others can join (box_join). */
+	bool stays;
+	/* Of a place: launches of guests that may join. Its root has their files too. */
+	const struct launch *const *also;
+	size_t also_count;
 };
 
-/* What the host passes to a template to fork a session. */
-enum { BOX_FORK_FDS = 5 };
+/* What the host passes to a template to fork a session. The caller may set the last two, which stay
+ * its own: the gateway's relay socket (launch.has_gateway), and the bytes of the session's own file
+ * (launch.own_file). */
+enum { BOX_FORK_RELAY = 5, BOX_FORK_OWN_FILE, BOX_FORK_FDS };
 struct box_fork_fds {
 	int fds[BOX_FORK_FDS]; /* to be passed, in this order; -1: none */
 	unsigned owned;        /* how many of the first ones box_fork_fds_done closes */
@@ -71,8 +81,9 @@ enum box_cpu {
 	BOX_CPU_ALL,     /* of everything that runs or ran: may cost several calls per process */
 };
 
-/* The highest number at the same time, or the current number. */
-enum box_processes { BOX_PROCESSES_PEAK, BOX_PROCESSES_NOW };
+/* The highest number at the same time, or the current number; BOX_TASKS_NOW counts threads too,
+ * where the kernel accounts a box as a whole. */
+enum box_processes { BOX_PROCESSES_PEAK, BOX_PROCESSES_NOW, BOX_TASKS_NOW };
 
 /* One counter per reported refusal, and one for refusals that did not fit the list. */
 enum { BOX_DENIAL_COUNTS = 41 };
@@ -89,6 +100,11 @@ struct box {
 				    NULL */
 };
 
+/* Both ends of a terminal; non-blocking for the host. The caller closes them. */
+struct box_terminal {
+	int host_fd, guest_fd;
+};
+
 /* The operations. The functions below describe them. */
 struct wall {
 	const char *name; /* in `assurance` and `cordon doctor` */
@@ -100,18 +116,27 @@ struct wall {
 	int (*start)(const struct box_options *o, struct box **ret, struct cordon_error **reterr);
 	int (*prepare)(const struct policy *p, struct box *template, struct box **ret,
 		       struct box_fork_fds *ret_fds, struct cordon_error **reterr);
+	int (*join)(struct box *place, const struct box_options *o, struct box **ret,
+		    struct cordon_error **reterr);
+	int (*ask_socket)(struct box *b, int *ret_fd, struct cordon_error **reterr);
+	int (*take_socket)(int from);
+	int (*terminal)(const struct box *place, struct box_terminal *ret,
+			struct cordon_error **reterr);
 	int (*wait_ready)(struct box *b, deadline_ns deadline, struct cordon_error **reterr);
 	bool (*wait_gone)(struct box *b, deadline_ns deadline);
 	bool (*is_gone)(struct box *b);
 	bool (*has_ended)(const struct box *b);
 	bool (*is_stopped)(const struct box *b);
 	int (*interrupt)(struct box *b, deadline_ns deadline);
+	int (*signal)(struct box *b, int signo);
 	void (*end)(struct box *b);
 	void (*kill)(struct box *b);
 	void (*release)(struct box *b);
 	void (*free)(struct box *b);
 
 	pid_t (*pid)(const struct box *b);
+	pid_t (*inner_pid)(const struct box *b);
+	int (*freeze)(struct box *b, bool frozen);
 	void (*find_guest)(struct box *b);
 	struct box_state (*look)(const struct box *b);
 	void (*count)(const struct box *b, struct box_counts *ret);
@@ -137,6 +162,9 @@ bool wall_can_fork(const struct policy *p);
 /* The uid for processes beside a box, such as the gateway: never root's if root starts it. Our own
  * if we cannot switch to another. */
 uid_t wall_worker_uid(void);
+/* The socket that box_ask_socket asked for, non-blocking. It was checked: it is of another network
+ * namespace than ours. -EAGAIN: not there yet; another negative errno: there is none. */
+int wall_take_socket(int from);
 
 /* Returns while the sandbox is being set up. Fails early if a layer that the policy requires is
  * missing. */
@@ -145,9 +173,37 @@ int box_start(const struct box_options *o, struct box **ret, struct cordon_error
 int box_prepare(const struct policy *p, struct box *template, struct box **ret,
 		struct box_fork_fds *ret_fds, struct cordon_error **reterr);
 void box_fork_fds_done(struct box_fork_fds *s);
+
+/* Starts a further guest in a place (box_options.stays) that is ready. The box that it returns is
+ * that guest's: its control_fd reaches end of file when the guest has ended; box_interrupt, box_end
+ * and box_kill act on the guest and what it started; box_look, box_failure, box_denials and
+ * box_assurance are its own. Counters and peaks are the place's. Returns while the guest is being
+ * started (box_wait_ready). All guests of a place are one trust domain. At most BOX_GUESTS at a
+ * time. The place must outlive the box and ends its guest too. Of the options, `stays` and `also`
+ * are not used; the policy is the place's. */
+enum { BOX_GUESTS = 64 };
+int box_join(struct box *place, const struct box_options *o, struct box **ret,
+	     struct cordon_error **reterr);
+/* The same for the guest that the place was started with; once. */
+int box_first(struct box *place, struct box **ret, struct cordon_error **reterr);
+/* Makes a terminal in a place that is ready. */
+static inline int box_terminal(const struct box *place, struct box_terminal *ret,
+			       struct cordon_error **reterr)
+{
+	return place->wall->terminal(place, ret, reterr);
+}
 struct box *box_free(struct box *b);
 DEFINE_FREEP(struct box *, box_free)
 #define cleanup_box CLEANUP(box_freep)
+
+/* Asks for a TCP socket that is in the box's network namespace and not connected. Never waits:
+ * *ret_fd becomes readable when there is an answer, for wall_take_socket. Any thread may call it,
+ * as long as the box is not freed. CORDON_STATE: the box has ended. CORDON_UNSUPPORTED: it has no
+ * loopback (launch.has_network). */
+static inline int box_ask_socket(struct box *b, int *ret_fd, struct cordon_error **reterr)
+{
+	return b->wall->ask_socket(b, ret_fd, reterr);
+}
 
 /* Waits until the root is ready and the workspace's descriptor has arrived, or returns what
  * failed. */
@@ -187,6 +243,13 @@ static inline int box_interrupt(struct box *b, deadline_ns deadline)
 	return b->wall->interrupt(b, deadline);
 }
 
+/* Sends a signal to the process group of a guest of a place. Does not wait. Negative: it is gone or
+ * has too many orders. */
+static inline int box_signal(struct box *b, int signo)
+{
+	return b->wall->signal(b, signo);
+}
+
 /* Starts ending the sandbox; does not wait. */
 static inline void box_end(struct box *b)
 {
@@ -211,6 +274,19 @@ static inline pid_t box_pid(const struct box *b)
 	return b->wall->pid(b);
 }
 
+/* The guest's process as the code in the sandbox sees it; 0: unknown or gone. */
+static inline pid_t box_inner_pid(const struct box *b)
+{
+	return b->wall->inner_pid(b);
+}
+
+/* Stops all processes of the sandbox but pid 1, or lets them go on. Negative: it is gone, or new
+ * ones appeared all the time; then some may run. */
+static inline int box_freeze(struct box *b, bool frozen)
+{
+	return b->wall->freeze(b, frozen);
+}
+
 /* Looks up the guest's process, which BOX_CPU_GUEST needs, before other threads use the box. */
 static inline void box_find_guest(struct box *b)
 {
@@ -233,8 +309,8 @@ static inline uint64_t box_cpu_us(struct box *b, enum box_cpu of)
 	return b->wall->cpu_us(b, of);
 }
 
-/* How many processes, including the first one; 0: unknown. BOX_PROCESSES_NOW stops counting at
- * `enough`; BOX_PROCESSES_PEAK ignores it. */
+/* How many processes, including the first one; 0: unknown. BOX_PROCESSES_NOW may stop counting
+ * at `enough`. */
 static inline uint64_t box_processes(struct box *b, enum box_processes which, uint64_t enough)
 {
 	return b->wall->processes(b, which, enough);

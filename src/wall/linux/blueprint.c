@@ -12,6 +12,7 @@
 #include "wall/linux/filters.h"
 #include "wall/linux/kernel.h"
 #include "wall/linux/no_userns.h"
+#include "wall/linux/place_binds.h"
 #include "wall/linux/procfiles.h"
 
 enum { PLAN_MAX_BYTES = 64 << 20 };
@@ -99,6 +100,12 @@ static uint32_t put_dst(struct draft *d, const char *guest)
 	return put_text(d, guest);
 }
 
+/* What one launch of a place puts in may be there already from another. */
+static uint32_t unless_there(const struct draft *d)
+{
+	return d->options->stays ? OPF_UNLESS : 0;
+}
+
 static void add_dir(struct draft *d, const char *path, uint32_t mode)
 {
 	add_op(d, (struct plan_op){ .kind = OP_MKDIR, .dst = put_dst(d, path), .mode = mode });
@@ -111,14 +118,43 @@ static void add_file(struct draft *d, const char *path, const void *bytes, size_
 				    .dst = put_dst(d, path),
 				    .src = put(d, bytes, len),
 				    .size = (uint32_t)len,
-				    .mode = mode });
+				    .mode = mode,
+				    .flags = unless_there(d) });
 }
 
 static void add_link(struct draft *d, const char *target, const char *path)
 {
 	add_op(d, (struct plan_op){ .kind = OP_SYMLINK,
 				    .src = put_text(d, target),
-				    .dst = put_dst(d, path) });
+				    .dst = put_dst(d, path),
+				    .flags = unless_there(d) });
+}
+
+const struct launch *blueprint_launch(const struct blueprint_options *o, size_t i)
+{
+	if (i == 0)
+		return o->launch;
+	return i <= o->also_count ? o->also[i - 1] : NULL;
+}
+
+/* Whether a guest of this sandbox may execute files of the workspace. */
+static bool has_exec(const struct blueprint_options *o)
+{
+	const struct launch *l;
+
+	for (size_t i = 0; (l = blueprint_launch(o, i)); i++)
+		if (l->has_exec)
+			return true;
+	return false;
+}
+
+/* What the code may do with the files of a bind. */
+static uint64_t bind_rights(bool has_exec, const struct launch_bind *b)
+{
+	bool can_exec = (b->flags & BIND_EXEC) || (has_exec && (b->flags & BIND_MOUNT));
+
+	return (b->flags & BIND_WRITABLE ? WRITE_RIGHTS : READ_RIGHTS) |
+	       (can_exec ? LL_FS_EXECUTE : 0);
 }
 
 static void add_bind(struct draft *d, const struct launch_bind *b)
@@ -133,6 +169,9 @@ static void add_bind(struct draft *d, const struct launch_bind *b)
 		}
 	if (!(b->flags & BIND_WRITABLE))
 		flags |= OPF_RO;
+	else if (!(bind_rights(has_exec(d->options), b) &
+		   LL_FS_EXECUTE)) /* nothing is both writable and executable */
+		flags |= OPF_NOEXEC;
 	if (b->flags & BIND_OPTIONAL)
 		flags |= OPF_OPTIONAL;
 	add_op(d, (struct plan_op){ .kind = OP_BIND,
@@ -142,10 +181,9 @@ static void add_bind(struct draft *d, const struct launch_bind *b)
 				    .flags = flags });
 }
 
-static bool is_covered(const struct launch *l, const char *guest)
+static bool is_covered(const struct draft *d, const struct launch *l, const char *guest)
 {
-	bool covered = str_starts(guest, "/run/cordon/") || str_starts(guest, "/usr/") ||
-		       str_starts(guest, "/etc/");
+	bool covered = str_starts(guest, "/run/cordon/") || place_binds_covers(d->options, guest);
 
 	for (size_t i = 0; !covered && i < l->read_paths.count; i++)
 		covered = str_starts(guest, l->read_paths.items[i]);
@@ -156,14 +194,18 @@ static bool is_covered(const struct launch *l, const char *guest)
 enum { ROOT_BYTES = 4 << 20, ROOT_INODES = 2048 };
 
 /* Enlarges the root if there are many files with given bytes. */
-static void root_data(struct draft *d, const struct launch *l)
+static void root_data(struct draft *d)
 {
-	uint64_t bytes = ROOT_BYTES, inodes = ROOT_INODES + l->link_count;
+	uint64_t bytes = ROOT_BYTES, inodes = ROOT_INODES;
+	const struct launch *l;
 	char data[96];
 
-	for (size_t i = 0; i < l->file_count; i++) {
-		bytes += (l->files[i].len + 4095) / 4096 * 4096;
-		inodes += 8; /* including its directories */
+	for (size_t k = 0; (l = blueprint_launch(d->options, k)); k++) {
+		inodes += l->link_count;
+		for (size_t i = 0; i < l->file_count; i++) {
+			bytes += (l->files[i].len + 4095) / 4096 * 4096;
+			inodes += 8; /* including its directories */
+		}
 	}
 	if (bytes <= 2ULL * ROOT_BYTES && inodes <= 2ULL * ROOT_INODES)
 		return;
@@ -172,20 +214,18 @@ static void root_data(struct draft *d, const struct launch *l)
 	d->head.root_data = put_text(d, data);
 }
 
-static void launch_root(struct draft *d, const struct launch *l)
+static void place_binds(struct draft *d)
 {
-	for (size_t i = 0; i < l->bind_count; i++) {
-		const struct launch_bind *b = &l->binds[i];
+	cleanup_free struct launch_bind *all = NULL;
+	size_t count = 0;
 
-		add_bind(d, b);
-		/* One rule for /usr and one for /etc cover all binds below them. */
-		bool covered = str_starts(b->guest, "/usr/") || str_starts(b->guest, "/etc/");
-		uint64_t access = b->flags & BIND_WRITABLE ? WRITE_RIGHTS : READ_RIGHTS;
-		if (b->flags & BIND_EXEC)
-			access |= LL_FS_EXECUTE;
-		if (!covered || access != READ_RIGHTS)
-			add_rule(d, b->guest, access, b->flags & BIND_OPTIONAL);
-	}
+	d->failed = d->failed || place_binds_merge(d->options, &all, &count) < 0;
+	for (size_t i = 0; i < count; i++)
+		add_bind(d, &all[i]);
+}
+
+static void launch_files(struct draft *d, const struct launch *l)
+{
 	if (l->link_count > 0)
 		add_dir(d, "/run/cordon/bin", 0755); /* for host tools that are commands */
 	for (size_t i = 0; i < l->link_count; i++)
@@ -194,9 +234,37 @@ static void launch_root(struct draft *d, const struct launch *l)
 		const struct launch_file *f = &l->files[i];
 
 		add_file(d, f->guest, f->bytes, f->len, f->mode);
+	}
+}
+
+static void root(struct draft *d)
+{
+	const struct launch *l = d->options->launch;
+
+	root_data(d);
+	if (d->options->stays)
+		place_binds(d);
+	for (size_t i = 0; !d->options->stays && i < l->bind_count; i++)
+		add_bind(d, &l->binds[i]);
+	for (size_t k = 0; (l = blueprint_launch(d->options, k)); k++)
+		launch_files(d, l);
+}
+
+static void launch_rules(struct draft *d, const struct launch *l)
+{
+	for (size_t i = 0; i < l->bind_count; i++) {
+		const struct launch_bind *b = &l->binds[i];
+
+		uint64_t access = bind_rights(l->has_exec, b);
+		if (!place_binds_covers(d->options, b->guest) || access != READ_RIGHTS)
+			add_rule(d, b->guest, access, b->flags & BIND_OPTIONAL);
+	}
+	for (size_t i = 0; i < l->file_count; i++) {
+		const struct launch_file *f = &l->files[i];
+
 		/* Mounts by value may be anywhere. The runtimes' files are covered by a rule of
 		 * their own. */
-		if (!is_covered(l, f->guest))
+		if (!is_covered(d, l, f->guest))
 			add_rule(d, f->guest, READ_RIGHTS, false);
 	}
 	for (size_t i = 0; i < l->read_paths.count; i++)
@@ -205,16 +273,25 @@ static void launch_root(struct draft *d, const struct launch *l)
 		add_rule(d, l->exec_paths.items[i], READ_RIGHTS | LL_FS_EXECUTE, true);
 }
 
-static void common_rules(struct draft *d)
+/* What the code may do with the files of its workspace. */
+static uint64_t workspace_rights(const struct launch *l)
 {
-	add_rule(d, "/usr", READ_RIGHTS, false);
+	return WRITE_RIGHTS | (l->has_exec ? LL_FS_EXECUTE : 0);
+}
+
+static void common_rules(struct draft *d, const struct launch *l)
+{
+	if (place_binds_covers(d->options, "/usr/"))
+		add_rule(d, "/usr", READ_RIGHTS, false);
 	add_rule(d, "/etc", READ_RIGHTS, false);
 	add_rule(d, "/dev", READ_RIGHTS | LL_FS_WRITE_FILE, false);
+	add_rule(d, "/dev/pts", LL_TERMINAL, true);
+	add_rule(d, "/dev/tty", LL_TERMINAL, true);
 	add_rule(d, "/run/cordon", READ_RIGHTS, false);
 	add_rule(d, "/proc", READ_RIGHTS, false);
-	add_rule(d, "/home", WRITE_RIGHTS, false);
-	add_rule(d, "/tmp", WRITE_RIGHTS, false);
-	add_rule(d, "/workspace", WRITE_RIGHTS, false);
+	add_rule(d, "/home", workspace_rights(l), false);
+	add_rule(d, "/tmp", workspace_rights(l), false);
+	add_rule(d, "/workspace", workspace_rights(l), false);
 	add_rule(d, "/", LL_FS_READ_DIR, false); /* directories may be listed everywhere */
 }
 
@@ -252,7 +329,7 @@ static void no_userns_files(struct draft *d, const struct launch *l, const char 
 		cleanup_free char *path = str_printf("%s/%s", dir, trees[i]);
 
 		add_dir(d, trees[i], 0755);
-		add_rule(d, path ? path : "", WRITE_RIGHTS, false);
+		add_rule(d, path ? path : "", workspace_rights(l), false);
 	}
 	for (size_t i = 0; i < l->file_count; i++)
 		add_file(d, l->files[i].guest + strlen(dir), l->files[i].bytes, l->files[i].len,
@@ -271,10 +348,8 @@ static void no_userns_rules(struct draft *d, const struct launch *l)
 		add_rule(d, devices[i], LL_FS_READ_FILE | LL_FS_WRITE_FILE, false);
 	for (size_t i = 0; i < l->bind_count; i++) {
 		const struct launch_bind *b = &l->binds[i];
-		uint64_t access = b->flags & BIND_WRITABLE ? WRITE_RIGHTS : READ_RIGHTS;
 
-		add_rule(d, b->host, access | (b->flags & BIND_EXEC ? LL_FS_EXECUTE : 0),
-			 b->flags & BIND_OPTIONAL);
+		add_rule(d, b->host, bind_rights(l->has_exec, b), b->flags & BIND_OPTIONAL);
 	}
 	for (size_t i = 0; i < l->read_paths.count; i++)
 		add_rule(d, l->read_paths.items[i], READ_RIGHTS, true);
@@ -282,7 +357,8 @@ static void no_userns_rules(struct draft *d, const struct launch *l)
 		add_rule(d, l->exec_paths.items[i], READ_RIGHTS | LL_FS_EXECUTE, true);
 }
 
-static void landlock_masks(struct plan *p, const struct machine *m, bool network)
+/* The guests of a place may signal each other. Another filter then protects pid 1 (init/seal.c). */
+static void landlock_masks(struct plan *p, const struct machine *m, bool network, bool is_place)
 {
 	static const int bits[] = { 0, 13, 14, 15, 15, 16, 16, 16 };
 	int abi = m->landlock_abi > 7 ? 7 : m->landlock_abi;
@@ -291,7 +367,7 @@ static void landlock_masks(struct plan *p, const struct machine *m, bool network
 	if (abi >= 4 && !network)
 		p->landlock_net = LL_NET_BIND_TCP | LL_NET_CONNECT_TCP;
 	if (abi >= 6)
-		p->landlock_scoped = LL_SCOPE_ABSTRACT_UNIX | LL_SCOPE_SIGNAL;
+		p->landlock_scoped = LL_SCOPE_ABSTRACT_UNIX | (is_place ? 0 : LL_SCOPE_SIGNAL);
 }
 
 static void add_rlimit(struct plan *p, unsigned resource, uint64_t soft, uint64_t hard)
@@ -306,7 +382,7 @@ enum { POD_START_BYTES = 128 << 20 };
 
 /* Node maps stacks for about ten threads and never touches most of them. If they counted, V8 would
  * abort long before it uses its memory. */
-enum { NODE_THREADS = 12 };
+enum { NODE_THREADS = 12, SIGNALS_MAX = 512 };
 
 static uint64_t untouched(const struct policy *policy, enum launch_filter filter)
 {
@@ -315,24 +391,23 @@ static uint64_t untouched(const struct policy *policy, enum launch_filter filter
 	return filter == LAUNCH_NODE ? NODE_THREADS * policy->stack_bytes : 0;
 }
 
-enum { SIGNALS_MAX = 512 };
-
-static void limits(struct plan *p, const struct policy *policy, const struct launch *l,
-		   uint64_t tasks)
+static void limits(struct plan *p, const struct blueprint_options *o)
 {
-	bool template = l->is_template;
+	const struct policy *policy = o->policy;
+	const struct launch *l = o->launch;
+	uint64_t tasks = o->tasks;
+	bool renews = l->is_template || ((o->stays || o->joins) && o->has_wire);
 	uint64_t data = policy->memory_bytes + untouched(policy, l->filter);
 
 	add_rlimit(p, RLIMIT_CORE, 0, 0);
-	/* A session has many executions, so its soft limit is raised for each; the host checks the
-	 * time. */
+	/* Of each process for its whole life. The host counts the time of an execution. */
 	add_rlimit(p, RLIMIT_CPU, policy->cpu_seconds,
-		   template ? RLIM_INFINITY : policy->cpu_seconds);
+		   renews ? RLIM_INFINITY : policy->cpu_seconds);
 	add_rlimit(p, RLIMIT_DATA, data, data);
 	add_rlimit(p, RLIMIT_FSIZE, policy->file_bytes, policy->file_bytes);
 	add_rlimit(p, RLIMIT_NOFILE, policy->open_files, policy->open_files);
 	/* In a user namespace the count starts at zero; otherwise at the user's current number. */
-	add_rlimit(p, RLIMIT_NPROC, policy->processes + tasks, policy->processes + tasks);
+	add_rlimit(p, RLIMIT_NPROC, policy_tasks(policy) + tasks, policy_tasks(policy) + tasks);
 	add_rlimit(p, RLIMIT_STACK, policy->stack_bytes, policy->stack_bytes);
 	add_rlimit(p, RLIMIT_MEMLOCK, 0, 0);
 	add_rlimit(p, RLIMIT_MSGQUEUE, 0, 0);
@@ -405,10 +480,12 @@ static uint32_t flags(const struct blueprint_options *o)
 {
 	uint32_t f = blueprint_early_flags(o);
 
-	if (o->launch->has_network)
+	if (has_exec(o))
+		f |= PLANF_EXEC;
+	if (o->launch->has_network || (o->policy->require & LAYER_OWN_NETNS))
 		f |= PLANF_OWN_NETNS;
-	if (o->policy->require & LAYER_OWN_NETNS)
-		f |= PLANF_OWN_NETNS;
+	if (o->launch->has_gateway)
+		f |= PLANF_RELAY;
 	if (o->layers_off & LAYER_LANDLOCK)
 		f |= PLANF_NO_LANDLOCK;
 	if (o->layers_off & LAYER_SECCOMP)
@@ -417,6 +494,8 @@ static uint32_t flags(const struct blueprint_options *o)
 		f |= PLANF_ONE_CORE;
 	if (o->cgroup->count == 0)
 		f |= PLANF_WATCH_MEMORY;
+	if (o->stays)
+		f |= PLANF_STAYS | (o->policy->pty ? PLANF_TERMINALS : 0);
 	for (size_t i = 0; i < o->policy->mount_count; i++)
 		if (o->policy->mounts[i].host && o->policy->mounts[i].mode == MOUNT_LIVE_RO)
 			f |= PLANF_LIVE_RO;
@@ -431,9 +510,9 @@ static void header(struct draft *d, const struct blueprint_options *o)
 
 	p->magic = PLAN_MAGIC;
 	p->version = PLAN_VERSION;
-	p->flags = flags(o);
-	landlock_masks(p, o->machine, l->has_network);
-	limits(p, o->policy, l, o->tasks);
+	p->flags = flags(o) | (o->on_terminal ? PLANF_ON_TERMINAL : 0);
+	landlock_masks(p, o->machine, l->has_network, o->stays || o->joins);
+	limits(p, o);
 	p->argc = (uint32_t)l->argv.count;
 	p->argv = put_list(d, &l->argv);
 	p->envc = (uint32_t)l->env.count;
@@ -447,6 +526,7 @@ static void header(struct draft *d, const struct blueprint_options *o)
 		p->cgroup_names[i] = put_text(d, o->cgroup->name);
 	workspace_data(o->policy, data, sizeof(data));
 	p->workspace_data = put_text(d, data);
+	p->own_file = put_text(d, l->own_file);
 	p->relay_port_count = (uint32_t)l->relay_port_count;
 	p->relay_ports =
 		put_aligned(d, l->relay_ports, l->relay_port_count * sizeof(*l->relay_ports));
@@ -464,10 +544,12 @@ int blueprint_make(const struct blueprint_options *o, struct buf *ret, struct co
 		no_userns_rules(&d, o->launch);
 		d.head.private_dir = put_text(&d, o->private_dir);
 	} else {
-		root_data(&d, o->launch);
-		launch_root(&d, o->launch);
-		proc_files(&d, o);
-		common_rules(&d);
+		if (!o->joins) {
+			root(&d);
+			proc_files(&d, o);
+		}
+		launch_rules(&d, o->launch);
+		common_rules(&d, o->launch);
 	}
 	filters(&d, o->launch);
 	d.head.op_count = (uint32_t)d.op_count;
@@ -490,8 +572,9 @@ int blueprint_make(const struct blueprint_options *o, struct buf *ret, struct co
 static void hash_filter(crypto_hash_sha256_state *state, const struct blueprint_seal *s,
 			enum plan_filter which)
 {
+	enum launch_filter guest = which == FILTER_TEMPLATE ? s->template_filter : s->filter;
 	size_t len;
-	const void *bytes = blueprint_filter(s->filter, s->has_network, which, &len);
+	const void *bytes = blueprint_filter(guest, s->has_network, which, &len);
 	struct sock_filter nonotify[BPF_MAXINSNS];
 	size_t count = len / sizeof(*nonotify);
 
@@ -510,6 +593,6 @@ void blueprint_filter_hash(const struct blueprint_seal *s, uint8_t ret[static 32
 	crypto_hash_sha256_init(&state);
 	if (s->is_forked)
 		hash_filter(&state, s, FILTER_TEMPLATE);
-	hash_filter(&state, s, s->is_forked ? FILTER_FINAL : FILTER_WHOLE);
+	hash_filter(&state, s, s->is_forked && !s->joins ? FILTER_FINAL : FILTER_WHOLE);
 	crypto_hash_sha256_final(&state, ret);
 }

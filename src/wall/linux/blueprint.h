@@ -23,7 +23,17 @@ struct blueprint_options {
 	uint32_t made_count;
 	uint64_t tasks; /* without namespaces: the user's current number of processes and threads */
 	uint32_t layers_off; /* policy_layer bits that `doctor --prove` switches off */
+	/* Of a place: guests can join, and its root has the files of these launches too. */
+	bool stays;
+	const struct launch *const *also;
+	size_t also_count;
+	bool joins;       /* for a guest that joins a place: the plan has no root */
+	bool on_terminal; /* of a guest that joins: its stdin is its controlling terminal */
+	bool has_wire;    /* of a place or in one: the guest runs many executions */
 };
+
+/* The launches whose files the root has: `launch` is the first. NULL: there are no more. */
+const struct launch *blueprint_launch(const struct blueprint_options *o, size_t i);
 
 /* The flags of PLANF_EARLY, known before there are control groups. */
 uint32_t blueprint_early_flags(const struct blueprint_options *o);
@@ -37,7 +47,9 @@ const void *blueprint_filter(enum launch_filter guest, bool network, enum plan_f
 struct blueprint_seal {
 	enum launch_filter filter;
 	bool has_network;
-	bool is_forked;   /* from a template, whose filter applies too */
+	bool is_forked; /* from a template, whose filter applies too */
+	bool joins;     /* a place; that may be forked, from a template of another language */
+	enum launch_filter template_filter;
 	bool is_nonotify; /* the filter has no listener */
 };
 /* SHA-256 of the loaded filters, without the small ones that are added only if a layer is

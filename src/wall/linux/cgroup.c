@@ -168,7 +168,7 @@ static int limit_v1(struct cgroup *c, const struct policy *p)
 		     p->memory_bytes / TCP_SHARE, NULL);
 	if (r < 0 && r != -ENOENT && r != -EOPNOTSUPP)
 		return r;
-	r = write_at(c->dir_fds[CONTROLLER_PIDS], "pids.max", p->processes + OWN_PROCESSES,
+	r = write_at(c->dir_fds[CONTROLLER_PIDS], "pids.max", policy_tasks(p) + OWN_PROCESSES,
 		     &c->processes);
 	if (r < 0 || !c->has_cpu || p->cpu_percent == POLICY_UNLIMITED)
 		return r;
@@ -186,7 +186,7 @@ static int limit_v2(struct cgroup *c, const struct policy *p)
 	r = write_at(c->dir_fds[0], "memory.swap.max", 0, NULL);
 	if (r < 0 && r != -ENOENT)
 		return r;
-	r = write_at(c->dir_fds[0], "pids.max", p->processes + OWN_PROCESSES, &c->processes);
+	r = write_at(c->dir_fds[0], "pids.max", policy_tasks(p) + OWN_PROCESSES, &c->processes);
 	if (r < 0 || p->cpu_percent == POLICY_UNLIMITED)
 		return r;
 	/* Without this file the group has no cpu controller, because its parents do not pass it
@@ -359,12 +359,20 @@ uint64_t cgroup_pids_peak(const struct cgroup *c)
 	return peak ? peak : or_zero(number_in(pids, "pids.current", NULL));
 }
 
-bool cgroup_had_no_others(const struct cgroup *c)
+uint64_t cgroup_pids_now(const struct cgroup *c)
 {
-	enum { BOTH = 2 };
+	if (c->count == 0)
+		return 0;
+	int pids = c->is_v2 ? c->dir_fds[0] : c->dir_fds[CONTROLLER_PIDS];
+
+	return or_zero(number_in(pids, "pids.current", NULL));
+}
+
+uint64_t cgroup_tasks_most(const struct cgroup *c)
+{
 	int pids = c->count == 0 ? -1 : c->is_v2 ? c->dir_fds[0] : c->dir_fds[CONTROLLER_PIDS];
 
-	return number_in(pids, "pids.peak", NULL) == BOTH;
+	return or_zero(number_in(pids, "pids.peak", NULL));
 }
 
 void cgroup_read(const struct cgroup *c, struct box_counts *ret)

@@ -45,8 +45,10 @@ int cgroup_make(const struct machine *m, const struct policy *p, const struct cg
 int cgroup_limit(struct cgroup *c, const struct policy *p, struct cordon_error **reterr);
 /* The highest number of processes at the same time; 0: unknown. */
 uint64_t cgroup_pids_peak(const struct cgroup *c);
-/* True if there were never more processes and threads than pid 1 and the guest; false: unknown. */
-bool cgroup_had_no_others(const struct cgroup *c);
+/* Processes and threads now; 0: unknown. */
+uint64_t cgroup_pids_now(const struct cgroup *c);
+/* How many processes and threads there ever were at a time, in earlier uses too; 0: unknown. */
+uint64_t cgroup_tasks_most(const struct cgroup *c);
 void cgroup_read(const struct cgroup *c, struct box_counts *ret);
 /* CPU time in microseconds of everything that ran in it, including earlier uses; 0: not counted. */
 uint64_t cgroup_read_cpu(const struct cgroup *c);

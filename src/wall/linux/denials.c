@@ -10,18 +10,24 @@
 
 _Static_assert(BOX_DENIAL_COUNTS == STATUS_DENIALS + 1, "the rest is counted too");
 
+#define REMEDY_CONNECT "network.allow: name the hosts; the gateway then carries HTTP(S)"
+#define REMEDY_LISTEN "expose: name the port (expose+=8000)"
+/* A socket is refused before the code can say what it is for. */
+#define REMEDY_SOCKET                                                                              \
+	"network.allow: name the hosts that it connects to; if it only listens, expose: name the " \
+	"port (expose+=8000)"
+
 /* Calls that get a sentence: what was tried, and the smallest policy change that allows it. */
 static const struct explanation {
 	long nr;
 	const char *operation, *remedy;
 } explanations[] = {
-	{ SYS_socket, "socket", "network.allow: name the hosts; the gateway then carries HTTP(S)" },
-	{ SYS_connect, "connect",
-	  "network.allow: name the hosts; the gateway then carries HTTP(S)" },
-	{ SYS_bind, "bind", "none: a sandbox never listens" },
-	{ SYS_listen, "listen", "none: a sandbox never listens" },
-	{ SYS_accept, "accept", "none: a sandbox never listens" },
-	{ SYS_accept4, "accept", "none: a sandbox never listens" },
+	{ SYS_socket, "socket", REMEDY_SOCKET },
+	{ SYS_connect, "connect", REMEDY_CONNECT },
+	{ SYS_bind, "bind", REMEDY_LISTEN },
+	{ SYS_listen, "listen", REMEDY_LISTEN },
+	{ SYS_accept, "accept", REMEDY_LISTEN },
+	{ SYS_accept4, "accept", REMEDY_LISTEN },
 	{ SYS_ptrace, "ptrace", "none" },
 	{ SYS_process_vm_readv, "read another process", "none" },
 	{ SYS_process_vm_writev, "write another process", "none" },
@@ -65,6 +71,13 @@ static const char *family_name(uint64_t family)
 	}
 }
 
+static const char *socket_word(uint64_t arg)
+{
+	if (!(arg & STATUS_DATAGRAM))
+		return "";
+	return arg & STATUS_LOOKUP ? " nonblocking datagram" : " datagram";
+}
+
 /* A program that the view does not contain or Landlock does not allow. */
 static json_t *exec_denial_json(const struct status_denial *d, uint32_t times)
 {
@@ -80,6 +93,23 @@ static json_t *exec_denial_json(const struct status_denial *d, uint32_t times)
 		"remedy", "commands: name the program in the policy", "count", (json_int_t)times);
 }
 
+static const char *remedy_of(const struct status_denial *d, const char *usual)
+{
+	if (d->syscall_nr != SYS_socket || d->is_rest)
+		return usual;
+	switch (d->arg) {
+	case AF_INET:
+	case AF_INET6:
+		return REMEDY_SOCKET;
+	case AF_UNIX:
+	case AF_UNIX | STATUS_DATAGRAM:
+	case AF_UNIX | STATUS_DATAGRAM | STATUS_LOOKUP:
+		return "none: there are only unnamed pairs; use a pipe or socketpair()";
+	default:
+		return REMEDY_CONNECT;
+	}
+}
+
 static json_t *denial_json(const struct status_denial *d, uint32_t times)
 {
 	if (d->syscall_nr == SYS_execve)
@@ -93,10 +123,10 @@ static json_t *denial_json(const struct status_denial *d, uint32_t times)
 	snprintf(text, sizeof(text), "system call %u", d->syscall_nr);
 	json_t *o = json_object();
 	json_object_set_new(o, "operation", json_string(e ? e->operation : text));
-	const char *family =
-		d->syscall_nr == SYS_socket && !d->is_rest ? family_name(d->arg) : NULL;
+	bool is_socket = d->syscall_nr == SYS_socket && !d->is_rest;
+	const char *family = is_socket ? family_name((uint32_t)d->arg) : NULL;
 	if (family)
-		json_object_set_new(o, "target", json_string(family));
+		json_object_set_new(o, "target", json_sprintf("%s%s", family, socket_word(d->arg)));
 	else if (d->target[0])
 		json_object_set_new(
 			o, "target",
@@ -106,7 +136,7 @@ static json_t *denial_json(const struct status_denial *d, uint32_t times)
 	json_object_set_new(o, "layer", json_string("seccomp"));
 	snprintf(text, sizeof(text), "system call %u is not allowed", d->syscall_nr);
 	json_object_set_new(o, "rule", json_string(text));
-	json_object_set_new(o, "remedy", json_string(e ? e->remedy : "none"));
+	json_object_set_new(o, "remedy", json_string(remedy_of(d, e ? e->remedy : "none")));
 	json_object_set_new(o, "count", json_integer(times));
 	return o;
 }

@@ -28,7 +28,7 @@ static json_t *number(uint64_t n)
 static json_t *limits_json(const struct linux_box *b)
 {
 	const struct status *s = b->status;
-	const struct cgroup *c = &b->cgroup;
+	const struct cgroup *c = &linux_box_whole(b)->cgroup;
 	json_t *o = json_object();
 
 	for (uint32_t i = 0; i < s->rlimit_count && i < PLAN_RLIMITS; i++)
@@ -64,6 +64,8 @@ static void filter_hash(const struct linux_box *b, uint8_t ret[static 32])
 	const struct blueprint_seal seal = { .filter = b->filter,
 					     .has_network = b->has_network,
 					     .is_forked = b->is_forked,
+					     .joins = b->place && b->status != b->place->status,
+					     .template_filter = linux_box_whole(b)->filter,
 					     .is_nonotify = b->status->is_nonotify };
 
 	blueprint_filter_hash(&seal, ret);
@@ -159,6 +161,7 @@ json_t *evidence_lacks(const struct machine *m)
 json_t *evidence_assurance(const struct box *box, const struct policy *p)
 {
 	const struct linux_box *b = linux_box(box);
+	const struct cgroup *c = &linux_box_whole(b)->cgroup;
 	const struct status *s = b->status;
 	json_t *o = json_object();
 
@@ -170,7 +173,7 @@ json_t *evidence_assurance(const struct box *box, const struct policy *p)
 		json_array_append_new(lacks,
 				      json_string("the filter has no listener: refused calls are "
 						  "not reported, and file locks are not counted"));
-	if (b->cgroup.count == 0 && b->machine.cgroup_dir[0][0])
+	if (c->count == 0 && b->machine.cgroup_dir[0][0])
 		json_array_append_new(lacks, json_string(NO_GROUP));
 	if (b->is_stuck)
 		json_array_append_new(
@@ -188,21 +191,21 @@ json_t *evidence_assurance(const struct box *box, const struct policy *p)
 			    json_boolean((s->cap_eff | s->cap_prm |
 					  (b->machine.has_userns ? s->cap_bnd : 0)) != 0));
 	json_object_set_new(o, "cgroups",
-			    b->cgroup.count == 0 ? json_null()
-			    : b->cgroup.is_v2    ? json_string("v2")
-						 : json_string("v1"));
+			    c->count == 0 ? json_null()
+			    : c->is_v2    ? json_string("v2")
+					  : json_string("v1"));
 	json_object_set_new(o, "limits", limits_json(b));
 	return o;
 }
 
 void evidence_usage(struct box *box, uint64_t *ret_cpu_us, uint64_t *ret_peak_bytes)
 {
-	const struct linux_box *b = linux_box(box);
+	const struct linux_box *b = linux_box(box), *whole = linux_box_whole(b);
 
 	*ret_cpu_us = b->status->cpu_us;
-	*ret_peak_bytes = cgroup_read_peak(&b->cgroup);
+	*ret_peak_bytes = cgroup_read_peak(&whole->cgroup);
 	if (*ret_peak_bytes == 0) {
-		uint64_t seen = b->status->memory_peak_kib, reaped = b->status->max_rss_kib;
+		uint64_t seen = whole->status->memory_peak_kib, reaped = b->status->max_rss_kib;
 
 		*ret_peak_bytes = (seen > reaped ? seen : reaped) * 1024;
 	}

@@ -48,7 +48,9 @@ enum {
 	OPF_RO = 1 << 0,
 	OPF_OPTIONAL = 1 << 1, /* a missing source is no failure */
 	OPF_RECURSIVE = 1 << 2,
-	OPF_MADE = 1 << 3, /* OP_BIND: the source is the mount at descriptor `mode` */
+	OPF_MADE = 1 << 3,   /* OP_BIND: the source is the mount at descriptor `mode` */
+	OPF_UNLESS = 1 << 4, /* OP_FILE, OP_SYMLINK: not if something else is there already */
+	OPF_NOEXEC = 1 << 5, /* OP_BIND */
 };
 struct plan_op {
 	uint32_t kind, flags, mode, dst, src, size;
@@ -68,7 +70,7 @@ struct plan_rlimit {
 
 enum {
 	PLANF_USERNS = 1 << 0,      /* all namespaces; without it a private directory */
-	PLANF_LOOPBACK = 1 << 1,    /* bring lo up: the gateway's relay listens there */
+	PLANF_LOOPBACK = 1 << 1,    /* bring lo up: the guest may make TCP sockets */
 	PLANF_TEMPLATE = 1 << 2,    /* the guest forks sessions: it keeps what set-up needs */
 	PLANF_NO_LANDLOCK = 1 << 3, /* only `doctor --prove` switches layers off */
 	PLANF_NO_SECCOMP = 1 << 4,
@@ -78,9 +80,14 @@ enum {
 	PLANF_WATCH_MEMORY = 1 << 8, /* no cgroup limits memory: the supervisor does */
 
 	PLANF_LIVE_RO = 1 << 11,    /* the host's own files are mounted for reading */
+	PLANF_EXEC = 1 << 13,       /* files of the workspace may be executed */
 	PLANF_PROC_FILES = 1 << 10, /* there are PROC_FILES to be bound over the kernel's */
 
 	PLANF_BORN_IN_GROUP = 1 << 9, /* v2: pid 1 is cloned into the group at INIT_FD_CGROUP */
+	PLANF_RELAY = 1 << 15,        /* the gateway listens on the loopback */
+	PLANF_STAYS = 1 << 12,        /* pid 1 does not end with its guest, and others may join */
+	PLANF_TERMINALS = 1 << 16,    /* a devpts of its own, and /dev/tty */
+	PLANF_ON_TERMINAL = 1 << 17,  /* the guest's stdin is its controlling terminal */
 
 	/* What cordon-init is told on its command line: it starts while the plan is being made. */
 	PLANF_EARLY = PLANF_USERNS | PLANF_LOOPBACK | PLANF_TEMPLATE | PLANF_NO_NETNS |
@@ -108,6 +115,7 @@ struct plan {
 	uint32_t filter_len[3], filter[3];   /* BPF programs: see enum plan_filter */
 	uint32_t private_dir; /* without PLANF_USERNS: on the host, the guest's alone */
 	uint32_t relay_port_count, relay_ports; /* 16-bit numbers the gateway listens on */
+	uint32_t own_file; /* sessions of a template: path of a file that each has of its own */
 };
 
 enum plan_filter {
@@ -135,6 +143,8 @@ enum plan_filter {
 	X(SECCOMP, "load the system call filter")                                                  \
 	X(PROOF, "read the layers back")                                                           \
 	X(FORK, "fork")                                                                            \
+	X(JOIN, "start another guest")                                                             \
+	X(DIRECTORY, "enter the working directory")                                                \
 	X(EXEC, "start the interpreter")                                                           \
 	X(RUNNING, "run")
 
@@ -171,6 +181,11 @@ enum { STATUS_VICTIMS = 16, STATUS_DENIALS = 40, STATUS_TARGET = 116 };
 /* Why an exec fails: the view has no such file, or there is no right to execute it. Or: something
  * was to be executed, but it is not known what. */
 enum { EXEC_ABSENT, EXEC_REFUSED, EXEC_UNSEEN };
+
+/* In status_denial.arg of socket(2): a datagram socket; one that does not block, as the resolver of
+ * the C library opens it to look a name up. */
+#define STATUS_DATAGRAM (1ULL << 32)
+#define STATUS_LOOKUP (1ULL << 33)
 
 /* A system call that was refused and explained. */
 struct status_denial {
@@ -212,12 +227,26 @@ struct status {
 	struct status_denial denials[STATUS_DENIALS];
 };
 
-/* Messages on the control socket. Host to init: one byte. Init to host: one byte, with descriptors.
- */
+/* Messages on the control socket. Host to init: one byte; CONTROL_JOIN also has the numbers that
+ * its descriptors would have in cordon-init. Init to host: one byte, with descriptors. A guest that
+ * joined has a control socket of its own, which pid 1 closes when the guest has ended. */
 enum {
 	CONTROL_GO = 'G',        /* to init, first: all limits are set, the guest may run */
 	CONTROL_INTERRUPT = 'I', /* to init: SIGINT for the guest */
 	CONTROL_SAMPLE = 'S', /* to init: refresh cpu_us and max_rss_kib, answer CONTROL_SAMPLED */
 	CONTROL_SAMPLED = 's',
 	CONTROL_WORKSPACE = 'W', /* to host: workspace root, then pidfd of pid 1 (sessions) */
+	/* To a place's init, with streams, wire, control, plan and status: start a guest. With a
+	 * control socket alone: it is the first guest's. */
+	CONTROL_JOIN = 'J',
+	/* To init, with a socket at INIT_FD_CONTROL: answers there with a TCP socket of the guest's
+	 * network namespace, not connected, and closes it. */
+	CONTROL_SOCKET = 'N',
+	CONTROL_STARTED = 'P',   /* to host, on a guest's socket: pidfd of the guest */
+	CONTROL_END = 'E',       /* to init, on a guest's socket: end it and what it started */
+	CONTROL_SIGNAL = 'K',    /* the same: the signal whose number follows, for its group */
+	CONTROL_TERMINALS = 'T', /* to host, before the workspace: ptmx of its devpts, O_PATH */
 };
+/* Guests of a place at a time; each may have a terminal. */
+enum { PLACE_GUESTS = 64 };
+#define PLACE_TERMINALS "64"

@@ -37,6 +37,18 @@ static pid_t pid_of(int pidfd)
 	return p ? (pid_t)strtol(p + 4, NULL, 10) : 0;
 }
 
+/* The root is ready. Of a session that a template forked it also learns the first process. */
+static void note_ready(struct linux_box *b, int fds[static 4])
+{
+	b->is_ready = true;
+	b->base.workspace_fd = TAKE_FD(fds[0]);
+	if (b->pidfd >= 0)
+		return;
+	b->pidfd = TAKE_FD(fds[1]);
+	b->base.end_fd = b->is_forked ? b->pidfd : -1;
+	b->status->init_pid = pid_of(b->pidfd);
+}
+
 /* Handles one message of the control socket. 1: there was one, 0: none now, -1: closed. */
 static int receive(struct linux_box *b)
 {
@@ -62,14 +74,14 @@ static int receive(struct linux_box *b)
 		count = (u.head.cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		memcpy(fds, CMSG_DATA(&u.head), (count < 4 ? count : 4) * sizeof(int));
 	}
-	if (byte == CONTROL_WORKSPACE && !b->is_ready) {
+	if (byte == CONTROL_WORKSPACE && !b->is_ready)
+		note_ready(b, fds);
+	if (byte == CONTROL_TERMINALS && b->ptmx_fd < 0)
+		b->ptmx_fd = TAKE_FD(fds[0]);
+	if (byte == CONTROL_STARTED && !b->is_ready) {
 		b->is_ready = true;
-		b->base.workspace_fd = TAKE_FD(fds[0]);
-		if (b->pidfd < 0) {
-			b->pidfd = TAKE_FD(fds[1]);
-			b->base.end_fd = b->is_forked ? b->pidfd : -1;
-			b->status->init_pid = pid_of(b->pidfd);
-		}
+		b->pidfd = TAKE_FD(fds[0]);
+		b->guest_pid = pid_of(b->pidfd);
 	}
 	b->is_answered |= byte == CONTROL_SAMPLED;
 	for (size_t i = 0; i < 4; i++)
@@ -102,9 +114,12 @@ bool linux_box_is_gone(struct box *box)
 bool linux_box_has_ended(const struct box *box)
 {
 	const struct linux_box *b = linux_box(box);
-	struct pollfd p = { .fd = b->base.control_fd, .events = POLLRDHUP };
+	/* Pid 1 closes the socket of a guest when it gets to it, and ends a little later than its
+	 * supervisor. So the process itself is looked at, too. */
+	struct pollfd p[] = { { .fd = b->base.control_fd, .events = POLLRDHUP },
+			      { .fd = b->pidfd, .events = POLLIN } };
 
-	return b->is_gone || poll(&p, 1, 0) > 0 || is_dead(b);
+	return b->is_gone || poll(p, 2, 0) > 0;
 }
 
 /* 0: the deadline passed, or poll failed. */
@@ -164,15 +179,37 @@ int linux_box_failure(const struct box *box, struct cordon_error **reterr)
 			       "the policy requires the layer '%s', and %s (%s); remedy: %s",
 			       policy_layer_name(layer), why, strerror(s->os_errno), remedy);
 	}
+	if (s->stage == STAGE_DIRECTORY)
+		return err_set(reterr, CORDON_NOT_FOUND,
+			       "the working directory cannot be entered: %s",
+			       strerror(s->os_errno));
+	if (s->stage == STAGE_JOIN && s->detail == 0) /* pid 1 has no room (init/join.c) */
+		return err_set(reterr, CORDON_LIMIT,
+			       "too many commands have left processes running in the sandbox; "
+			       "remedy: end some of them");
 	const char *what = s->stage < sizeof(words) / sizeof(*words) ? words[s->stage] : "?";
 	/* Not err_errno: an EPERM here comes from this machine, not from the policy. */
 	return err_set(reterr, CORDON_OS, "the sandbox could not %s (step %d): %s", what,
 		       (int)s->detail, strerror(s->os_errno));
 }
 
+/* Pid 1 of the place ends the guest with what it started. */
+static void end_guest(const struct linux_box *b)
+{
+	char order = CONTROL_END;
+
+	(void)send(b->base.control_fd, &order, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void linux_box_end(struct box *box)
 {
 	struct linux_box *b = linux_box(box);
+
+	if (b->place) {
+		if (!b->is_gone)
+			end_guest(b);
+		return;
+	}
 	/* SIGTERM tells a supervisor to end pid 1, which ends all others. */
 	int signo = b->supervisor > 0 ? SIGTERM : SIGKILL;
 
@@ -195,10 +232,28 @@ static void wait_empty(struct linux_box *b, deadline_ns deadline)
 	b->is_stuck = b->is_stuck || n == 0;
 }
 
+/* A place that does not end its guest in time ends itself. */
+static void kill_guest(struct linux_box *b)
+{
+	if (b->is_gone)
+		return;
+	end_guest(b);
+	if (!linux_box_wait_gone(&b->base, deadline_after_ms(KILL_MS))) {
+		b->is_stuck = true;
+		linux_box_end(&b->place->base);
+	}
+	b->is_gone = true;
+}
+
 void linux_box_kill(struct box *box)
 {
 	struct linux_box *b = linux_box(box);
 	deadline_ns deadline = deadline_after_ms(KILL_MS);
+
+	if (b->place) {
+		kill_guest(b);
+		return;
+	}
 
 	if (b->pidfd >= 0 && !b->is_gone) {
 		linux_box_end(box);
@@ -212,8 +267,10 @@ void linux_box_release(struct box *box)
 {
 	struct linux_box *b = linux_box(box);
 
+	pthread_mutex_lock(&b->releasing);
 	if (b->is_gone)
 		close_fdp(&b->base.control_fd);
+	pthread_mutex_unlock(&b->releasing);
 }
 
 /* The supervisor of a stuck sandbox keeps running and cleans up when the sandbox ends. */
@@ -243,11 +300,14 @@ void linux_box_free(struct box *box)
 	 * closed. */
 	close_fdp(&b->base.control_fd);
 	close_fdp(&b->base.workspace_fd);
-	if (b->status)
+	if (b->status && !(b->place && b->status == b->place->status))
 		munmap(b->status, sizeof(struct status));
+	if (b->place)
+		b->place->guests--;
 	bool had_supervisor = b->supervisor > 0;
 	reap_supervisor(b);
 	close_fdp(&b->pidfd);
+	close_fdp(&b->ptmx_fd);
 	if (!had_supervisor && b->private_dir[0])
 		(void)rmdir(b->private_dir); /* in case there was no supervisor to do it */
 	slots_done(&b->slots);               /* before the groups that contain them */
@@ -255,6 +315,8 @@ void linux_box_free(struct box *box)
 		slots_give(&b->template->slots, &b->cgroup);
 	else
 		cgroup_done(&b->cgroup);
+	pthread_mutex_destroy(&b->releasing);
+	pthread_mutex_destroy(&b->counting);
 	free(b);
 }
 
@@ -266,18 +328,36 @@ int linux_box_interrupt(struct box *box, deadline_ns deadline)
 	b->is_answered = false;
 	for (int i = 0; i < 2; i++)
 		if (send(b->base.control_fd, &orders[i], 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
-			return -CORDON_STATE;
+			/* A guest that ends at the first order has closed the socket before the
+			 * second. */
+			return i > 0 && linux_box_is_gone(box) ? 0 : -CORDON_STATE;
 	while (!b->is_answered && !linux_box_is_gone(box))
 		if (!b->is_answered && wait_word(b, deadline) == 0)
 			return -CORDON_STATE;
 	return 0;
 }
 
+int linux_box_signal(struct box *box, int signo)
+{
+	struct linux_box *b = linux_box(box);
+	const char order[] = { CONTROL_SIGNAL, (char)signo };
+	ssize_t n = -1;
+
+	/* The thread that runs the guest may be closing the socket. */
+	pthread_mutex_lock(&b->releasing);
+	if (b->base.control_fd >= 0)
+		n = send(b->base.control_fd, order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT);
+	pthread_mutex_unlock(&b->releasing);
+	return n == sizeof(order) ? 0 : -CORDON_STATE;
+}
+
 pid_t linux_box_pid(const struct box *box)
 {
 	const struct linux_box *b = linux_box(box);
 
-	return b->is_gone ? 0 : b->status->init_pid;
+	if (b->is_gone)
+		return 0;
+	return b->place ? b->guest_pid : b->status->init_pid;
 }
 
 /* pid 1 has only one child when this is first called. */
@@ -286,7 +366,7 @@ pid_t linux_box_guest_pid(struct linux_box *b)
 	char path[64], text[32] = "";
 	pid_t init = linux_box_pid(&b->base);
 
-	if (b->guest_pid > 0 || init <= 0)
+	if (b->guest_pid > 0 || init <= 0 || b->place)
 		return b->is_gone ? 0 : b->guest_pid;
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", init, init);
 	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -306,8 +386,9 @@ const struct status *linux_box_status(const struct box *box)
 }
 
 /* The supervisor of a forked session is its template's, and reports on the template's page. */
-static bool is_out_of_memory(const struct linux_box *b)
+static bool is_out_of_memory(const struct linux_box *guest)
 {
+	const struct linux_box *b = linux_box_whole(guest);
 	const struct status *s = b->template ? b->template->status : b->status;
 
 	if (!b->template)
@@ -325,6 +406,7 @@ struct box_state linux_box_look(const struct box *box)
 						 [STATE_EXITED] = BOX_EXITED,
 						 [STATE_FAILED] = BOX_FAILED };
 	const struct linux_box *b = linux_box(box);
+	const struct linux_box *whole = linux_box_whole(b);
 	const struct status *s = b->status;
 	uint32_t state = s->state;
 
@@ -332,17 +414,17 @@ struct box_state linux_box_look(const struct box *box)
 		.stage = state < sizeof(stages) / sizeof(*stages) ? stages[state] : BOX_BUILDING,
 		.wait_status = s->wait_status,
 		.cpu_us = s->cpu_us,
-		.memory_peak_bytes = s->memory_peak_kib * 1024,
-		.processes_peak = s->processes_peak,
+		.memory_peak_bytes = whole->status->memory_peak_kib * 1024,
+		.processes_peak = whole->status->processes_peak,
 		.is_out_of_memory = is_out_of_memory(b),
 		.is_stuck = b->is_stuck,
 		.is_nonotify = s->is_nonotify,
 		.has_denials = s->denial_count > 0,
-		.has_groups = b->cgroup.count > 0,
+		.has_groups = whole->cgroup.count > 0,
 	};
 }
 
 void linux_box_count(const struct box *box, struct box_counts *ret)
 {
-	cgroup_read(&linux_box(box)->cgroup, ret);
+	cgroup_read(&linux_box_whole(linux_box(box))->cgroup, ret);
 }

@@ -20,15 +20,17 @@
 #include "wall/linux/plan_send.h"
 #include "wall/linux/supervisor.h"
 
-static struct linux_box *new_box(void)
+struct linux_box *linux_box_new(void)
 {
 	struct linux_box *b = mem_alloc(sizeof(*b));
 
 	if (!b)
 		return NULL;
 	b->base.wall = &linux_wall;
-	b->pidfd = b->base.control_fd = b->base.end_fd = b->base.workspace_fd = -1;
+	b->pidfd = b->base.control_fd = b->base.end_fd = b->base.workspace_fd = b->ptmx_fd = -1;
 	slots_init(&b->slots);
+	pthread_mutex_init(&b->releasing, NULL);
+	pthread_mutex_init(&b->counting, NULL);
 	return b;
 }
 
@@ -72,9 +74,10 @@ static int enter_private_dir(struct linux_box *b, const struct launch *from, str
 	int r = no_userns_check(&b->machine, reterr);
 	if (r < 0)
 		return r;
-	if (from->is_template)
+	if (from->is_template || b->stays)
 		return err_set(reterr, CORDON_UNSUPPORTED,
-			       "templates need user namespaces, which are not available here");
+			       "%s user namespaces, which are not available here",
+			       b->stays ? "several guests in one sandbox need" : "templates need");
 	if (b->machine.has_box_uids) {
 		uint32_t any;
 
@@ -96,7 +99,7 @@ static int make_plan(struct linux_box *b, struct blueprint_options *blueprint, i
 	cleanup_close int plan = -1;
 
 	plan_send_init(&h, &b->cgroup);
-	if (blueprint->launch->has_network)
+	if (blueprint->launch->has_gateway)
 		h.fds[INIT_FD_RELAY] = blueprint->launch->relay_fd;
 	int r = plan_send_map_mounts(&h, b->base.uid, b->base.gid, blueprint, reterr);
 	if (r == 0)
@@ -153,7 +156,11 @@ static int start(struct linux_box *b, const struct box_options *o, struct cordon
 					       .launch = o->launch,
 					       .machine = &b->machine,
 					       .cgroup = &b->cgroup,
-					       .layers_off = o->layers_off };
+					       .layers_off = o->layers_off,
+					       .stays = o->stays,
+					       .also = o->also,
+					       .also_count = o->also_count,
+					       .has_wire = o->wire_fd >= 0 };
 	struct cgroup_options group = { .owner_gid = owner_of_groups(b),
 					.limits_later = !b->machine.cgroup_v2 };
 	cleanup_launch struct launch relocated = { 0 };
@@ -187,22 +194,22 @@ static int start(struct linux_box *b, const struct box_options *o, struct cordon
 	return r < 0 ? r : give_leave(b, reterr);
 }
 
-static struct linux_box *drop(struct linux_box *b)
+struct linux_box *linux_box_drop(struct linux_box *b)
 {
 	if (b)
 		linux_box_free(&b->base);
 	return NULL;
 }
 
-DEFINE_FREEP(struct linux_box *, drop)
-#define cleanup_linux_box CLEANUP(dropp)
-
 int linux_box_start(const struct box_options *o, struct box **ret, struct cordon_error **reterr)
 {
-	cleanup_linux_box struct linux_box *b = new_box();
+	cleanup_linux_box struct linux_box *b = linux_box_new();
 
 	if (!b)
 		return err_errno(reterr, ENOMEM, "make a sandbox");
+	b->stays = o->stays;
+	b->is_template = o->launch->is_template;
+	b->guests = 1;
 	b->require = o->policy->require;
 	if (b->require & LAYERS_NAMESPACES)
 		machine_look_first(&b->machine);
@@ -233,9 +240,9 @@ int linux_box_prepare(const struct policy *p, struct box *from, struct box **ret
 		      struct box_fork_fds *ret_fds, struct cordon_error **reterr)
 {
 	enum { CONTROL, STATUS, GROUPS };
-	_Static_assert(GROUPS + MACHINE_CONTROLLERS == BOX_FORK_FDS, "the template counts them");
+	_Static_assert(GROUPS + MACHINE_CONTROLLERS == BOX_FORK_RELAY, "the template counts them");
 	struct linux_box *template = linux_box(from);
-	cleanup_linux_box struct linux_box *b = new_box();
+	cleanup_linux_box struct linux_box *b = linux_box_new();
 	struct box_fork_fds forked = { .owned = GROUPS };
 	int *fds = forked.fds, pair[2];
 
@@ -243,6 +250,8 @@ int linux_box_prepare(const struct policy *p, struct box *from, struct box **ret
 		return err_errno(reterr, ENOMEM, "make a sandbox");
 	b->machine = template->machine;
 	b->is_forked = true;
+	b->stays = template->stays;
+	b->guests = 1;
 	b->require = p->require;
 	b->base.uid = from->uid;
 	b->base.gid = from->gid;
@@ -262,6 +271,7 @@ int linux_box_prepare(const struct policy *p, struct box *from, struct box **ret
 	fds[CONTROL] = pair[1];
 	for (uint32_t i = 0; i < MACHINE_CONTROLLERS; i++)
 		fds[GROUPS + i] = i < b->cgroup.count ? b->cgroup.join_fds[i] : -1;
+	fds[BOX_FORK_RELAY] = fds[BOX_FORK_OWN_FILE] = -1;
 	*ret = &TAKE_PTR(b)->base;
 	*ret_fds = forked;
 	return 0;

@@ -108,26 +108,12 @@ static int rewrite_binds(const struct launch *l, struct launch *ret, struct cord
 	return 0;
 }
 
-/* R asks for the system's name while it starts. In a private root, our `which` says that there is
- * no uname. Here the host's `which` finds it, so it must be allowed to run. */
-#define HOSTS_OWN "/usr/bin/which"
-
-static int add_system_name(const struct launch *l, struct launch *new)
-{
-	if (l->filter != LAUNCH_R)
-		return 0;
-	int r = strlist_add(&new->exec_paths, "/usr/bin/uname");
-	return r < 0 ? r : strlist_add(&new->read_paths, "/etc/os-release");
-}
-
 static int rewrite_files(const struct launch *l, const char *dir, struct launch *ret,
 			 struct cordon_error **reterr)
 {
 	for (size_t i = 0; i < l->file_count; i++) {
 		const struct launch_file *f = &l->files[i];
 
-		if (l->filter == LAUNCH_R && str_eq(f->guest, HOSTS_OWN))
-			continue;
 		if (!str_starts(f->guest, "/run/cordon/"))
 			return err_set(reterr, CORDON_UNSUPPORTED,
 				       "without a mount namespace there is no file of its own at "
@@ -143,7 +129,7 @@ static int rewrite_files(const struct launch *l, const char *dir, struct launch 
 int no_userns_rewrite(const struct launch *l, const char *dir, struct launch *ret,
 		      struct cordon_error **reterr)
 {
-	cleanup_launch struct launch new = { .filter = l->filter };
+	cleanup_launch struct launch new = { .filter = l->filter, .has_exec = l->has_exec };
 
 	if (l->filter == LAUNCH_POD)
 		return err_set(reterr, CORDON_UNSUPPORTED,
@@ -151,8 +137,10 @@ int no_userns_rewrite(const struct launch *l, const char *dir, struct launch *re
 			       "available here; remedy: allow them, or use python, r, node or sh");
 	if (l->has_network)
 		return err_set(reterr, CORDON_UNSUPPORTED,
-			       "the gateway needs a network namespace, and user namespaces are not "
-			       "available here; remedy: leave network.allow empty");
+			       "%s a network namespace, and user namespaces are not "
+			       "available here; remedy: leave %s empty",
+			       l->has_gateway ? "the gateway needs" : "a port to be reached needs",
+			       l->has_gateway ? "network.allow" : "expose");
 	int r = rewrite_binds(l, &new, reterr);
 	if (r == 0)
 		r = rewrite_files(l, dir, &new, reterr);
@@ -163,7 +151,7 @@ int no_userns_rewrite(const struct launch *l, const char *dir, struct launch *re
 	if (!new.executable || !new.cwd || rewrite_list(&l->argv, dir, &new.argv) < 0 ||
 	    rewrite_list(&l->env, dir, &new.env) < 0 ||
 	    rewrite_list(&l->exec_paths, dir, &new.exec_paths) < 0 ||
-	    rewrite_list(&l->read_paths, dir, &new.read_paths) < 0 || add_system_name(l, &new) < 0)
+	    rewrite_list(&l->read_paths, dir, &new.read_paths) < 0)
 		return err_errno(reterr, ENOMEM, "the launch");
 	*ret = new;
 	new = (struct launch){ 0 };

@@ -59,18 +59,27 @@ static int open_mount(const struct launch_bind *bind, uid_t uid, gid_t gid, int 
 	return *ret_fd < 0 ? err_errno(reterr, errno, "mount '%s'", bind->host) : 0;
 }
 
-int plan_send_map_mounts(struct plan_send *p, uid_t uid, gid_t gid,
-			 struct blueprint_options *blueprint, struct cordon_error **reterr)
+static bool is_made(const struct blueprint_options *blueprint, const char *host)
 {
-	const struct launch *l = blueprint->launch;
+	bool found = false;
 
-	for (size_t i = 0; blueprint->machine->is_root && i < l->bind_count; i++) {
+	for (uint32_t i = 0; !found && i < blueprint->made_count; i++)
+		found = str_eq(blueprint->made[i], host);
+	return found;
+}
+
+static int map_mounts(struct plan_send *p, const struct launch *l, uid_t uid, gid_t gid,
+		      struct blueprint_options *blueprint, struct cordon_error **reterr)
+{
+	for (size_t i = 0; i < l->bind_count; i++) {
 		const char *path = l->binds[i].host;
 		int fd = -1, r = 0;
 
 		if (!(l->binds[i].flags & BIND_WRITABLE) &&
 		    (!(l->binds[i].flags & BIND_EXEC) || is_reachable(path, uid)))
 			continue;
+		if (l != blueprint->launch && is_made(blueprint, path))
+			continue; /* several launches of a place need it */
 		if (blueprint->private_dir || p->mount_count == PLAN_MOUNTS)
 			return err_set(reterr, CORDON_UNSUPPORTED, "'%s' cannot be mounted: %s",
 				       path,
@@ -88,37 +97,85 @@ int plan_send_map_mounts(struct plan_send *p, uid_t uid, gid_t gid,
 	return 0;
 }
 
-int plan_send_send(const struct plan_send *p, int socket, int plan_fd, struct cordon_error **reterr)
+int plan_send_map_mounts(struct plan_send *p, uid_t uid, gid_t gid,
+			 struct blueprint_options *blueprint, struct cordon_error **reterr)
 {
+	const struct launch *l;
+	int r = 0;
+
+	for (size_t k = 0;
+	     r == 0 && blueprint->machine->is_root && (l = blueprint_launch(blueprint, k)); k++)
+		r = map_mounts(p, l, uid, gid, blueprint, reterr);
+	return r;
+}
+
+/* A message with descriptors and, after `skip` bytes, their numbers. */
+struct packet {
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(INIT_FD_END * sizeof(int))];
-	} u = { .room = { 0 } };
-	unsigned char numbers[INIT_FD_END];
+	} u;
+	unsigned char text[1 + INIT_FD_END];
 	int fds[INIT_FD_END];
-	size_t count = 0;
+	size_t count;
+};
+
+static void put(struct packet *p, size_t skip, int number, int fd)
+{
+	if (fd < 0)
+		return;
+	p->text[skip + p->count] = (unsigned char)number;
+	p->fds[p->count++] = fd;
+}
+
+/* 0 or -errno. */
+static int send_packet(struct packet *p, size_t skip, int socket, int flags)
+{
+	struct iovec iov = { .iov_base = p->text, .iov_len = skip + p->count };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = p->u.room,
+			      .msg_controllen = CMSG_SPACE(p->count * sizeof(int)) };
+
+	p->u.head.cmsg_level = SOL_SOCKET;
+	p->u.head.cmsg_type = SCM_RIGHTS;
+	p->u.head.cmsg_len = CMSG_LEN(p->count * sizeof(int));
+	memcpy(CMSG_DATA(&p->u.head), p->fds, p->count * sizeof(int));
+	return sendmsg(socket, &msg, MSG_NOSIGNAL | flags) < 0 ? -errno : 0;
+}
+
+int plan_send_send(const struct plan_send *p, int socket, int plan_fd, struct cordon_error **reterr)
+{
+	struct packet packet = { 0 };
 
 	/* In this order most of them get the right numbers on arrival (plan_receive). */
 	for (int i = 0; i < INIT_FD_END; i++)
-		if (p->fds[i] >= 0) {
-			numbers[count] = (unsigned char)i;
-			fds[count++] = p->fds[i];
-		}
-	numbers[count] = INIT_FD_PLAN;
-	fds[count++] = plan_fd;
-	struct iovec iov = { .iov_base = numbers, .iov_len = count };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = u.room,
-			      .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
-	u.head.cmsg_level = SOL_SOCKET;
-	u.head.cmsg_type = SCM_RIGHTS;
-	u.head.cmsg_len = CMSG_LEN(count * sizeof(int));
-	memcpy(CMSG_DATA(&u.head), fds, count * sizeof(int));
-	for (int i = 0; i < RECEIVERS; i++)
-		if (sendmsg(socket, &msg, MSG_NOSIGNAL) < 0)
-			return errno == EPIPE || errno == ECONNRESET
+		put(&packet, 0, i, p->fds[i]);
+	put(&packet, 0, INIT_FD_PLAN, plan_fd);
+	for (int i = 0; i < RECEIVERS; i++) {
+		int r = send_packet(&packet, 0, socket, 0);
+
+		if (r < 0)
+			return r == -EPIPE || r == -ECONNRESET
 				       ? 0
-				       : err_errno(reterr, errno, "send the plan");
+				       : err_errno(reterr, -r, "send the plan");
+	}
 	return 0;
+}
+
+int plan_send_order(char order, int fd, int socket)
+{
+	struct packet packet = { .text = { (unsigned char)order } };
+
+	put(&packet, 1, INIT_FD_CONTROL, fd);
+	return send_packet(&packet, 1, socket, MSG_DONTWAIT);
+}
+
+int plan_send_join(const int fds[static PLAN_SEND_JOIN], int socket)
+{
+	struct packet packet = { .text = { CONTROL_JOIN } };
+
+	for (int i = 0; i < PLAN_SEND_JOIN; i++)
+		put(&packet, 1, i, fds[i]);
+	return send_packet(&packet, 1, socket, MSG_DONTWAIT);
 }

@@ -237,8 +237,10 @@ int relay_open(const struct relay_options *options, const char **ret_stage)
 {
 	struct socket_list l = { 0 };
 	struct relay_hello hello = { .magic = RELAY_MAGIC };
-	const char *stage;
+	const char *stage = "bring the loopback up";
 
+	if (options->gateway_fd < 0)
+		return bring_loopback_up();
 	int r = open_all(options, &l, &hello, &stage);
 	if (r == 0) {
 		stage = "send the sockets";

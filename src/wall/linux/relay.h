@@ -25,7 +25,8 @@ struct relay_hello {
 };
 
 struct relay_options {
-	int gateway_fd;        /* where to send the sockets; the caller owns and closes it */
+	int gateway_fd; /* where to send the sockets; the caller owns and closes it; -1: no sockets,
+			   only the loopback */
 	const uint16_t *ports; /* ports that programs without a proxy may connect to */
 	size_t port_count;
 	bool only_proxy; /* no fake addresses: neither routes nor port listeners */

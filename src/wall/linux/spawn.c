@@ -20,8 +20,9 @@
 #include "wall/linux/clone.h"
 #include "wall/linux/kernel.h"
 
-/* The child never returns from these, so a sanitizer must not instrument them. */
-#define IN_CHILD __attribute__((no_sanitize("thread")))
+/* The child never returns from these, so a sanitizer must not instrument them: AddressSanitizer
+ * would take what is mapped later, where its stack was, for that stack. */
+#define IN_CHILD __attribute__((no_sanitize("thread", "address")))
 
 enum { STACK_BYTES = 64 * 1024, PARK = SPAWN_FDS };
 

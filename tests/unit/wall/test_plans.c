@@ -27,6 +27,7 @@ struct name {
 static const struct name flag_names[] = {
 	{ PLANF_USERNS, "namespaces" },
 	{ PLANF_LOOPBACK, "loopback" },
+	{ PLANF_RELAY, "relay" },
 	{ PLANF_TEMPLATE, "template" },
 	{ PLANF_NO_LANDLOCK, "NO LANDLOCK" },
 	{ PLANF_NO_SECCOMP, "NO SECCOMP" },
@@ -35,6 +36,10 @@ static const struct name flag_names[] = {
 	{ PLANF_OWN_NETNS, "a network namespace for each session" },
 	{ PLANF_WATCH_MEMORY, "memory is watched" },
 	{ PLANF_LIVE_RO, "live files" },
+	{ PLANF_EXEC, "programs in the workspace" },
+	{ PLANF_STAYS, "stays" },
+	{ PLANF_TERMINALS, "terminals" },
+	{ PLANF_ON_TERMINAL, "on a terminal" },
 	{ PLANF_PROC_FILES, "files of /proc" },
 	{ PLANF_BORN_IN_GROUP, "born in the group" },
 	{ 0, NULL },
@@ -135,8 +140,9 @@ static void show_op(struct buf *out, const char *base, const struct plan_op *op)
 	else if (op->kind == OP_FILE)
 		buf_printf(out, "file /%s, mode %04o\n", dst, op->mode);
 	else if (op->kind == OP_BIND)
-		buf_printf(out, "bind /%s from %s,%s%s%s%s\n", dst, src,
+		buf_printf(out, "bind /%s from %s,%s%s%s%s%s\n", dst, src,
 			   op->flags & OPF_RO ? " read-only" : " WRITABLE",
+			   op->flags & OPF_NOEXEC ? ", not executable" : "",
 			   op->flags & OPF_RECURSIVE ? ", with what is mounted below" : "",
 			   op->flags & OPF_OPTIONAL ? ", if it is there" : "",
 			   op->flags & OPF_MADE ? ", made by the host" : "");
@@ -195,8 +201,8 @@ static const char *const rung_names[] = { "namespaces and control groups v2",
 					  "namespaces and control groups v1", "namespaces",
 					  "namespaces, Landlock 2", "no namespaces" };
 
-enum shape { SHAPE_ONE_SHOT, SHAPE_TEMPLATE, SHAPE_NETWORK, SHAPES };
-static const char *const shape_names[] = { "one shot", "template", "network" };
+enum shape { SHAPE_ONE_SHOT, SHAPE_TEMPLATE, SHAPE_NETWORK, SHAPE_EXPOSED, SHAPES };
+static const char *const shape_names[] = { "one shot", "template", "network", "exposed" };
 
 static const char *const guests[] = { "python", "r", "node", "sh", "pod" };
 
@@ -216,16 +222,18 @@ static void fill_launch(struct launch *l, enum launch_filter guest, enum rung ru
 	launch_bind(l, "/etc/ld.so.cache", NULL, BIND_OPTIONAL);
 	launch_bind(l, "/opt/guest", "/opt/guest", BIND_EXEC);
 	if (rung != RUNG_NO_NAMESPACES) {
-		launch_bind(l, "/srv/data", "/data", 0);
-		launch_bind(l, "/srv/out", "/out", BIND_WRITABLE);
+		launch_bind(l, "/srv/data", "/data", BIND_MOUNT);
+		launch_bind(l, "/srv/out", "/out", BIND_MOUNT | BIND_WRITABLE);
 		launch_file(l, "/mnt/given", "y", 1, 0444);
 	}
 	launch_file(l, "/run/cordon/start", "x", 1, 0444);
-	strlist_add(&l->exec_paths, "/usr/bin/guest");
+	launch_exec(l, "/usr/bin/guest");  /* the bind gives it */
+	launch_exec(l, "/run/cordon/own"); /* a file of ours */
 	l->is_template = shape == SHAPE_TEMPLATE;
-	l->has_network = shape == SHAPE_NETWORK;
+	l->has_network = shape == SHAPE_NETWORK || shape == SHAPE_EXPOSED;
+	l->has_gateway = shape == SHAPE_NETWORK;
 	l->relay_fd = -1;
-	if (l->has_network) {
+	if (l->has_gateway) {
 		l->relay_ports = ports;
 		l->relay_port_count = 2;
 	}
@@ -263,6 +271,7 @@ static void plan_of(enum policy_level level, enum launch_filter guest, enum rung
 
 	fill_launch(&l, guest, rung, shape);
 	ASSERT_EQ(policy_init_level(&policy, level, NULL), 0);
+	l.has_exec = policy.workspace_exec && guest != LAUNCH_POD;
 	struct blueprint_options o = {
 		.policy = &policy, .launch = &l, .machine = &m, .cgroup = &c
 	};
@@ -378,6 +387,18 @@ static void expect_plans(enum launch_filter guest)
 				  i < b.count ? b.items[i] : "", i < a.count ? a.items[i] : "");
 	free(a.text);
 	free(b.text);
+}
+
+/* Two branches may take the same bit, and git merges them without a word. */
+TEST(no_two_flags_share_a_bit)
+{
+	uint64_t seen = 0;
+
+	for (const struct name *n = flag_names; n->text; n++) {
+		ASSERT_EQ(n->bit & (n->bit - 1), 0);
+		ASSERT_EQ(seen & n->bit, 0);
+		seen |= n->bit;
+	}
 }
 
 TEST(plans_of_python)

@@ -119,6 +119,69 @@ TEST(without_others_the_guest_is_all)
 	faked_box_done(&f);
 }
 
+/* A process whose only child has an only child, which has burnt so much. */
+static pid_t lineage(long ms)
+{
+	int ready[2];
+	char byte;
+
+	ASSERT_EQ(pipe(ready), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (fork() == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (fork() == 0) {
+				prctl(PR_SET_PDEATHSIG, SIGKILL);
+				burn(ms);
+				(void)!write(ready[1], "", 1);
+			}
+			pause();
+		}
+		pause();
+	}
+	ASSERT_EQ(read(ready[0], &byte, 1), 1);
+	return pid;
+}
+
+/* Three processes ever: an agent and its shell, which is not looked for twice while it lives. */
+TEST(the_shell_of_an_agent_counts)
+{
+	struct faked_box f;
+
+	faked_box_init(&f, GUEST_KIND_SH);
+	faked_box_add_group(&f);
+	faked_box_count(&f, "pids.peak", "3\n");
+	f.status.init_pid = lineage(30);
+	f.status.cpu_us = 5;
+	uint64_t guest = processes_cpu_us(&f.box.base, BOX_CPU_GUEST),
+		 all = processes_cpu_us(&f.box.base, BOX_CPU_ALL);
+	pid_t shell = f.box.shell_pid;
+	ASSERT(all >= guest + 30000 + 5);
+	ASSERT(shell > 0 && shell != f.box.guest_pid);
+	f.box.ended_us += 1000000; /* so it shows whether that was used */
+	ASSERT(processes_cpu_us(&f.box.base, BOX_CPU_ALL) >= all + 1000000);
+	f.box.shell_pid = getpid(); /* as if the shell had gone and its number were another's */
+	ASSERT(processes_cpu_us(&f.box.base, BOX_CPU_ALL) < all + 1000000);
+	ASSERT_EQ(f.box.shell_pid, shell);
+	end(f.status.init_pid);
+	faked_box_done(&f);
+}
+
+TEST(a_third_process_that_is_no_shell_counts)
+{
+	struct faked_box f;
+
+	faked_box_init(&f, GUEST_KIND_PYTHON);
+	faked_box_add_group(&f);
+	faked_box_count(&f, "pids.peak", "3\n");
+	f.status.init_pid = family(2, 30);
+	uint64_t guest = processes_cpu_us(&f.box.base, BOX_CPU_GUEST);
+	ASSERT(processes_cpu_us(&f.box.base, BOX_CPU_ALL) >= guest + 30000);
+	ASSERT_EQ(f.box.shell_pid, 0);
+	end(f.status.init_pid);
+	faked_box_done(&f);
+}
+
 TEST(reaped_children_count)
 {
 	struct faked_box f;

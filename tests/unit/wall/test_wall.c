@@ -61,7 +61,7 @@ TEST(a_box_speaks_to_its_own_wall)
 TEST(only_owned_descriptors_are_closed)
 {
 	int own = dup(0), borrowed = dup(0);
-	struct box_fork_fds f = { .fds = { own, borrowed, -1, -1, -1 }, .owned = 1 };
+	struct box_fork_fds f = { .fds = { own, borrowed, -1, -1, -1, -1, -1 }, .owned = 1 };
 
 	box_fork_fds_done(&f);
 	ASSERT(fcntl(own, F_GETFD) < 0);

@@ -12,6 +12,7 @@ enum {
 	GUEST_SH = 1 << 3,
 	GUEST_POD = 1 << 4,
 	GUEST_ALL = 31,
+	GUEST_NATIVE = GUEST_ALL & ~GUEST_POD,
 };
 
 struct call {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,6 +32,7 @@
 #define SHARE_FILES 0x400ULL
 #define BE_THREAD 0x10000ULL
 #define MFD_NOEXEC 8ULL
+#define FAMILIES 48ULL
 /* The kernel reads an int, so bits above it in the register must be ignored. */
 #define FAMILY(family) SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, family)
 
@@ -69,6 +71,38 @@ static void add_if(scmp_filter_ctx c, uint32_t action, const char *name, struct 
 		MUST(seccomp_rule_add(c, action, nr, 1, cmp));
 }
 
+/* A part of an argument that is a number below 64. */
+struct field {
+	const char *call;
+	unsigned arg;
+	uint64_t mask;
+};
+
+/* The kernel checks and compiles every comparison for every sandbox. So a set of numbers is not
+ * compared one by one, but by aligned blocks: those of 4 to 7 differ from others in what is left
+ * without the two lowest bits. */
+static void add_set(scmp_filter_ctx c, uint32_t action, const struct field *f, uint64_t numbers)
+{
+	const uint64_t unit = f->mask & -f->mask;
+	uint64_t size;
+
+	for (uint64_t from = 0; from < 64; from += size) {
+		uint64_t block = 1;
+
+		for (size = 1; size < 32 && from % (2 * size) == 0; size *= 2) {
+			uint64_t wider = block | block << size;
+
+			if ((numbers >> from & wider) != wider)
+				break;
+			block = wider;
+		}
+		if (numbers >> from & 1)
+			add_if(c, action, f->call,
+			       SCMP_CMP64(f->arg, SCMP_CMP_MASKED_EQ,
+					  f->mask & ~((size - 1) * unit), from * unit));
+	}
+}
+
 static bool is_setup(const char *name)
 {
 	for (const char *const *p = calls_setup; *p; p++)
@@ -97,11 +131,27 @@ static void clone_rules(scmp_filter_ctx c, uint32_t allow, uint32_t refuse)
 			add_if(c, refuse, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, bit, bit));
 }
 
+static const uint64_t kinds[] = { 0, 0100000, 0010000 }; /* regular files and FIFOs */
+static const uint64_t devices[] = { 0020000, 0060000 };
+
+/* In a session of a template, which allows every mknod. */
+static void refuse_kinds(scmp_filter_ctx c)
+{
+	static const struct field calls[] = { { "mknod", 1, 0170000 }, { "mknodat", 2, 0170000 } };
+	uint64_t told = 0, allowed = 0;
+
+	for (size_t i = 0; i < 2; i++)
+		told |= 1ULL << (devices[i] >> 12);
+	for (size_t i = 0; i < 3; i++)
+		allowed |= 1ULL << (kinds[i] >> 12);
+	for (size_t i = 0; i < 2; i++) {
+		add_set(c, SCMP_ACT_NOTIFY, &calls[i], told);
+		add_set(c, DENY, &calls[i], 0xffff & ~(told | allowed));
+	}
+}
+
 static void file_rules(scmp_filter_ctx c, uint32_t allow, uint32_t refuse)
 {
-	static const uint64_t kinds[] = { 0, 0100000, 0010000 }; /* regular files and FIFOs */
-	static const uint64_t devices[] = { 0020000, 0060000 };
-
 	for (size_t i = 0; i < 3; i++) {
 		add_if(c, allow, "mknod", SCMP_A1(SCMP_CMP_MASKED_EQ, 0170000, kinds[i]));
 		add_if(c, allow, "mknodat", SCMP_A2(SCMP_CMP_MASKED_EQ, 0170000, kinds[i]));
@@ -115,15 +165,17 @@ static void file_rules(scmp_filter_ctx c, uint32_t allow, uint32_t refuse)
 	add_if(c, refuse, "memfd_create", SCMP_A1(SCMP_CMP_MASKED_EQ, MFD_NOEXEC, 0));
 }
 
-/* Reports every address family, except those that the C library tries by itself: AF_UNIX for a name
- * service daemon and, before resolving, AF_NETLINK for the machine's addresses. */
+/* Reports every address family, except one that the C library tries by itself before it resolves a
+ * name: AF_NETLINK for the machine's addresses. */
 static void refuse_sockets(scmp_filter_ctx c, bool net)
 {
-	for (uint64_t family = 0; family < 48; family++)
-		if (family == AF_UNIX || (net && family == AF_NETLINK))
-			add_if(c, SCMP_ACT_ERRNO(EACCES), "socket", FAMILY(family));
-		else if (!net || (family != AF_INET && family != AF_INET6))
-			add_if(c, SCMP_ACT_NOTIFY, "socket", FAMILY(family));
+	static const struct field family = { "socket", 0, 0xffffffff };
+	const uint64_t told = (1ULL << FAMILIES) - 1;
+	const uint64_t others = 1ULL << AF_INET | 1ULL << AF_INET6 | 1ULL << AF_NETLINK;
+
+	add_set(c, SCMP_ACT_NOTIFY, &family, net ? told & ~others : told);
+	if (net)
+		add_if(c, SCMP_ACT_ERRNO(EACCES), "socket", FAMILY(AF_NETLINK));
 }
 
 /* Only pairs with one fixed peer. Each socket of a datagram pair could send, with descriptors, to
@@ -145,9 +197,12 @@ static void allow_pairs(scmp_filter_ctx c)
 
 static void refuse_pairs(scmp_filter_ctx c)
 {
+	static const struct field kind = { "socketpair", 1, 0xf };
+	uint64_t refused = 0;
+
 	for (uint64_t type = 0; type < 16; type++)
-		if (!is_pair(type))
-			add_if(c, DENY, "socketpair", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type));
+		refused |= (uint64_t)!is_pair(type) << type;
+	add_set(c, DENY, &kind, refused);
 }
 
 static void socket_rules(scmp_filter_ctx c, bool net)
@@ -250,6 +305,29 @@ static scmp_filter_ctx whole(uint32_t guest, bool net)
 static const uint64_t sealing_prctls[] = { 22 /* SET_SECCOMP */, 24 /* CAPBSET_DROP */,
 					   28 /* SET_SECUREBITS */, 47 /* CAP_AMBIENT */ };
 
+/* The reapers of a template answer notifications. */
+static void listener_rules(scmp_filter_ctx c, uint32_t action)
+{
+	static const uint64_t requests[] = { SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND,
+					     NOTIFY_SET_FLAGS };
+
+	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++)
+		add_if(c, action, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, requests[i]));
+}
+
+/* What relay.c needs beyond the guests' own calls, to open a session's loopback: allowed in a
+ * template and refused in its sessions. */
+static void relay_rules(scmp_filter_ctx c, uint32_t action)
+{
+	static const uint64_t interface[] = { SIOCGIFFLAGS, SIOCSIFFLAGS };
+
+	for (size_t i = 0; i < sizeof(interface) / sizeof(*interface); i++)
+		add_if(c, action, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, interface[i]));
+	MUST(seccomp_rule_add(c, action, SCMP_SYS(setsockopt), 2,
+			      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, SOL_SOCKET),
+			      SCMP_A2(SCMP_CMP_MASKED_EQ, 0xffffffff, SO_ATTACH_FILTER)));
+}
+
 /* ERRNO of one filter takes precedence over NOTIFY of another. So calls that the final filter
  * reports are allowed here; a template runs no untrusted code. */
 static scmp_filter_ctx template(uint32_t guest, bool net)
@@ -261,23 +339,16 @@ static scmp_filter_ctx template(uint32_t guest, bool net)
 	argument_rules(c, net);
 	for (size_t i = 0; i < sizeof(sealing_prctls) / sizeof(*sealing_prctls); i++)
 		add_if(c, SCMP_ACT_ALLOW, "prctl", SCMP_A0(SCMP_CMP_EQ, sealing_prctls[i]));
-	/* Its reapers answer notifications. */
-	add_if(c, SCMP_ACT_ALLOW, "ioctl",
-	       SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, SECCOMP_IOCTL_NOTIF_RECV));
-	add_if(c, SCMP_ACT_ALLOW, "ioctl",
-	       SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, SECCOMP_IOCTL_NOTIF_SEND));
-	add_if(c, SCMP_ACT_ALLOW, "ioctl",
-	       SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, NOTIFY_SET_FLAGS));
+	listener_rules(c, SCMP_ACT_ALLOW);
 	/* Its sessions prove their namespaces with PIDFD_GET_*_NAMESPACE, all of ioctl type
 	 * 0xff. */
 	add_if(c, SCMP_ACT_ALLOW, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xfffffff0, 0xff00));
 	add_if(c, SCMP_ACT_ALLOW, "socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
 	for (size_t i = 0; i < sizeof(wide) / sizeof(*wide); i++)
 		add(c, SCMP_ACT_ALLOW, wide[i]);
+	add_if(c, SCMP_ACT_ALLOW, "sendto", SCMP_A4(SCMP_CMP_EQ, 0));
 	if (net)
-		add(c, SCMP_ACT_ALLOW, "sendto");
-	else
-		add_if(c, SCMP_ACT_ALLOW, "sendto", SCMP_A4(SCMP_CMP_EQ, 0));
+		relay_rules(c, SCMP_ACT_ALLOW);
 	lock_rules(c, SCMP_ACT_ALLOW);
 	for (const char *const *p = calls_explained; *p; p++)
 		if (!is_setup(*p))
@@ -305,10 +376,28 @@ static void refuse_but_tcp(scmp_filter_ctx c, uint64_t family)
 static void final_sockets(scmp_filter_ctx c, bool net)
 {
 	refuse_sockets(c, net);
+	add_if(c, DENY, "socket", SCMP_A0(SCMP_CMP_GE, FAMILIES)); /* no kernel has them yet */
 	if (net) {
 		refuse_but_tcp(c, AF_INET);
 		refuse_but_tcp(c, AF_INET6);
+		relay_rules(c, DENY);
 	}
+}
+
+/* No signals to pid 1, and no other priority for it: see forbid_first in init/seal.c, which loads
+ * the same as a filter of its own where this one is not loaded. */
+static void refuse_first(scmp_filter_ctx c)
+{
+	static const char *const calls[] = {
+		"kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_open"
+	};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		add_if(c, DENY, calls[i], SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, 1));
+	add_if(c, DENY, "setpriority", SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, PRIO_USER));
+	MUST(seccomp_rule_add(c, DENY, SCMP_SYS(setpriority), 2,
+			      SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, PRIO_PROCESS),
+			      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, 1)));
 }
 
 /* Loaded in each session on top of the template's filter: set-up is over. */
@@ -321,7 +410,6 @@ static scmp_filter_ctx final(uint32_t guest, bool net)
 					      "landlock_restrict_self",
 					      "sethostname",
 					      "setdomainname" };
-	static const uint64_t devices[] = { 0020000, 0060000 };
 	scmp_filter_ctx c = new_filter(SCMP_ACT_ALLOW);
 
 	for (size_t i = 0; i < sizeof(silent) / sizeof(*silent); i++)
@@ -331,6 +419,7 @@ static scmp_filter_ctx final(uint32_t guest, bool net)
 		if (guest != GUEST_POD || sealing_prctls[i] != 22)
 			add_if(c, DENY, "prctl", SCMP_A0(SCMP_CMP_EQ, sealing_prctls[i]));
 	add_if(c, DENY, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xfffffff0, 0xff00));
+	listener_rules(c, DENY);
 	add(c, SCMP_ACT_ERRNO(ENOSYS), "clone3");
 	explained_calls(c, net, SCMP_ACT_NOTIFY);
 	if (is_exec_told(guest))
@@ -343,13 +432,9 @@ static scmp_filter_ctx final(uint32_t guest, bool net)
 	for (uint64_t bit = 1; bit < 1ULL << 32; bit <<= 1)
 		if (bit & NAMESPACE_FLAGS)
 			add_if(c, SCMP_ACT_NOTIFY, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, bit, bit));
-	for (size_t i = 0; i < 2; i++) {
-		add_if(c, SCMP_ACT_NOTIFY, "mknod",
-		       SCMP_A1(SCMP_CMP_MASKED_EQ, 0170000, devices[i]));
-		add_if(c, SCMP_ACT_NOTIFY, "mknodat",
-		       SCMP_A2(SCMP_CMP_MASKED_EQ, 0170000, devices[i]));
-	}
+	refuse_kinds(c);
 	add_if(c, SCMP_ACT_NOTIFY, "memfd_create", SCMP_A1(SCMP_CMP_MASKED_EQ, MFD_NOEXEC, 0));
+	refuse_first(c);
 	return c;
 }
 

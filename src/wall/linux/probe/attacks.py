@@ -238,9 +238,9 @@ def attack_py_planted(bait):
     def run():
         os.execve(path, ["python3", "-I", "-S", "-c", ""], {})
     try:
-        with open(os.path.realpath(sys.executable), "rb") as source, open(path, "wb") as to:
+        fd = os.open(path, os.O_CREAT | os.O_WRONLY, 0o755)
+        with open(os.path.realpath(sys.executable), "rb") as source, open(fd, "wb") as to:
             to.write(source.read())
-        os.chmod(path, 0o755)
         child(run)
     finally:
         os.unlink(path)
@@ -377,6 +377,28 @@ def take_all(function, *args):
             function(*args)
         except OSError:
             return
+
+
+PORT = 8000
+SERVERS = []
+
+
+def attack_py_sibling_port(bait):
+    """listen on a port"""
+    import socket
+    global PORT
+    try:
+        SERVERS.append(socket.create_server(("127.0.0.1", PORT)))
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        SERVERS.append(socket.create_server(("127.0.0.1", 0)))
+        PORT = SERVERS[-1].getsockname()[1]
+
+
+def sibling_py_sibling_port(bait):
+    import socket
+    socket.create_connection(("127.0.0.1", PORT), 2).close()
 
 
 def attack_py_sibling_descriptors(bait):

@@ -106,6 +106,69 @@ int probe_workspace_exec(const struct bait *b)
 	return e;
 }
 
+int probe_workspace_script(const struct bait *b)
+{
+	char path[192], self[160] = "", text[192];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	(void)b;
+	probe_name(path, sizeof(path), "cordon-probe-script");
+	int len = snprintf(text, sizeof(text), "#!%s --started\n", self);
+	int fd = n > 0 ? open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0755) : -1;
+	if (fd < 0)
+		return errno;
+	int e = write(fd, text, (size_t)len) != len ? errno : 0;
+	(void)fchmod(fd, 0755);
+	close(fd);
+	if (!e)
+		e = exec_path(path);
+	(void)unlink(path);
+	return e;
+}
+
+/* An open program of the workspace, which has no name any more. */
+static int open_program(int *ret_fd)
+{
+	char path[192];
+	int e = copy_program("/proc/self/exe", path, sizeof(path));
+
+	*ret_fd = e ? -1 : open(path, O_RDONLY);
+	e = *ret_fd < 0 && !e ? errno : e;
+	(void)unlink(path);
+	return e;
+}
+
+int probe_workspace_fd(const struct bait *b)
+{
+	char path[192];
+	int fd, e = open_program(&fd);
+
+	(void)b;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return e ? e : exec_path(path);
+}
+
+int probe_workspace_map(const struct bait *b)
+{
+	int fd, e = open_program(&fd);
+
+	(void)b;
+	if (!e && mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+		e = errno;
+	return e;
+}
+
+int probe_workspace_protect(const struct bait *b)
+{
+	int fd, e = open_program(&fd);
+	void *at = e ? MAP_FAILED : mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	(void)b;
+	if (!e && (at == MAP_FAILED || mprotect(at, 4096, PROT_READ | PROT_EXEC) != 0))
+		e = errno;
+	return e;
+}
+
 int probe_execveat_exec(const struct bait *b)
 {
 	char path[192];

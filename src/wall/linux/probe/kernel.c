@@ -357,6 +357,15 @@ int probe_terminal_take(const struct bait *b)
 	return probe_verdict(ioctl(0, 0x540e /* TIOCSCTTY */, 0));
 }
 
+/* To the one that it has, so that the control changes nothing. */
+int probe_terminal_discipline(const struct bait *b)
+{
+	int tty = 0;
+
+	(void)b;
+	return probe_verdict(ioctl(0, 0x5423 /* TIOCSETD */, &tty));
+}
+
 /* Only a virtual console implements this call. */
 int probe_terminal_linux(const struct bait *b)
 {

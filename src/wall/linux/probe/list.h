@@ -26,6 +26,7 @@
 	X(chroot, "chroot", CONTROL_SPACE, 0, "capabilities")                                      \
 	X(hostname, "change the host name", CONTROL_SPACE, 0, "capabilities")                      \
 	X(become_root, "become uid 0", CONTROL_SPACE, 0, "namespaces")                             \
+	X(change_ids, "change to another user or group", CONTROL_ROOT, 0, "namespaces")            \
 	X(capabilities, "hold a capability", CONTROL_PLAIN, PROBE_SPACED, "capabilities")          \
 	X(uid_map, "write the id map", CONTROL_PLAIN, 0, "namespaces")
 
@@ -64,6 +65,8 @@
 	X(terminal_input, "type into the terminal (TIOCSTI)", CONTROL_PLAIN, PROBE_TTY, "session") \
 	X(terminal_take, "take the controlling terminal", CONTROL_PLAIN, PROBE_TTY, "seccomp")     \
 	X(terminal_linux, "paste by TIOCLINUX", CONTROL_PLAIN, PROBE_TTY, "session")               \
+	X(terminal_discipline, "change the terminal's line discipline", CONTROL_PLAIN, PROBE_TTY,  \
+	  "seccomp")                                                                               \
 	X(core_limit, "allow core dumps again", CONTROL_PLAIN, 0, "rlimits")
 
 #define PROBES_PROCESS(X)                                                                          \
@@ -79,9 +82,11 @@
 	X(kcmp, "compare with the parent by kcmp", CONTROL_PLAIN, 0, "namespaces")                 \
 	X(prlimit_parent, "change the parent's limits", CONTROL_PLAIN, 0, "namespaces")            \
 	X(renice_host, "change the priority of a host process", CONTROL_PLAIN, 0, "namespaces")    \
-	X(signal_parent, "signal the parent", CONTROL_PLAIN, 0, "namespaces")                      \
+	X(renice_parent, "change the priority of the parent", CONTROL_PLAIN, PROBE_ALONE,          \
+	  "seccomp")                                                                               \
+	X(signal_parent, "signal the parent", CONTROL_PLAIN, PROBE_ALONE, "namespaces")            \
 	X(signal_host, "signal a process of the host", CONTROL_PLAIN, 0, "namespaces")             \
-	X(signal_all, "signal everything", CONTROL_PLAIN, 0, "namespaces")                         \
+	X(signal_all, "signal everything", CONTROL_PLAIN, PROBE_ALONE, "namespaces")               \
 	X(pidfd_host, "open a process of the host", CONTROL_PLAIN, 0, "namespaces")                \
 	X(list_host, "see processes of the host", CONTROL_PLAIN, 0, "namespaces")                  \
 	X(environment, "find a secret in the environment", CONTROL_PLAIN, 0, "environment")        \
@@ -93,20 +98,23 @@
 	  PROBE_SURVIVOR, "namespaces")
 
 #define PROBES_SOCKET(X)                                                                           \
-	X(inet, "IPv4 stream socket", CONTROL_PLAIN, 0, "seccomp")                                 \
+	X(inet, "IPv4 stream socket", CONTROL_PLAIN, PROBE_OPENS, "seccomp")                       \
 	X(inet6, "IPv6 stream socket", CONTROL_PLAIN, 0, "seccomp")                                \
-	X(inet_datagram, "IPv4 datagram socket", CONTROL_PLAIN, 0, "seccomp")                      \
-	X(raw, "raw socket", CONTROL_SPACE, 0, "capabilities")                                     \
-	X(packet, "packet socket", CONTROL_SPACE, 0, "capabilities")                               \
-	X(netlink, "netlink socket", CONTROL_PLAIN, 0, "seccomp")                                  \
-	X(vsock, "socket to the hypervisor (AF_VSOCK)", CONTROL_PLAIN, 0, "seccomp")               \
-	X(unix_stream, "Unix socket", CONTROL_PLAIN, 0, "seccomp")                                 \
+	X(inet_datagram, "IPv4 datagram socket", CONTROL_PLAIN, PROBE_BESIDE, "seccomp")           \
+	X(raw, "raw socket", CONTROL_SPACE, PROBE_BESIDE, "capabilities")                          \
+	X(packet, "packet socket", CONTROL_SPACE, PROBE_BESIDE, "capabilities")                    \
+	X(netlink, "netlink socket", CONTROL_PLAIN, PROBE_BESIDE, "seccomp")                       \
+	X(vsock, "socket to the hypervisor (AF_VSOCK)", CONTROL_PLAIN, PROBE_BESIDE, "seccomp")    \
+	X(unix_stream, "Unix socket", CONTROL_PLAIN, PROBE_BESIDE, "seccomp")                      \
 	X(any_family, "socket of any of 48 families", CONTROL_PLAIN, 0, "seccomp")                 \
-	X(tcp_host, "connect to a TCP service of the host", CONTROL_PLAIN, 0, "namespaces")        \
-	X(udp_host, "send to a UDP service of the host", CONTROL_PLAIN, 0, "namespaces")           \
-	X(abstract_host, "connect to an abstract socket of the host", CONTROL_PLAIN, 0,            \
+	X(tcp_host, "connect to a TCP service of the host", CONTROL_PLAIN, PROBE_BESIDE,           \
 	  "namespaces")                                                                            \
-	X(path_host, "connect to a socket file of the host", CONTROL_PLAIN, 0, "mount view")       \
+	X(udp_host, "send to a UDP service of the host", CONTROL_PLAIN, PROBE_BESIDE,              \
+	  "namespaces")                                                                            \
+	X(abstract_host, "connect to an abstract socket of the host", CONTROL_PLAIN, PROBE_BESIDE, \
+	  "namespaces")                                                                            \
+	X(path_host, "connect to a socket file of the host", CONTROL_PLAIN, PROBE_BESIDE,          \
+	  "mount view")                                                                            \
 	X(sendmsg_abstract, "send from a socketpair to an abstract socket", CONTROL_PLAIN, 0,      \
 	  "namespaces")                                                                            \
 	X(sendmsg_path, "send from a socketpair to a socket file", CONTROL_PLAIN, 0, "mount view") \
@@ -119,7 +127,7 @@
 	X(socket_filter_lock, "lock a socket's filter", CONTROL_PLAIN, 0, "seccomp")               \
 	X(gateway_host, "reach a TCP service of the host through the gateway", CONTROL_PLAIN, 0,   \
 	  "namespaces")                                                                            \
-	X(net_tables, "read the host's connections", CONTROL_PLAIN, 0, "namespaces")
+	X(net_tables, "read the host's connections", CONTROL_PLAIN, PROBE_BESIDE, "namespaces")
 
 #define PROBES_FILE(X)                                                                             \
 	X(host_file, "read a file of the host", CONTROL_PLAIN, 0, "mount view")                    \
@@ -138,7 +146,7 @@
 	X(write_usr, "write a program of the host", CONTROL_ROOT, 0, "read-only mounts")           \
 	X(write_etc, "write /etc/passwd", CONTROL_ROOT, 0, "read-only mounts")                     \
 	X(write_root, "make a file in /", CONTROL_SPACE, 0, "read-only mounts")                    \
-	X(write_self, "write the running program", CONTROL_PLAIN, 0, "read-only mounts")           \
+	X(write_self, "write the running program", CONTROL_PLAIN, PROBE_ALONE, "read-only mounts") \
 	X(hard_link, "hard link to a host file", CONTROL_PLAIN, 0, "mount view")                   \
 	X(device_node, "make a device file", CONTROL_ROOT, 0, "capabilities")                      \
 	X(file_capability, "give a file capabilities", CONTROL_ROOT, 0, "capabilities")            \
@@ -154,6 +162,8 @@
 	X(dev_kmsg, "open /dev/kmsg", CONTROL_ROOT, 0, "mount view")                               \
 	X(dev_mem, "open /dev/mem or a disk", CONTROL_ROOT, 0, "mount view")                       \
 	X(dev_ptmx, "open a new terminal", CONTROL_PLAIN, 0, "mount view")                         \
+	X(dev_pts, "open a terminal of the host or of another sandbox", CONTROL_PLAIN, PROBE_TTY,  \
+	  "mount view")                                                                            \
 	X(dev_kvm, "open /dev/kvm, /dev/fuse or /dev/net/tun", CONTROL_ROOT, 0, "mount view")
 
 #define PROBES_EXEC(X)                                                                             \
@@ -161,9 +171,18 @@
 	X(memfd_sealed_exec, "run a memory file that is not executable", CONTROL_PLAIN, 0,         \
 	  "memfd seal")                                                                            \
 	X(execveat_exec, "run a program by descriptor", CONTROL_PLAIN, 0, "noexec mounts")         \
-	X(workspace_exec, "run a program from the workspace", CONTROL_PLAIN, 0, "noexec mounts")   \
+	X(workspace_exec, "run a program from the workspace", CONTROL_PLAIN, PROBE_SWITCHED,       \
+	  "noexec mounts")                                                                         \
+	X(workspace_script, "run a script from the workspace by its #! line", CONTROL_PLAIN,       \
+	  PROBE_SWITCHED, "noexec mounts")                                                         \
+	X(workspace_fd, "run a program from the workspace as /proc/self/fd/N", CONTROL_PLAIN,      \
+	  PROBE_SWITCHED, "noexec mounts")                                                         \
+	X(workspace_map, "map a file of the workspace as a library is mapped", CONTROL_PLAIN,      \
+	  PROBE_SPACED | PROBE_SWITCHED, "noexec mounts")                                          \
+	X(workspace_protect, "map such a file, then make it executable", CONTROL_PLAIN,            \
+	  PROBE_SPACED | PROBE_SWITCHED, "noexec mounts")                                          \
 	X(workspace_loader, "have the loader start a program of the workspace", CONTROL_PLAIN,     \
-	  PROBE_SPACED, "noexec mounts")                                                           \
+	  PROBE_SPACED | PROBE_SWITCHED, "noexec mounts")                                          \
 	X(unlisted_exec, "run a program that the policy does not name", CONTROL_PLAIN,             \
 	  PROBE_LISTED, "mount view")                                                              \
 	X(unlisted_loader, "have the loader start such a program", CONTROL_PLAIN, PROBE_LISTED,    \
@@ -224,17 +243,17 @@
 
 /* The attacks of attacks.py. X(id, what it tries, flags, what stops it) */
 #define PYTHON_PROBES(X)                                                                           \
-	X(py_subprocess, "start a program with subprocess", 0, "mount view")                       \
-	X(py_system, "start a shell with os.system", 0, "mount view")                              \
+	X(py_subprocess, "start a program with subprocess", PROBE_LISTED, "mount view")            \
+	X(py_system, "start a shell with os.system", PROBE_LISTED, "mount view")                   \
 	X(py_unshare, "new user namespace by ctypes", 0, "seccomp")                                \
 	X(py_ptrace, "trace the parent by ctypes", 0, "seccomp")                                   \
 	X(py_setuid, "become root with os.setuid", 0, "namespaces")                                \
 	X(py_chroot, "os.chroot", 0, "seccomp")                                                    \
 	X(py_machine_code, "machine code of its own that makes a 32-bit system call", 0,           \
 	  "seccomp")                                                                               \
-	X(py_connect, "connect to a TCP service of the host", 0, "seccomp")                        \
-	X(py_http, "fetch a page from the host", 0, "seccomp")                                     \
-	X(py_unix, "connect to an abstract socket of the host", 0, "seccomp")                      \
+	X(py_connect, "connect to a TCP service of the host", PROBE_BESIDE, "seccomp")             \
+	X(py_http, "fetch a page from the host", PROBE_BESIDE, "seccomp")                          \
+	X(py_unix, "connect to an abstract socket of the host", PROBE_BESIDE, "seccomp")           \
 	X(py_unix_file, "connect to a socket file of the host", 0, "seccomp")                      \
 	X(py_host_file, "open a file of the host", 0, "mount view")                                \
 	X(py_walk, "find a file of the host by walking from the root", 0, "mount view")            \
@@ -248,7 +267,7 @@
 	X(py_write_library, "change the library that everybody imports", 0, "landlock")            \
 	X(py_terminal, "open a new terminal", 0, "mount view")                                     \
 	X(py_memfd, "run a program from memory", 0, "seccomp")                                     \
-	X(py_planted, "run a program from the workspace", 0, "noexec mounts")                      \
+	X(py_planted, "run a program from the workspace", PROBE_SWITCHED, "noexec mounts")         \
 	X(py_forks, "more processes than allowed", 0, "process limit")                             \
 	X(py_threads, "more threads than allowed", 0, "process limit")                             \
 	X(py_memory, "more memory than allowed", 0, "memory limit")                                \
@@ -257,6 +276,8 @@
 	  "idle watch")                                                                            \
 	X(py_sibling_name, "meet another session under an abstract name", PROBE_SIBLING,           \
 	  "seccomp")                                                                               \
+	X(py_sibling_port, "connect to a port that another sandbox listens on",                    \
+	  PROBE_SIBLING | PROBE_EXPOSED, "namespaces")                                             \
 	X(py_sibling_descriptors, "leave no descriptor on its way to a new session",               \
 	  PROBE_SIBLING, "rlimits")                                                                \
 	X(py_sibling_watches, "leave no inotify instance to another session",                      \
@@ -264,4 +285,22 @@
 	X(py_sibling_signals, "leave no queued signal to another session",                         \
 	  PROBE_SIBLING | PROBE_SPACED, "namespaces")                                              \
 	X(py_sibling_memory, "change the memory that sessions of one template share",              \
-	  PROBE_SIBLING, "sealed memory")
+	  PROBE_SIBLING, "sealed memory")                                                          \
+	X(py_columns_mapped, "change binary columns after the host has checked them",              \
+	  PROBE_COLUMNS, "seals")                                                                  \
+	X(py_columns_overlap, "have the host read beyond the binary columns", PROBE_COLUMNS,       \
+	  "wire")                                                                                  \
+	X(build_host_file, "build step: open a file of the host", PROBE_BUILD, "mount view")       \
+	X(build_session_file, "build step: read the files of the session that it is for",          \
+	  PROBE_BUILD, "another sandbox")                                                          \
+	X(build_connect, "build step: connect to a service beside the registry", PROBE_BUILD,      \
+	  "namespaces")                                                                            \
+	X(build_proxy, "build step: fetch from it through the gateway", PROBE_BUILD, "gateway")    \
+	X(build_redirect, "build step: be led to it by the registry", PROBE_BUILD, "gateway")      \
+	X(build_publish, "build step: send something to the registry", PROBE_BUILD, "gateway")     \
+	X(build_survive, "build step: leave a process behind", PROBE_BUILD | PROBE_SURVIVOR,       \
+	  "namespaces")                                                                            \
+	X(build_bytes, "build step: more bytes than packages.bytes", PROBE_BUILD, "tmpfs size")    \
+	X(build_files, "build step: more files than allowed", PROBE_BUILD, "tmpfs inodes")         \
+	X(build_cache, "build step: leave something for the next installation",                    \
+	  PROBE_BUILD | PROBE_SIBLING, "another sandbox")

@@ -172,14 +172,23 @@ int probe_prlimit_parent(const struct bait *b)
 }
 
 /* To its current value. */
-int probe_renice_host(const struct bait *b)
+static int renice(id_t pid)
 {
 	errno = 0;
-	int nice_now = getpriority(PRIO_PROCESS, (id_t)b->pid);
+	int nice_now = getpriority(PRIO_PROCESS, pid);
 
-	if (errno)
-		return errno;
-	return probe_verdict(setpriority(PRIO_PROCESS, (id_t)b->pid, nice_now));
+	return errno ? errno : probe_verdict(setpriority(PRIO_PROCESS, pid, nice_now));
+}
+
+int probe_renice_host(const struct bait *b)
+{
+	return renice((id_t)b->pid);
+}
+
+int probe_renice_parent(const struct bait *b)
+{
+	(void)b;
+	return renice((id_t)getppid());
 }
 
 int probe_signal_parent(const struct bait *b)

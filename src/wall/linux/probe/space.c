@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -206,6 +207,51 @@ int probe_become_root(const struct bait *b)
 {
 	(void)b;
 	return probe_verdict(syscall(SYS_setresuid, 0, 0, 0));
+}
+
+static bool has_ids(uid_t uid, gid_t gid)
+{
+	uid_t u[3];
+	gid_t g[3];
+
+	/* Where these calls are refused too, nothing can have changed what they say. */
+	if (getresuid(&u[0], &u[1], &u[2]) != 0)
+		u[0] = u[1] = u[2] = geteuid();
+	if (getresgid(&g[0], &g[1], &g[2]) != 0)
+		g[0] = g[1] = g[2] = getegid();
+	const long user = syscall(SYS_setfsuid, -1), group = syscall(SYS_setfsgid, -1);
+
+	return u[0] == uid && u[1] == uid && u[2] == uid && g[0] == gid && g[1] == gid &&
+	       g[2] == gid && (user < 0 || (uid_t)user == uid) &&
+	       (group < 0 || (gid_t)group == gid);
+}
+
+/* Each call of the family, each argument; some return no error. Groups first: root may not change
+ * them afterwards. */
+static int change_ids(const struct bait *b)
+{
+	static const long calls[] = { SYS_setgid,    SYS_setregid, SYS_setresgid, SYS_setfsgid,
+				      SYS_setresuid, SYS_setreuid, SYS_setuid,    SYS_setfsuid };
+	const uid_t uid = getuid();
+	const gid_t gid = getgid();
+	const long others[] = { 0, uid + 1L, gid + 1L, 65534, -2 };
+
+	(void)b;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		for (size_t k = 0; k < sizeof(others) / sizeof(*others); k++)
+			for (int mask = 1; mask < 8; mask++)
+				(void)syscall(calls[i], mask & 1 ? others[k] : -1L,
+					      mask & 2 ? others[k] : -1L,
+					      mask & 4 ? others[k] : -1L);
+	gid_t group = gid + 1;
+	if (syscall(SYS_setgroups, 1, &group) == 0)
+		return 0;
+	return has_ids(uid, gid) ? EPERM : 0;
+}
+
+int probe_change_ids(const struct bait *b)
+{
+	return probe_in_child(change_ids, b);
 }
 
 /* Capabilities that we have, or could get from a program with file capabilities. */
