@@ -137,7 +137,7 @@ class Guest:
         self.last_line = line
         return json.loads(line)
 
-    def start(self, code, context=None, env=None, validate=False):
+    def start(self, code, context=None, env=None, validate=False, show=False):
         self.next_id += 1
         m = {"type": "execute", "id": self.next_id, "code": code}
         if context is not None:
@@ -146,9 +146,21 @@ class Guest:
             m["env"] = env
         if validate:
             m["validate"] = True
+        if show:
+            m["show"] = True
         for f in self.out:
             self.out[f] = []
         self.send(m)
+
+    def ask(self, question, code="", **more):
+        """The value of the answer to an inspect."""
+        self.next_id += 1
+        for f in self.out:
+            self.out[f] = []
+        self.send(dict(more, type="inspect", id=self.next_id, question=question, code=code))
+        r = self.finish()
+        assert r["ok"], r
+        return r["value"]
 
     def finish(self):
         outputs, calls = [], []
@@ -164,9 +176,12 @@ class Guest:
             elif m["type"] == "result":
                 assert m["id"] == self.next_id, m
                 break
-        while self.pump(0):  # what was flushed before the result is here by now
-            if not self.open_out() and b"" == self.buffer:
-                break
+        try:
+            while self.pump(0):  # what was flushed before the result is here by now
+                if not self.open_out() and b"" == self.buffer:
+                    break
+        except Gone:
+            pass  # it ended after its result; whoever asks it again is told
         r = Result(m)
         r.outputs, r.calls = outputs, calls
         r.stdout, r.stderr = [b"".join(self.out[f]).decode("utf-8", "replace")
@@ -185,8 +200,8 @@ class Guest:
             base["error"] = str(e)
         return base
 
-    def run(self, code, context=None, env=None, validate=False):
-        self.start(code, context, env, validate)
+    def run(self, code, context=None, env=None, validate=False, show=False):
+        self.start(code, context, env, validate, show)
         return self.finish()
 
     def advised(self, cases, clean):
@@ -288,7 +303,7 @@ class Template(Guest):
         g.sock, g.alive, g.pid = mine, True, 0
         g.pipes = [os.pipe(), os.pipe(), os.pipe()]
         null = os.open("/dev/null", os.O_RDWR)
-        fds = [theirs.fileno(), g.pipes[0][0], g.pipes[1][1], g.pipes[2][1]] + [null] * 5
+        fds = [theirs.fileno(), g.pipes[0][0], g.pipes[1][1], g.pipes[2][1]] + [null] * 7
         line = b'{"type":"spawn","token":"%s"}\n' % g.token.encode()
         self.sock.sendmsg([line], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
         theirs.close()

@@ -137,13 +137,75 @@ def test_syntax_errors():
 
 
 def test_exit():
-    g = shared()
-    for code, n in (("process.exit(3); console.log('no')", 3), ("process.exit()", 0),
-                    ("setTimeout(() => process.exit(4), 10)", 4)):
-        r = g.run(code)
-        assert r["exit_code"] == n and r["ok"] == (n == 0) and r.stdout == "", (code, r)
-    assert g.run("process.exitCode = 5; 1")["exit_code"] == 5
-    assert "exit_code" not in g.run("1")
+    with guest() as g:
+        for code, n in (("process.exit(3); console.log('no')", 3), ("process.exit()", 0),
+                        ("setTimeout(() => process.exit(4), 10)", 4)):
+            r = g.run(code)
+            assert r.get("exit_code") == n and r["ok"] == (n == 0) and r.stdout == "", (code, r)
+        assert g.run("process.exitCode = 5; 1")["exit_code"] == 5
+        assert "exit_code" not in g.run("1")
+
+
+# What a failed execution leaves behind, as code that fails afterwards.
+LEFT = {
+    "a timer that ends": "setTimeout(() => {}, 200)",
+    "timers that end one by one": "for (let ms = 50; ms < 300; ms += 50) setTimeout(() => {}, ms)",
+    "a timer that makes another": "(function again() { setTimeout(again, 5) })()",
+    "timers that become more": "{ let n = 0; (function more() { setTimeout(more, 5); if (n++ < 50) setTimeout(more, 5) })() }",
+    "a loop that awaits": "(async () => { const { setTimeout: sleep } = require('timers/promises'); for (;;) await sleep(5) })()",
+    "immediates": "(function again() { setImmediate(again) })()",
+    "an interval": "setInterval(() => {}, 5)",
+    "an interval that code clears": "globalThis.left = setInterval(() => {}, 5)",
+    "a program": "require('child_process').spawn('sleep', ['0.2'])",
+    "a server": "require('net').createServer((s) => s.end()).listen('left.sock')",
+    "an error": "setTimeout(() => { throw new Error('left behind') }, 100)",
+    "a rejection": "(async () => { await new Promise((r) => setTimeout(r, 100)); throw new Error('left behind') })()",
+    "an exit": "setTimeout(() => process.exit(9), 100)",
+}
+
+
+def test_leftovers_of_another_execution():
+    """They neither hold up the next execution nor end it before its own callbacks are done."""
+    for what, code in LEFT.items():
+        with guest() as g:
+            assert not g.run(code + "; setImmediate(() => { throw new Error('failed') })")["ok"]
+            said = ""
+            for _ in range(3):
+                r = g.run("if (globalThis.left) clearInterval(left); setTimeout(() => console.log('mine'), 300); 1")
+                assert r["ok"] and r.get("value") == 1 and r.stdout == "mine\n", (what, r, r.stdout, r.stderr)
+                said += r.stderr
+            told = "cordon: in a callback of an earlier execution: Error: left behind"
+            assert said.startswith(told) if "left behind" in code else said == "", (what, said)
+            if what == "a server":  # goes on
+                assert g.value("await new Promise((r) => require('net').connect('left.sock').on('close', r).resume())") is False
+
+
+def test_leftovers_and_what_the_code_itself_makes():
+    with guest() as g:
+        assert not g.run("setInterval(() => {}, 20); setImmediate(() => { throw new Error('failed') })")["ok"]
+        for code in ("process.nextTick(() => setTimeout(() => console.log('mine'), 50)); 1", "setImmediate(() => setImmediate(() => console.log('mine'))); 1",
+                     "(async () => { for (let i = 0; i < 5; i++) await new Promise((r) => setTimeout(r, 5)); console.log('mine') })(); 1",
+                     "{ let n = 0; const i = setInterval(() => { if (++n > 3) { clearInterval(i); console.log('mine') } }, 5) }; 1",
+                     "require('child_process').exec('sleep 0.1; echo mine', (e, out) => process.stdout.write(out)); 1",
+                     "require('dns').lookup('localhost', () => console.log('mine')); 1",
+                     "for (let i = 0; i < 3000; i++) setTimeout(() => {}, i % 50); setTimeout(() => console.log('mine'), 80); 1"):
+            r = g.run(code)
+            assert r["ok"] and r["value"] == 1 and r.stdout == "mine\n", (code, r, r.stdout, r.stderr)
+        assert g.run("setTimeout(() => { throw new Error('mine') }, 5); 1").error["message"] == "mine"
+        assert g.run("setTimeout(() => process.exit(4), 5); 1")["exit_code"] == 4
+
+
+def test_interrupts_where_code_uses_async_hooks():
+    """Node checks its stack of contexts then, and must find it whole."""
+    with guest() as g:
+        g.run("const kept = new (require('async_hooks').AsyncLocalStorage)(); kept.enterWith(7)")
+        for code in ("while (true) {}", "process.nextTick(() => { console.log('go'); while (true) {} })", "await 1; console.log('go'); while (true) {}",
+                     "queueMicrotask(() => { console.log('go'); while (true) {} })"):
+            r = g.interrupt("console.log('go'); " + code if "go" not in code else code)
+            assert r.error["kind"] == "interrupted", (code, r)
+            assert g.value("await 1; kept.run(8, () => kept.getStore())") == 8, code
+        assert g.run("process.nextTick(() => { throw new Error('tick') }); 1").error["message"] == "tick"
+        assert g.value("await 1; kept.run(8, () => kept.getStore())") == 8
 
 
 def test_interrupt():
@@ -185,10 +247,14 @@ def test_values_exact():
     assert struct.unpack("<2d", base64.b64decode(v["v"])) == (1.5, 2)
     assert g.value("aa instanceof Float64Array && aa[0] === 1.5", {"aa": v}) is True
     assert g.value("aa.join()", {"aa": {"$": "vec", "t": "float", "v": [1.0, None, "inf"]}}) == "1,,Infinity"
-    for code in ("() => 1", "Symbol('s')", "new Error('e')", "new Proxy({}, {})", "/re/", "(function*() {})()"):
+    for code in ("() => 1", "Symbol('s')", "new Proxy({}, {})", "/re/", "(function*() {})()"):
         v = g.value(code)
         assert v["$"] == "repr", (code, v)
     assert g.value("({get a() { throw 1 }})")["$"] == "repr"
+    e = g.value("Object.assign(new TypeError('e', {cause: 1}), {code: 'E'})")
+    assert e.pop("stack").startswith("TypeError: e\n") and e == {"$": "error", "class": "TypeError", "message": "e", "fields": [["code", "E"], ["cause", 1]]}, e
+    assert g.value("error_in instanceof TypeError && error_in.message + error_in.code + error_in.cause", {"error_in": dict(e, stack="s")}) == "eE1"
+    assert g.value("const bad = new Error('e'); Object.defineProperty(bad, 'stack', {get() { throw 1 }}); bad")["$"] == "repr"
 
 
 def test_values_that_cannot_cross():
@@ -199,7 +265,11 @@ def test_values_that_cannot_cross():
                        ("new Uint8Array(9 << 20)", "too large"),
                        ("let ee = [0]; for (let i = 0; i < 40; i++) ee = [ee, ee]; ee", "elements")):
         r = g.run(code)
-        assert r.error.get("kind") == "value" and word in r.error["message"], (code, str(r)[:300])
+        assert r["ok"] and "value" not in r and word in r["warnings"][0], (code, str(r)[:300])
+    for code, text in (("const a = {}; a.a = a; a", "<ref *1> { a: [Circular *1] }"),
+                       ("setTimeout(() => console.log('late'), 20)", "Timeout {"), ("globalThis", "<ref *1> Object [global] {")):
+        r = g.run(code)
+        assert r["ok"] and r["text"].startswith(text) and "itself" in r["warnings"][0], (code, str(r)[:300])
     assert g.value("1") == 1
 
 

@@ -40,6 +40,10 @@ def vec(t, v, **k):
     return dict({"$": "vec", "t": t, "v": v}, **k)
 
 
+def wrapped(v, attr=None, **more):
+    return dict({"$": "attr", "v": v}, **more, **({"attr": attr} if attr else {}))
+
+
 def test_hello():
     g = shared()
     assert g.hello["guest"] == "r" and g.hello["language"].startswith("4."), g.hello
@@ -282,6 +286,23 @@ def test_interrupt():
         assert g.value("2") == 2 and g.value("3") == 3
 
 
+def test_interrupt_of_programs():
+    """system() ignores SIGINT while it waits, and must not go on with the code that follows."""
+    with guest() as g:
+        g.run("kept <- 7")
+        wait, go = "echo go; sleep 30", "cat('go\\n'); flush(stdout()); "
+        for code in (f"system('{wait}'); kept <- 8", f"repeat system('{wait}')", f"while (TRUE) system2('sh', c('-c', shQuote('{wait}')))",
+                     go + "x <- system('sleep 30', intern = TRUE); kept <- 8", go + "system2('sleep', '30', stdout = TRUE, input = 'x'); kept <- 8",
+                     f"tryCatch(system('{wait}'), finally = cat('finally\\n')); kept <- 8", go + f"system('{wait}'); kept <- 8"):
+            r = g.interrupt(code, pid=-g.pid)
+            assert r.error.get("kind") == "interrupted", (code, r)
+            assert "finally" not in code or r.stdout == "go\nfinally\n", (code, r.stdout)
+            assert g.value("kept") == 7, code
+        assert g.run("system('exit 3')", show=True).stdout == "" and g.value("system('exit 3')") == 3
+        assert g.value("parallel::mclapply(1:2, function(i) system('exit 2'), mc.cores = 2)[[2]]") == 2
+        assert g.value("system2('echo', 'hi', stdout = TRUE)") == "hi"
+
+
 DROP_HANDLER = "#include <signal.h>\nvoid drop_handler(void) { signal(SIGINT, SIG_DFL); }\n"
 
 
@@ -317,7 +338,7 @@ def test_values_exact():
         ("as.POSIXct('2024-02-29 12:00:00', tz = 'UTC')", {"$": "datetime", "v": "2024-02-29T12:00:00+00:00"}),
         ("as.POSIXct(1.25, origin = '1970-01-01', tz = 'UTC')",
          {"$": "datetime", "v": "1970-01-01T00:00:01.250000+00:00"}),
-        ("as.difftime(1.5, units = 'mins')", {"$": "duration", "v": 90.0}),
+        ("as.difftime(1.5, units = 'mins')", {"$": "duration", "v": 90.0, "units": "mins"}),
         ("list(1, 'a', list())", [1.0, "a", []]), ("list(a = 1L, b = NULL)", {"a": 1, "b": None}),
         ("list(a = 1L, a = 2L)", {"$": "map", "v": [["a", 1], ["a", 2]]}),
         ("list(`$` = 1L)", {"$": "map", "v": [["$", 1]]}), ("list(1L, b = 2L)", {"$": "map", "v": [["", 1], ["b", 2]]}),
@@ -325,9 +346,8 @@ def test_values_exact():
     for code, want in table:
         r = g.run(code)
         assert r["ok"] and r["value"] == want and type(r["value"]) is type(want), (code, r, want)
-        if "as.difftime" not in code:
-            back = g.run("isTRUE(all.equal(a, {%s}, tolerance = 0)) || identical(a, {%s})" % (code, code), {"a": want})
-            assert back.get("value") is True, (code, back, g.run("dput(a)").stdout)
+        back = g.run("identical(a, {%s})" % code, {"a": want})
+        assert back.get("value") is True, (code, back, g.run("dput(a)").stdout)
     assert b'"value":2.0' in (g.run("2"), g.last_line)[1]
     assert g.value("a", {"a": 2**40}) == float(2**40) and g.value("a", {"a": 5}) == 5
     assert g.value("a", {"a": 2**60}) == {"$": "int", "v": str(2**60)}
@@ -345,19 +365,28 @@ def test_values_of_every_kind():
         ("structure('%s', class = 'bigint')" % big, {"$": "int", "v": big}),
         ("structure(c('%s', NA, '-1'), class = 'bigint')" % wide, [{"$": "int", "v": wide}, None, {"$": "int", "v": "-1"}]),
         ("structure(c('9007199254740993', NA), class = 'bigint')", vec("int", [9007199254740993, None])),
-        ("structure('many', class = 'bigint')", "many"),
+        ("structure('many', class = 'bigint')", wrapped("many", [["class", "bigint"]])),
         ("factor(c('a', NA), exclude = NULL)", {"$": "factor", "levels": ["a", None], "v": [1, 2], "ordered": False}),
-        ("as.POSIXct('2024-07-01 12:00:00', tz = 'America/New_York')", {"$": "datetime", "v": "2024-07-01T16:00:00+00:00"}),
-        ("as.POSIXlt('2024-07-01', tz = 'UTC')", {"$": "datetime", "v": "2024-07-01T00:00:00+00:00"}),
-        ("as.difftime(2, units = 'weeks')", {"$": "duration", "v": 1209600.0}),
+        ("as.POSIXct('2024-07-01 12:00:00', tz = 'America/New_York')", {"$": "datetime", "v": "2024-07-01T16:00:00+00:00", "tz": "America/New_York"}),
+        ("as.difftime(2, units = 'weeks')", {"$": "duration", "v": 1209600.0, "units": "weeks"}),
         ("raw(0)", {"$": "bytes", "v": ""}), ("list(a = NULL, b = list())", {"a": None, "b": []}),
-        ("list(a = list(b = list(c = 1L)))", {"a": {"b": {"c": 1}}}), ("pairlist(a = 1L)", {"a": 1}),
+        ("list(a = list(b = list(c = 1L)))", {"a": {"b": {"c": 1}}}), ("pairlist(a = 1L)", wrapped({"a": 1}, mode="pairlist")),
         ("-0.0", -0.0), ("2^31", 2.0**31), ("1:0", vec("int", [1, 0])), ("integer(0)", vec("int", [])),
-        ("data.frame(x = I(list(1L, 'a', NULL)))", {"$": "frame", "names": ["x"], "columns": [[1, "a", None]], "rows": 3}),
+        ("data.frame(x = I(list(1L, 'a', NULL)))", {"$": "frame", "names": ["x"], "columns": [wrapped([1, "a", None], [["class", "AsIs"]])],
+                                                     "rows": 3}),
         ("mtcars[0, 1, drop = FALSE]", {"$": "frame", "names": ["mpg"], "columns": [vec("float", [])], "rows": 0,
                                         "index": vec("string", [])}),
         ("x <- 'caf\\xe9'; Encoding(x) <- 'latin1'; x", "café"), ("'\\U1F600\\u200d\\ufeff'", "\U0001F600\u200d\ufeff"),
-        ("x <- 'bad\\xff'; x", "bad<ff>"), ("noquote('x')", "x"), ("structure(1:2, class = 'mine')", vec("int", [1, 2])),
+        ("x <- 'bad\\xff'; x", wrapped("bad<ff>", bytes=[[0, "YmFk/w==", False]])), ("noquote('x')", wrapped("x", [["class", "noquote"]])),
+        ("structure(1:2, class = 'mine')", wrapped(vec("int", [1, 2]), [["class", "mine"]])),
+        ("quote(f(a, b = 1))", {"$": "lang", "v": [{"call": 3, "names": ["", "", "b"]}, "f", "a", {"value": 1.0}], "text": "f(a, b = 1)"}),
+        ("y ~ x", wrapped({"$": "lang", "v": [{"call": 3}, "~", "y", "x"], "text": "y ~ x"},
+                          [["class", "formula"], [".Environment", {"$": "env", "v": "global"}]])),
+        ("expression(a)", wrapped([{"$": "lang", "v": ["a"], "text": "a"}], mode="expression")),
+        ("table(c('a', 'b', 'a'))", wrapped({"$": "array", "dtype": "int32", "shape": [2], "v": "AgAAAAEAAAA=", "dimnames": [["a", "b"]]},
+                                            [["dim", 2], ["dimnames", {"$": "map", "v": [["", vec("string", ["a", "b"])]]}], ["class", "table"]])),
+        ("setClass('Q', slots = c(x = 'numeric', y = 'ANY')); new('Q', x = 1, y = NULL)",
+         {"$": "s4", "class": wrapped("Q", [["package", ".GlobalEnv"]]), "slots": [["x", 1.0], ["y", None]]}),
     ]
     for code, want in table:
         r = g.run(code)
@@ -368,20 +397,22 @@ def test_values_of_every_kind():
         v = g.value(code)
         assert g.run("isTRUE(all.equal(a, {%s}))" % code, {"a": v}).get("value") is True, (code, v, g.run("dput(a)").stdout)
     if g.value("requireNamespace('bit64', quietly = TRUE)"):
-        assert g.value("bit64::as.integer64('9007199254740993')") == 9007199254740993
-        assert g.value("bit64::as.integer64(c(1, NA))") == vec("int", [1, None])
-        assert g.value("bit64::NA_integer64_") == {"$": "na", "t": "int"}
+        assert g.value("bit64::as.integer64('9007199254740993')") == wrapped(9007199254740993, mode="int64")
+        assert g.value("bit64::as.integer64(c(1, NA))") == wrapped(vec("int", [1, None]), mode="int64")
+        assert g.value("bit64::NA_integer64_") == wrapped({"$": "na", "t": "int"}, mode="int64")
     assert g.value("identical(a, 2^53)", {"a": 2**53}) is True
     assert g.value("class(a)", {"a": 2**53 + 1}) == "bigint" and g.value("a", {"a": -2**53 - 1}) == {"$": "int", "v": str(-2**53 - 1)}
     assert g.value("a", {"a": vec("int", [2**60, None])}) == [{"$": "int", "v": wide}, None]
     raw = base64.b64encode(struct.pack("<4q", 2**60, 1, -2**62, 3)).decode()
     assert g.value("c(class(a), dim(a), a[2, 1])", {"a": {"$": "array", "dtype": "int64", "shape": [2, 2], "v": raw}}) == vec(
         "string", ["bigint", "2", "2", str(-2**62)])
-    for code, name in (("setClass('Q', slots = c(x = 'numeric')); new('Q', x = 1)", "Q"), ("e <- new.env(); e$self <- e; e", "environment"),
-                       ("setRefClass('RC', fields = list(n = 'numeric'))$new(n = 1)", "RC"), ("sum", "function"), ("stdin()", "terminal"),
-                       ("expression(a)", "expression")):
+    for code, name in (("e <- new.env(); e$self <- e; e", "environment"), ("function(x) x", "function"), ("globalenv()", "environment"),
+                       ("setRefClass('RC', fields = list(n = 'numeric'))$new(n = 1)", "RC"), ("sum", "function"), ("stdin()", "terminal")):
         v = g.value(code)
-        assert v["$"] == "repr" and v["class"] == name, (code, v)
+        assert v["$"] == "handle" and v["class"] == name, (code, v)
+        assert g.value("identical(a, .Last)", {"a": v, ".Last": v}) is True
+    r = g.run("1", {"a": {"$": "handle", "id": v["id"][::-1]}})
+    assert r.error["kind"] == "value" and "not here" in r.error["message"], r
     r = g.run("rawToChar(as.raw(c(65, 0, 66)))")
     assert "embedded nul" in r.error["message"], r
     r = g.run("x <- 1\ny <- '\\u0000'")
@@ -391,7 +422,8 @@ def test_values_of_every_kind():
 def test_what_is_too_large_harms_nothing():
     with guest() as g:
         for code in ("raw(9e6)", "matrix(0, 1500, 1500)", "list(raw(9e6), 1)", "strrep('x', 9e6)", "numeric(2e6)") * 3:
-            assert g.run(code).error.get("kind") == "value", code
+            r = g.run(code)
+            assert r["ok"] and "value" not in r and len(r["text"]) < 70000, (code, str(r)[:300])
         assert g.run("for (i in 1:5) gc(); sum(as.numeric(1:1e5))")["value"] == 5000050000.0
 
 
@@ -423,14 +455,27 @@ def test_values_that_cannot_cross():
                        ("numeric(2e6)", "more than 1000000 elements"), ("strrep('x', 9e6)", "too large"),
                        ("raw(9e6)", "too large"), ("matrix(0, 1500, 1500)", "too large")):
         r = g.run(code)
-        assert r.error.get("kind") == "value" and word in r.error["message"], (code, str(r)[:300])
-    for code, name in (("function(x) x", "function"), ("globalenv()", "environment"), ("quote(a + b)", "call"),
-                       ("quote(stop('no'))", "call"), ("lm(mpg ~ wt, mtcars)", "lm")):
-        v = g.value(code)
-        assert v["$"] == "repr" and (v["class"] == name or name == "call"), (code, v)
+        assert r["ok"] and "value" not in r and word in r["warnings"][0], (code, str(r)[:300])
+    assert g.run("numeric(2e6)")["text"].startswith("   [1] 0 0 0 0")
+    r = g.run("x <- list(0); for (i in 1:40) x <- list(x, x); x")
+    assert r["ok"] and r["text"].startswith("List of 2\n $ :List of 2") and len(r["text"]) < 65536, str(r)[:300]
     r = g.run("print.bad <- function(x, ...) stop('no'); structure(list(), class = 'bad')")
-    assert r["ok"] and r["value"]["$"] == "repr", r
+    assert r["ok"] and r["value"] == wrapped([], [["class", "bad"]]) and "text" not in r, r
+    r = g.run("f <- as.name('x'); for (i in 1:2000) f <- call('(', f); f")
+    assert r["ok"] and "value" not in r and "nested too deeply" in r["warnings"][0], str(r)[:300]
     assert g.value("1") == 1
+
+
+def test_every_visible_value_is_shown():
+    g = shared()
+    code = "1:3; invisible(5); x <- 3; 'a'\nif (FALSE) 1\nx"
+    r = g.run(code, show=True)
+    assert r["ok"] and r.stdout == '[1] 1 2 3\n[1] "a"\n' and r["text"] == "[1] 3", (r, r.stdout)
+    r = g.run(code)
+    assert r["ok"] and r.stdout == "" and r["text"] == "[1] 3", (r, r.stdout)
+    r = g.run("print.odd <- function(x, ...) stop('no print'); structure(1, class = 'odd'); 2", show=True)
+    assert "no print" in r.error["message"], r
+    assert g.run("7", show=True).stdout == ""
 
 
 def test_context_and_env():
@@ -453,7 +498,8 @@ def test_token_is_nowhere():
 
 def test_nothing_in_the_globals():
     with guest() as g:
-        assert g.value("ls(all.names = TRUE)") == vec("string", [])
+        assert g.value("ls()") == vec("string", [])
+        assert g.value("ls(all.names = TRUE)") == ".securer_call_tool"  # docs/guests.md
 
 
 def test_plots():
@@ -546,11 +592,14 @@ def test_tools():
         assert g.value("opt(1)") == ["a"] and g.value("opt(1, 'x')") == ["a", "b"]
         assert g.value("call_tool('add', a = 1, b = 1)") == 2
         assert "Unknown tool" in g.run("call_tool('nope')").error["message"]
-        r = g.run("add <- 5; add(1, 2)")
-        assert r["value"] == 3
+        for code in ("add <- 5", "add <- function(...) 'replaced'", "assign('add', 5)", ".securer_call_tool <- 5"):
+            assert "cannot change value of locked binding for" in g.run(code).error["message"], code
+        assert "locked binding" in g.run("1", {"add": 5}).error["message"]
+        assert g.value("f <- function(add) add + 1; f(1)") == 2 and g.value("add(1, 2)") == 3
         assert g.run("assign('add', 5, pos = 'cordon:tools')").error["kind"] == "exception"
         assert "Adds two numbers." in g.run("help(add)").stdout
         assert g.value("rm(add); names(formals(add))") == vec("string", ["a", "b"])
+        assert g.value(".securer_call_tool('add', a = 1, b = 1)") == 2
         for v in ("NULL", "c(a = 1, b = NA)", "list(1, list('x'))", "mtcars", "1e-300", "NaN", "factor('a')"):
             assert g.value("v <- %s; identical(echo(v), v)" % v) is True, v
         r = g.run("for (i in 1:2000) stopifnot(add(i, 1) == i + 1)")

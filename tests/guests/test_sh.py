@@ -212,6 +212,53 @@ def test_context_and_env():
     assert out(g, "echo alive") == "alive\n"
 
 
+def test_exported_variables_are_told():
+    with guest(env={"BASE": "b", "LEFT": "l"}) as g:
+        assert g.ask("environment") == {"environment": {}}
+        g.run("export A='two words' B=$'x\\ny \"q\"' BASE=changed; unset LEFT; plain=1; declare -x EMPTY= UNSET; f() { :; }; export -f f; cd /")
+        told = {"A": "two words", "B": "x\ny \"q\"", "BASE": "changed", "LEFT": None, "EMPTY": ""}
+        assert g.ask("environment") == {"environment": told}
+        # The host's changes are in it, and the shell keeps them.
+        assert g.ask("environment", env={"H": "host", "A": None}) == {"environment": dict({k: v for k, v in told.items() if k != "A"}, H="host")}
+        assert out(g, "echo $H ${A-gone} $plain $?") == "host gone 1 0\n"
+
+
+def test_exported_variables_whatever_the_shell_is_like():
+    with guest() as g:
+        for before in ("set -eu", "set -f; IFS=x", "trap 'echo no' DEBUG ERR EXIT; set -T", "set -x", "printf() { :; }; compgen() { :; }; set() { :; }",
+                       "exec 1>&- 2>&-", "set -o posix", "readonly A", "kill -9 $$"):
+            g.run("export A=1")
+            r = g.run(before)
+            assert g.ask("environment")["environment"].get("A") == (None if "restarted" in r else "1"), before
+        assert "__cordon" not in out(g, "set +exuf; trap - DEBUG ERR EXIT; declare -p")
+        g.run("(exit 7)")
+        g.ask("environment")
+        assert out(g, "echo $?") == "7\n"
+
+
+def test_large_and_odd_variables_are_told():
+    with guest() as g:
+        g.run("export BIG=$(head -c 100000 /dev/zero | tr '\\0' x) BYTES=$'a\\xffb'; for i in $(seq 300); do export V$i=$i; done")
+        told = g.ask("environment")["environment"]
+        assert len(told["BIG"]) == 100000 and told["BYTES"] == "a\ufffdb" and told["V300"] == "300" and len(told) == 302, len(told)
+
+
+def test_history():
+    with guest() as g:
+        g.run("echo one", env={"E": "1"})
+        g.run("echo two\necho three")
+        assert out(g, "history list") == "    1  echo one\n    2  echo two\necho three\n    3  history list\n"
+        assert out(g, "history; fc -l") == ""  # as in a script
+        assert out(g, "history clear; history list; type -t history") == "builtin\n"
+        assert g.run("history bogus")["exit_code"] == 1
+        g.run("# " + "x" * 70000)
+        assert "xxx" not in out(g, "history list")
+        for i in range(1005):
+            g.run(": %d" % i)
+        lines = out(g, "history list").splitlines()
+        assert len(lines) == 1000 and lines[-2].endswith(": 1004"), lines[-3:]
+
+
 def test_token_is_nowhere():
     with guest() as g:
         text = out(g, "env; cat /proc/$$/environ /proc/$PPID/environ | tr '\\0' '\\n'")
@@ -334,19 +381,37 @@ def test_tool_sizes():
         assert out(g, "head -c 5000000 /dev/zero | tr '\\0' a | upper | wc -c").strip() == "5000000"
 
 
+def test_place_of_a_command():
+    """A command that declares it is told where it was called and with which variables, without ours."""
+    any_of = {"args": {}, "stdin": {}, "cwd": {"type": "string"}, "env": {"type": "object"}}
+    with guest(tools=[*COMMANDS, {"name": "where", "command": True, "args": any_of}], handlers=dict(HANDLERS, where=lambda **k: "")) as g:
+        r = g.run("mkdir in; cd in; export A=$'x \\ny'; E= where one; cd ..; unset A; where two")
+        first, second = [c["args"] for c in r.calls]
+        assert first["cwd"] == second["cwd"] + "/in", (first, second)
+        assert first["env"]["A"] == "x \ny" and first["env"]["E"] == "" and first["env"]["PWD"].endswith("/in"), first
+        assert "A" not in second["env"] and "E" not in second["env"], second
+        assert not [k for k in first["env"] if k.startswith(("CORDON_", "BASH_FUNC_"))], first
+        assert set(g.run("greet").calls[0]["args"]) == {"args", "stdin"} and set(g.run("add 1 2").calls[0]["args"]) == {"a", "b"}
+
+
 def test_extensions():
     with tools_guest() as g:
         text = out(g, "extensions list")
-        assert "greet" in text and "Says hello." in text and len(text.splitlines()) == len(COMMANDS)
-        assert len(out(g, "extensions list --category talk").splitlines()) == 1
+        assert "greet" in text and "Says hello." in text and len(text.splitlines()) == len(COMMANDS) + 2
+        head, line = text.splitlines()[:2]
+        assert head.split() == ["NAME", "CATEGORY", "DESCRIPTION"] and line == "\u2500" * len(head), text
+        assert len(out(g, "extensions list --category talk").splitlines()) == 3
+        assert out(g, "extensions list --category none") == "(no extensions registered)\n"
         assert [t["name"] for t in json.loads(out(g, "extensions list --json"))] == \
             [t["name"] for t in COMMANDS]
-        assert "Says hello." in out(g, "extensions info greet")
+        assert out(g, "extensions info greet").startswith("Name:        greet\nCategory:    talk\nDescription: Says hello.\n")
         r = g.run("extensions info nope")
         assert r["exit_code"] == 1 and "unknown extension" in r.stderr
         r = g.run("extensions bad")
-        assert r["exit_code"] == 1 and "Usage" in r.stderr
-        assert "Usage" in out(g, "extensions --help")
+        assert r["exit_code"] == 1 and r.stderr.startswith("extensions: unknown subcommand: bad\nUsage: extensions"), r.stderr
+        r = g.run("extensions info")
+        assert (r["exit_code"], r.stderr) == (1, "extensions info: missing extension name\n"), r.stderr
+        assert "Subcommands:" in out(g, "extensions --help") and out(g, "extensions") == out(g, "extensions --help")
 
 
 def test_tools_of_a_command_that_ended():

@@ -164,6 +164,29 @@ def sessions():
     check("validate: warns", warned["valid"] and warned["warnings"], warned)
 
 
+def words_of_history(s, what):
+    gives(s, "history clear")
+    gives(s, "echo one >/dev/null")
+    gives(s, "history list | sed 's/^ *[0-9]* *//'", "echo one >/dev/null\nhistory list | sed 's/^ *[0-9]* *//'\n", what=what)
+
+
+def set_up():
+    """A shell is set up before its first command: ahead of it if there is time, else with it."""
+    for pause in (0, 0.001, 0.005, 0.5):
+        s = opened()
+        time.sleep(pause)
+        r = gives(s, "echo $? $# ${__cordon-unset}; compgen -A function; history | wc -l", "0 0 unset\nhistory\n1\n",
+                  what="a first command after %g s" % pause)
+        check("which says nothing of a new shell", not r.restarted, r)
+        words_of_history(s, "history list and clear")
+        gives(s, "(sleep 0.2; kill -9 $$) & echo going", "going\n")
+        time.sleep(1)
+        r = gives(s, "compgen -A function", "history\n", what="a shell that replaces one that died meanwhile")
+        check("says so", r.restarted, r)
+        words_of_history(s, "and has them too")
+        s.close()
+
+
 # ---- tools as commands
 
 def greet(args, stdin):
@@ -213,9 +236,9 @@ def tools():
     gives(s, "which greet; type -t greet; command -v add", "/usr/bin/greet\nfile\n/usr/bin/add\n", what="EXT-09")
     r = gives(s, "extensions list", what="EXT-10: list")
     check("EXT-10: all of them", all(t.name in r.stdout for t in TOOLS), r.stdout)
-    gives(s, "extensions list --category search | wc -l", "1\n", what="EXT-10: category")
+    gives(s, "extensions list --category search | wc -l", "3\n", what="EXT-10: category")
     gives(s, "extensions list --json | jq -r '.[].name' | sort | head -1", "add\n", what="EXT-10: json")
-    gives(s, "extensions info greet | head -1", "greet: The command greet.\n", what="EXT-10: info")
+    gives(s, "extensions info greet | head -1", "Name:        greet\n", what="EXT-10: info")
     gives(s, "extensions info nope", "", 1, "exception", "unknown extension", what="EXT-10: unknown")
     gives(s, "extensions bad", "", 1, "exception", what="EXT-10: usage")
     gives(s, "add 2 3; add --a=1 --b 2.5", "5\n3.5\n", what="typed arguments, by place and by name")
@@ -247,7 +270,7 @@ def tools():
     check("EXT-11: is told", [d.target for d in r.denials] == ["upper"], r.denials)
     s.close()
     s = opened()
-    gives(s, "extensions list", "", what="no tools: an empty list")
+    gives(s, "extensions list", "(no extensions registered)\n", what="no tools: an empty list")
     gives(s, "greet", "", 127, "exception", what="no tools: not found")
     s.close()
 
@@ -668,7 +691,7 @@ def proof():
     check("doctor: what stops one: both filters, each alone", layers == [["seccomp", "seal"]], (layers, done.stderr))
 
 
-GROUPS = {f.__name__: f for f in (sessions, tools, denials, network, interrupts, late, clocks, limits, files, adversarial, python, one_shots, proof)}
+GROUPS = {f.__name__: f for f in (sessions, set_up, tools, denials, network, interrupts, late, clocks, limits, files, adversarial, python, one_shots, proof)}
 
 def as_user(groups):
     where = tempfile.mkdtemp()

@@ -7,14 +7,18 @@
 // V8's mode for prompts is used through the inspector inside this process; no port is opened. The wire is read,
 // blocking, while the event loop is empty: an execution has ended when its value is there and no callback is
 // pending. Nothing here is a security boundary: the code can reach all of it if it tries.
+import childProcess from 'node:child_process';
 import fs from 'node:fs';
 import inspector from 'node:inspector';
-import { createRequire, isBuiltin } from 'node:module';
+import { createRequire, isBuiltin, syncBuiltinESMExports } from 'node:module';
 import net from 'node:net';
 import path from 'node:path';
 import { pathToFileURL, fileURLToPath } from 'node:url';
 import vm from 'node:vm';
 import { cleanStack, decode, encode, parse, quote, text, ValueFormError } from './cordon_values.mjs';
+import { completeness, completions } from './cordon_inspect.mjs';
+import { beginOwn, emptyStack, isForeign, isOwnPending } from './cordon_pending.mjs';
+import { resolve, Writer } from './cordon_columns.mjs';
 import { advice, withImports } from './cordon_source.mjs';
 
 const WIRE = 3;
@@ -71,11 +75,51 @@ function read() {
   }
 }
 
+/** A descriptor from the host: of a file for so many bytes, or (0) of the one with the variables' columns. */
+function bufferOf(bytes) {
+  const was = hold(true);
+  send(`{"type":"buffer","id":${current.id}${bytes ? `,"bytes":${bytes}` : ''}}`);
+  try {
+    for (;;) {
+      while (rest.includes(10)) {
+        const m = read();
+        if (m.type !== 'buffer') early.push(m);
+        else if (m.error !== undefined) throw new ValueFormError(m.error);
+        else return takeDescriptor();
+      }
+      const n = receiveInto(chunk);
+      if (n <= 0) reallyExit(0);
+      rest = Buffer.concat([rest, chunk.subarray(0, n)]);
+    }
+  } finally {
+    hold(was);
+  }
+}
+
+/** The form with the binary columns that the host has for it. */
+function withColumns(form, header) {
+  const fd = bufferOf(0), data = new Uint8Array(header.bytes);
+  for (let at = 0, n; at < data.length; at += n)
+    if (!(n = fs.readSync(fd, data, at, Math.min(data.length - at, 1 << 30), at))) throw new Error('the binary columns are cut off');
+  fs.closeSync(fd);
+  return resolve(form, header, data.buffer);
+}
+
+function sendColumns(columns) {
+  const fd = bufferOf(columns.bytes);
+  let at = 0;
+  for (const part of columns.parts) {
+    if (!fillFile(fd, at, part)) throw new ValueFormError("the host's buffer cannot be mapped");
+    at += part.length;
+  }
+  fs.closeSync(fd);
+}
+
 // ---- the session
 
 const session = new inspector.Session();
 let options = {};
-let messageBytes = 1 << 20, rpcBytes = 8 << 20, resultName = 'result';
+let messageBytes = 1 << 20, rpcBytes = 8 << 20, valueBytes = 0, resultName = 'result';
 let current = null; // the running execution
 let count = 0;
 let kept; // the last value from the inspector
@@ -137,11 +181,15 @@ function evaluate(expression) {
   });
   if (!isWhole) {
     promise.catch(() => {});
+    emptyStack();
+    const { cache } = createRequire('/x.js'); // where Node has not got to drop what it was loading
+    for (const [k, m] of Object.entries(cache)) if (m?.loaded === false) delete cache[k];
     throw new Interrupted();
   }
   if (thrown) { // by a callback of process.nextTick: Node calls that uncaught, and goes on with the other callbacks
     process.emit('uncaughtException', thrown.e, 'uncaughtException');
     setImmediate(process._tickCallback);
+    emptyStack();
   }
   return promise;
 }
@@ -166,6 +214,27 @@ function isInterrupted() {
 
 function onSigint() {
   if (current && isInterrupted()) abort(interrupted());
+}
+
+/** While Node waits for a program it cannot be ended: it would not survive that where it makes the answer. The program
+ *  gets SIGINT too, so the wait ends, and then the code does. */
+function waitWhole(name) {
+  const f = childProcess[name];
+  childProcess[name] = { [name](...args) {
+    const was = hold(true);
+    let isOver = false;
+    try {
+      return f.apply(this, args);
+    } finally {
+      isOver = current !== null && isInterrupted();
+      hold(was);
+      if (isOver) {
+        tell();
+        while (!was); // until the thread ends it: the code could catch an exception
+        throw new Interrupted();
+      }
+    }
+  } }[name];
 }
 
 // ---- one execution
@@ -213,16 +282,30 @@ function exited(code) {
     errorFields('exception', 'exit', `the code asked to exit with status ${status}`) : '');
 }
 
+/** The part of a result's message that is not its value: one in REST_PART. */
+const REST_PART = 32;
+
+/** The code succeeded, so that its last value cannot cross is no failure, but it is told. */
+function lacksValue(why) {
+  if (current) current.warnings = ['The result has no value, only its text: ' + why, ...current.warnings ?? []];
+}
+
 function valueFields(v) {
   if (v === undefined) return '"ok":true';
-  let form;
+  let form, why;
   try {
-    form = encode(v, rpcBytes);
+    const columns = current?.buffers ? new Writer(valueBytes, (text) => new ValueFormError(text)) : null;
+    form = encode(v, rpcBytes, null, columns);
+    if (columns?.bytes) {
+      sendColumns(columns);
+      form += `,"buffer":${JSON.stringify(columns.header)}`;
+    }
+    if (Buffer.byteLength(form) > rpcBytes - rpcBytes / REST_PART) why = `the value is too large (more than ${rpcBytes} bytes)`;
   } catch (e) {
-    const why = e instanceof ValueFormError ? e.message : 'the value is too large';
-    return '"ok":false,' + errorFields('value', 'ValueError', 'The result cannot cross: ' + why);
+    why = e instanceof ValueFormError ? e.message : 'the value is too large';
   }
-  return `"ok":true,"value":${form}` + (v === null ? '' : `,"text":${quote(text(v))}`);
+  if (why) lacksValue(why);
+  return '"ok":true' + (why ? '' : `,"value":${form}`) + (v === null ? '' : `,"text":${quote(text(v))}`);
 }
 
 function changeEnv(env) {
@@ -259,7 +342,7 @@ function movedField() {
 
 const native = { exports: {} }; // descriptors, which JavaScript cannot duplicate
 process.dlopen(native, process.env.CORDON_NODE_LIB || path.join(HERE, 'cordon_node.node'));
-const { mendInput, mendOutput, takeInput, watch, begin, end, hold, say, tell, hasMail, guard } = native.exports;
+const { mendInput, mendOutput, takeInput, watch, begin, end, hold, say, tell, hasMail, receiveInto, takeDescriptor, fillFile, guard } = native.exports;
 
 /** process.stdout and process.stderr as they are before each execution: the first use makes the stream, and what
  *  code ended, replaced or hooked comes back. */
@@ -312,7 +395,8 @@ async function run(m) {
   changeEnv(m.env);
   if (typeof m.directory === 'string') goTo(m.directory);
   if (Array.isArray(m.args)) process.argv.splice(2, Infinity, ...m.args);
-  const context = Object.entries(m.context ?? {});
+  const context = Object.entries(m.buffer ? withColumns(m.context, m.buffer) : m.context ?? {});
+  if (current) current.buffers = m.buffers === true;
   for (const [k, v] of context) { // an assignment, so that it also reaches a `let` of the code
     if (!/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(k)) throw new Error(`'${k}' is no name of a variable`);
     hidden('__cordon_value__', decode(v));
@@ -333,42 +417,46 @@ async function run(m) {
   return valueFields(value);
 }
 
+/** Answers a prompt's question about code, which does not run. */
+async function inspect(m) {
+  const code = m.code ?? '';
+  const said = m.question === 'is_complete' ? { status: completeness(withImports(code, IMPORT)) } :
+    await completions(code, post, unwrap);
+  return `"ok":true,"value":${JSON.stringify(said)}`;
+}
+
 function start(m) {
-  count += 1;
-  const mine = current = { id: JSON.stringify(m.id ?? 0), calls: 0, fields: null, before: pending(),
+  const runs = m.type !== 'inspect';
+  count += runs;
+  const mine = current = { id: JSON.stringify(m.id ?? 0), calls: 0, fields: null,
     isInterrupted: false, lines: (m.code ?? '').split('\n').length };
+  beginOwn();
   process.exitCode = undefined;
   mendAll();
   if (!process.listeners('SIGINT').includes(onSigint)) process.on('SIGINT', onSigint);
   begin(mine.id);
   if (isInterrupted()) return abort(interrupted());
-  run(m).catch((e) => failure(e)).then((fields) => {
+  (runs ? run(m) : inspect(m)).catch((e) => failure(e)).then((fields) => {
     if (current !== mine || mine.fields) return;
     mine.fields = fields;
     setImmediate(settle);
   });
 }
 
-// A pipe for stdio alone must not keep the event loop alive.
-const PASSIVE = new Set(['PipeWrap', 'TTYWrap', 'Pipe', 'FSReqCallback', 'SignalWrap', 'CloseReq']);
-
-/** How many of each kind would still call back. */
-function pending() {
-  const count = {};
-  for (const r of process.getActiveResourcesInfo()) if (!PASSIVE.has(r)) count[r] = (count[r] ?? 0) + 1;
-  return count;
-}
-
 /** The value is there: answer, unless something of this execution is left that would still call back. What an
  *  interrupted one before it left behind does not count. */
 function settle() {
   if (!current?.fields) return;
-  const { before } = current;
-  if (Object.entries(pending()).every(([kind, n]) => n <= (before[kind] ?? 0))) finish();
+  if (!isOwnPending()) finish();
   else setTimeout(settle, 10).unref();
 }
 
+const loopHold = new MessageChannel().port1; // keeps the event loop alive while it is referenced
+loopHold.on('message', () => {});
+loopHold.unref();
+
 function finish() {
+  loopHold.unref();
   const { id, warnings } = current, fields = end() ? interrupted() : current.fields;
   current = null;
   const code = process.exitCode;
@@ -397,7 +485,7 @@ function idle() {
   for (;;) {
     const m = receive();
     if (m === null || m.type === 'exit') reallyExit(0);
-    if (m.type === 'execute') {
+    if (m.type === 'execute' || m.type === 'inspect') {
       setImmediate(() => start(m));
       return;
     }
@@ -412,10 +500,20 @@ function abort(fields) {
   setImmediate(() => current === mine && finish());
 }
 
-process.on('uncaughtException', (e) => abort(failure(e)));
+process.on('uncaughtException', (e) => {
+  if (!isForeign()) abort(failure(e));
+  else if (!(e instanceof ExitSignal))
+    process.stderr.write(`cordon: in a callback of an earlier execution: ${safely(() => cleanStack(String(e?.stack ?? e)), 'an error')}\n`);
+});
 process.on('SIGINT', onSigint);
 process.on('beforeExit', () => {
   if (!current) return idle();
+  // Code that was ended inside setTimeout() can leave Node's count of timers wrong: they no longer keep the loop alive.
+  if (!current.fields && isOwnPending() && !current.isKept) {
+    current.isKept = true;
+    loopHold.ref();
+    return;
+  }
   if (!current.fields)
     current.fields = '"ok":false,' + errorFields('exception', 'Error',
       'the code awaits something that can never happen');
@@ -491,11 +589,15 @@ function makeTool(spec) {
     return Object.fromEntries(given.map((v, i) => [names[i], v]).filter(([, v]) => v !== undefined));
   };
   const tool = (...given) => {
-    if (spec.command && names.every((n) => n === 'args' || n === 'stdin')) {
+    if (spec.command && names.every((n) => ['args', 'stdin', 'cwd', 'env'].includes(n))) {
       const last = given[given.length - 1];
       let stdin = isObject(last) && 'stdin' in last ? given.pop().stdin : '';
       if (typeof stdin === 'string' && stdin.includes('\0')) stdin = Buffer.from(stdin);
-      return callTool(name, { args: given.map(String), stdin });
+      const asked = { args: given.map(String), stdin };
+      if (names.includes('cwd')) asked.cwd = where();
+      if (names.includes('env'))
+        asked.env = Object.fromEntries(Object.entries(process.env).filter(([k]) => !k.startsWith('CORDON_')));
+      return callTool(name, asked);
     }
     const args = bind(given);
     const evil = Object.keys(args).filter((n) => !names.includes(n));
@@ -591,6 +693,7 @@ function prepare() {
   resultName = options.result_name ?? resultName;
   messageBytes = options.message_bytes ?? messageBytes;
   rpcBytes = options.rpc_bytes ?? rpcBytes;
+  valueBytes = options.value_bytes ?? 0;
   changeEnv(options.env);
   hidden(IMPORT, importFrom);
   const require = createRequire(path.resolve('execution.js'));
@@ -602,6 +705,8 @@ function prepare() {
     reallyExit(code ?? 0);
   };
   installTools(options.tools);
+  ['spawnSync', 'execFileSync', 'execSync'].forEach(waitWhole);
+  syncBuiltinESMExports();
 }
 
 /** What V8 says about the syntax: {error, line, column} or null. Nothing of the code runs. */

@@ -20,6 +20,7 @@
 
 #define WIRE 3
 #define STEP_MS 10    /* for the loop to run */
+#define AGAIN_MS 100  /* until programs get another SIGINT */
 #define GRACE_MS 2000 /* from an interrupt to the forced end */
 
 static struct {
@@ -108,6 +109,9 @@ static void insist(void)
 			my.is_ending = true;
 			my.terminate(my.isolate);
 		}
+		/* The code may have started a program and wait for it since the host's signal. */
+		if (ms == AGAIN_MS)
+			(void)kill(0, SIGINT);
 	}
 }
 

@@ -5,8 +5,10 @@
 
 #include <poll.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "inside/guests/node/interrupt.h"
+#include "inside/guests/node/node_buffer.h"
 
 struct napi_env;
 struct napi_value;
@@ -30,6 +32,10 @@ int napi_create_string_utf8(struct napi_env *env, const char *text, size_t len,
 int napi_call_function(struct napi_env *env, struct napi_value *this, struct napi_value *f,
 		       size_t count, struct napi_value *const *args, struct napi_value **ret);
 int napi_get_and_clear_last_exception(struct napi_env *env, struct napi_value **ret);
+int napi_create_int32(struct napi_env *env, int value, struct napi_value **ret);
+int napi_get_value_int64(struct napi_env *env, struct napi_value *value, int64_t *ret);
+int napi_get_buffer_info(struct napi_env *env, struct napi_value *value, void **ret,
+			 size_t *ret_len);
 int napi_get_undefined(struct napi_env *env, struct napi_value **ret);
 
 static struct napi_value *mend_input(struct napi_env *env, struct napi_info *info)
@@ -142,6 +148,51 @@ static struct napi_value *has_mail(struct napi_env *env, struct napi_info *info)
 	return boolean(env, poll(&p, 1, 0) > 0);
 }
 
+/* ---- binary columns */
+
+static int received = -1; /* the last descriptor that came */
+
+/* receiveInto(buffer): how many bytes came. */
+static struct napi_value *receive_into(struct napi_env *env, struct napi_info *info)
+{
+	struct napi_value *out = NULL;
+	void *data = NULL;
+	size_t len = 0;
+	int n = -1;
+
+	if (napi_get_buffer_info(env, argument(env, info), &data, &len) == 0)
+		n = buffer_receive(data, len, &received);
+	(void)napi_create_int32(env, n, &out);
+	return out;
+}
+
+/* takeDescriptor(): the one that came; -1: none. */
+static struct napi_value *take_descriptor(struct napi_env *env, struct napi_info *info)
+{
+	struct napi_value *out = NULL;
+
+	(void)info;
+	(void)napi_create_int32(env, received, &out);
+	received = -1;
+	return out;
+}
+
+/* fillFile(fd, at, buffer): whether it was copied. */
+static struct napi_value *fill_file(struct napi_env *env, struct napi_info *info)
+{
+	struct napi_value *args[3] = { NULL, NULL, NULL };
+	size_t count = 3, len = 0;
+	void *data = NULL;
+	int64_t at = 0;
+	int fd = -1;
+
+	bool good = napi_get_cb_info(env, info, &count, args, NULL, NULL) == 0 && count == 3 &&
+		    napi_get_value_int32(env, args[0], &fd) == 0 &&
+		    napi_get_value_int64(env, args[1], &at) == 0 && at >= 0 &&
+		    napi_get_buffer_info(env, args[2], &data, &len) == 0;
+	return boolean(env, good && buffer_fill(fd, (size_t)at, data, len));
+}
+
 /* Calls a function that throws nothing; false: V8 was made to end it. Held from then on. */
 static struct napi_value *guard(struct napi_env *env, struct napi_info *info)
 {
@@ -173,6 +224,9 @@ struct napi_value *napi_register_module_v1(struct napi_env *env, struct napi_val
 			  { "say", say },
 			  { "tell", tell },
 			  { "hasMail", has_mail },
+			  { "receiveInto", receive_into },
+			  { "takeDescriptor", take_descriptor },
+			  { "fillFile", fill_file },
 			  { "guard", guard } };
 	struct napi_value *f = NULL;
 

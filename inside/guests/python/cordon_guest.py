@@ -48,7 +48,7 @@ def _main(argv):
     global _compiled
     _compiled = _bundle()
     if "--validate" in argv:
-        return _load("cordon_check").main()
+        return _load("cordon_check").main(_load)
     names = ("cordon_site", "cordon_rich", "cordon_streams", "cordon_tools", "cordon_values",
              "cordon_wire", "cordon_session")
     session = [_load(name) for name in names][-1]

@@ -6,7 +6,9 @@ from binascii import b2a_base64
 BACKEND = """
 from matplotlib.backends.backend_agg import FigureCanvasAgg as FigureCanvas
 from matplotlib.backend_bases import FigureManagerBase as FigureManager
-from cordon import _show_figures
+from cordon import _charts, _show_figures
+
+_charts()
 
 
 def show(*args, **kwargs):
@@ -15,10 +17,13 @@ def show(*args, **kwargs):
 
 _METHODS = (("_repr_png_", "image/png", True), ("_repr_jpeg_", "image/jpeg", True),
             ("_repr_svg_", "image/svg+xml", False), ("_repr_html_", "text/html", False),
-            ("_repr_markdown_", "text/markdown", False), ("_repr_latex_", "text/latex", False))
+            ("_repr_markdown_", "text/markdown", False), ("_repr_latex_", "text/latex", False),
+            ("_repr_pdf_", "application/pdf", True), ("_repr_javascript_", "application/javascript", False),
+            ("_repr_json_", "application/json", False))
 _PLAIN = frozenset((str, bool, int, float, complex, type(None), list, tuple, dict, set, frozenset,
                     bytes, bytearray))
 TABLE_ROWS = 1000  # of a data frame's application/json
+charts = None  # cordon_charts, if this session wants figures as data too
 
 
 def figures(emit):
@@ -41,6 +46,9 @@ def figure(fig, name, emit):
     out = io.BytesIO()
     fig.savefig(out, format="png", bbox_inches="tight")
     emit("image/png", out.getvalue(), name)
+    data = charts and charts.describe(fig)
+    if data:
+        emit(charts.MIME, data, name)
 
 
 def value(v, emit):
@@ -65,10 +73,65 @@ def value(v, emit):
         data = getattr(v, method)()
         if type(data) is tuple:
             data = data[0] if data else None
+        if method == "_repr_json_" and isinstance(data, (dict, list)):
+            import json
+            data = json.dumps(data)
         if isinstance(data, (bytes, bytearray)) if binary else isinstance(data, str):
             emit(mime, bytes(data) if binary else str.__str__(data), None)
             found = True
     return found
+
+
+_OPEN = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), dict: ("{", "}")}
+TEXT_CHARS = 65536
+
+
+class _Full(Exception):
+    pass
+
+
+class _Text:
+    """repr() of a value that cannot cross. It writes no more than TEXT_CHARS: a value that has the same list in
+    it twice, and so on forty times, would fill the memory."""
+
+    def __init__(self):
+        self.parts, self.left, self.path = [], TEXT_CHARS, set()
+
+    def put(self, text):
+        self.left -= len(text)
+        self.parts.append(text if self.left >= 0 else text[:self.left] + "...")
+        if self.left < 0:
+            raise _Full
+
+    def any(self, v):
+        t = type(v)
+        if t not in _OPEN or (t is set and not v):
+            self.put("<int of %d bits>" % v.bit_length() if t is int and v.bit_length() > 14000 else repr(v))
+        elif id(v) in self.path or len(self.path) > 200:
+            self.put(_OPEN[t][0] + "..." + _OPEN[t][1])
+        else:
+            self.path.add(id(v))
+            self.container(v, t)
+            self.path.discard(id(v))
+
+    def container(self, v, t):
+        start, end = _OPEN[t]
+        for i, x in enumerate(v):
+            self.put(", " if i else start)
+            self.any(x)
+            if t is dict:
+                self.put(": ")
+                self.any(v[x])
+        self.put(",)" if t is tuple and len(v) == 1 else end if v else start + end)
+
+
+def bounded_text(v):
+    out = _Text()
+    try:
+        out.any(v)
+    except _Full:
+        pass
+    return "".join(out.parts)
 
 
 def encode(mime, data, name):

@@ -14,9 +14,54 @@ import cordon_values as values
 from cordon_wire import WIRE, Wire, dumps, to_bytes
 
 TEXT_BYTES = 65536
+# Kept for the answer after a MemoryError: Python takes memory for small objects 1 MiB at a time.
+RESERVE_BYTES = 4 << 20
 _MISSING = object()
 _load = None  # loads modules of the runtime by name
-_check = None  # cordon_check, loaded on first use
+_check = _asked = _magics = _columns = None  # cordon_check, cordon_inspect, cordon_magics, cordon_columns, loaded on first use
+
+
+def magics():
+    global _magics
+    if _magics is None:
+        _magics = _load("cordon_magics")
+    return _magics
+
+
+def _watch_charts():
+    if os.environ.get("CORDON_CHARTS") and rich.charts is None:
+        rich.charts = _load("cordon_charts")
+        rich.charts.watch()
+
+
+class _Notebooks:
+    """Loads what stands for IPython when code first asks for it."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "IPython" and name[:8] != "IPython.":
+            return None
+        site.complete()
+        return _load("cordon_ipython").Finder().find_spec(name, path, target)
+
+
+def columns():
+    global _columns
+    if _columns is None:
+        _columns = _load("cordon_columns")
+    return _columns
+
+
+class _Columns:
+    """What the encoder gives large parts of a value to: loads the writer with the first."""
+    __slots__ = ("limit", "floor", "writer")
+
+    def __init__(self, limit):
+        self.limit, self.floor, self.writer = limit, 65536, None
+
+    def __getattr__(self, name):
+        if self.writer is None:
+            self.writer = columns().Writer(self.limit, values.ValueFormError)
+        return getattr(self.writer, name)
 
 
 # ---- one session
@@ -31,8 +76,10 @@ class Session:
         self.count = 0
         self.result_name = "result"
         self.cwd = "/home/user"  # as last reported to the host
-        self.message_bytes, self.rpc_bytes = 1 << 20, 8 << 20
+        self.message_bytes, self.rpc_bytes, self.value_bytes = 1 << 20, 8 << 20, 0
+        self.buffers = False  # whether the value of this execution may have binary columns
         self.flags = 0  # __future__ features that earlier code enabled
+        self.reserve = bytes(RESERVE_BYTES)  # zeros that are never read take no pages
         self.loop = None
         self.module = type(sys)("__main__")
         self.globals = self.module.__dict__
@@ -68,11 +115,15 @@ class Session:
         put("ToolError", tools.ToolError)
         put("display", self.display)
         put("call", lambda name, **args: self.call_tool(name, args))
+        put("_magic", lambda kind, text: magics().run(self, kind, text))
         put("_show_figures", lambda: rich.figures(self.emit))
+        put("_charts", _watch_charts)
         self.put = put
         put("is_tool", lambda name: name in self.tools)
         builtins.ToolError = tools.ToolError
+        os.system = lambda command: self.wire.system(command, self.ident)
         sys.modules["cordon"] = module
+        sys.meta_path.append(_Notebooks())
         tools.memory.add_module("cordon_figures", rich.BACKEND, "cordon_figures.py")
         if os.environ.get("MPLBACKEND", "agg").lower() == "agg":
             os.environ["MPLBACKEND"] = "module://cordon_figures"
@@ -83,6 +134,7 @@ class Session:
         self.result_name = o.get("result_name") or "result"
         self.message_bytes = o.get("message_bytes") or self.message_bytes
         self.rpc_bytes = o.get("rpc_bytes") or self.rpc_bytes
+        self.value_bytes = o.get("value_bytes") or 0
         _change_env(o.get("env"))
         if o.get("tools"):
             self.tools = tools.install(o["tools"], self.call_tool, self.put, self.globals)
@@ -101,7 +153,7 @@ class Session:
             if m is None:
                 os._exit(0)
             kind = m.get("type")
-            if kind == "execute":
+            if kind in ("execute", "inspect"):
                 self.execute(m)
             elif kind == "exit":
                 self.leave()
@@ -120,9 +172,12 @@ class Session:
     def execute(self, m):
         wire = self.wire
         self.ident, self.calls = m.get("id"), 0
-        self.count += 1
+        runs = m["type"] == "execute"
+        self.count += runs
         self.warnings = []
         result = None
+        if self.reserve is None:
+            self.refill()
         try:
             try:
                 signal(SIGINT, wire.on_sigint)
@@ -132,15 +187,20 @@ class Session:
                     self.streams.take_input(m["stdin"])
                 if not self.streams.mend():
                     os._exit(0)  # the host has another in its place
+                site.add_user()
                 wire.arm()
-                result = self.evaluate(m)
+                result = self.evaluate(m) if runs else self.inspect(m)
             except BaseException as e:
+                if isinstance(e, MemoryError):
+                    self.reserve = None
                 wire.armed = False
                 result = self.failure(e)
             wire.armed = False
         except KeyboardInterrupt:  # between the two statements above
             wire.armed = False
             result = result or self.interrupted()
+        if not result["ok"] and result["error"]["kind"] == "interrupted":
+            _drop_halves()
         wire.active = False
         if os.getpid() != wire.pid:  # the code forked, and its child returned here
             self.streams.flush()
@@ -148,6 +208,12 @@ class Session:
         if not self.streams.flush():
             os._exit(0)  # the host has another in its place
         self.reply(result)
+
+    def refill(self):
+        try:
+            self.reserve = bytes(RESERVE_BYTES)
+        except MemoryError:
+            pass
 
     def reply(self, result):
         message = {"type": "result", "id": self.ident}
@@ -158,6 +224,11 @@ class Session:
         if cwd and cwd != self.cwd:
             self.cwd = message["cwd"] = cwd
         data = to_bytes(dumps(message)) + b"\n"
+        if len(data) > self.rpc_bytes and message.pop("value", None) is not None:
+            message.pop("buffer", None)
+            message["warnings"] = self.lacks_value("the value is too large (%d bytes, max %d)"
+                                                   % (len(data), self.rpc_bytes))
+            data = to_bytes(dumps(message)) + b"\n"
         if len(data) > self.rpc_bytes:
             message = {"type": "result", "id": self.ident, "ok": False, "error": {
                 "kind": "value", "name": "ValueError",
@@ -166,6 +237,13 @@ class Session:
             data = to_bytes(dumps(message)) + b"\n"
         self.ident = None
         self.wire.send_bytes(data)
+
+    def inspect(self, m):
+        """Answers a prompt's question about code, which does not run."""
+        global _asked
+        if _asked is None:
+            _asked = _load("cordon_inspect")
+        return {"ok": True, "value": _asked.answer(m, self.globals, self.flags | 0x2000, magics)}
 
     def evaluate(self, m):
         """Runs the code; returns the fields of the result message. Raises what the code raises."""
@@ -178,13 +256,16 @@ class Session:
         if "args" in m:
             sys.argv[1:] = m["args"]
         context = m.get("context")
+        self.buffers = bool(m.get("buffers"))
+        if context and "buffer" in m:
+            context = self.with_columns(context, m["buffer"])
         if context:
             for k, v in context.items():
                 g[k] = values.decode(v)
         name = "<execution %d>" % self.count
         self.validating = bool(m.get("validate"))
         try:
-            body, last, stores = self.compile(code, name)
+            body, last, stores, timed = self.compile_any(code, name)
         except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as e:
             return self.syntax_error(e, name)
         before = g.get(self.result_name, _MISSING)
@@ -194,20 +275,43 @@ class Session:
                 self.go(body, g)
             if last is not None:
                 value, has = self.go(last, g), True
+            if timed:
+                _magics.tell_times(timed)
         except SystemExit as e:
             return self.exited(e, before, stores)
         after = g.get(self.result_name, _MISSING)
         if after is not _MISSING and (stores or after is not before):
             value, has = after, True
+        shows = m.get("show")
+        if shows and has and value is not None:
+            builtins._ = value
+        if shows and has and _ends_with_semicolon(code):  # a notebook's way to see no value
+            self.show(None)
+            fields = self.value_fields(value)
+            fields.pop("text", None)
+            return fields
         self.show(value)
         return self.value_fields(value) if has else {"ok": True}
 
     def show(self, value):
         """Rich forms of the value first: a figure that is the value is still open then, and is sent
         once, with the others."""
-        self.safely(rich.value, value, self.emit)
+        self.safely(rich.value, value, lambda *form: self.emit(*form, value=True))
         if "matplotlib.pyplot" in sys.modules:
             self.safely(rich.figures, self.emit)
+
+    def compile_any(self, code, name):
+        """compile() of the code, or of what a notebook's !command, %magic and %%magic stand for; and when
+        it began, if it wants to know."""
+        try:
+            return (*self.compile(code, name), None)
+        except SyntaxError:
+            new, timed = magics().translate(code) or (None, None)
+            if new is None:
+                raise
+        parts = self.compile(new, name)
+        self.remember(code, name)
+        return (*parts, timed and _magics.clock())
 
     def compile(self, code, name):
         """(code of all but a last expression, that expression's code, whether the result's name is
@@ -270,27 +374,72 @@ class Session:
             if self.loop is None or self.loop.is_closed():
                 self.loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self.loop)
-            return self.loop.run_until_complete(eval(code, g))
+            return self.complete(self.loop.create_task(eval(code, g)))
         return eval(code, g)
 
-    def value_fields(self, value):
+    def complete(self, task):
+        """Runs the event loop until the task is done. One that is interrupted must not go on in a later execution."""
         try:
-            form = values.encode(value, self.rpc_bytes)
+            return self.loop.run_until_complete(task)
+        except BaseException:
+            if not task.done() and not self.loop.is_closed():
+                import asyncio
+                task.cancel()
+                self.loop.run_until_complete(asyncio.wait([task]))
+            if task.done() and not task.cancelled():
+                task.exception()  # else its end would be told on stderr, too
+            raise
+
+    def with_columns(self, form, header):
+        """The form with the binary columns that the host has for it."""
+        with self.wire.lock:
+            fd = self.wire.buffer(self.ident)
+        try:
+            return columns().resolve(form, header, _columns.read_file(fd, header["bytes"]))
+        finally:
+            os.close(fd)
+
+    def send_columns(self, writer):
+        try:
+            with self.wire.lock:
+                fd = self.wire.buffer(self.ident, writer.bytes)
+        except ValueError as e:
+            raise values.ValueFormError(str(e)) from None
+        try:
+            _columns.write_file(fd, writer)
+        finally:
+            os.close(fd)
+
+    def value_fields(self, value):
+        apart = _Columns(self.value_bytes) if self.buffers else None
+        try:
+            form = values.encode(value, self.rpc_bytes, apart)
+            if apart is not None and apart.writer is not None and apart.writer.table:
+                self.send_columns(apart.writer)
+            else:
+                apart = None
         except values.ValueFormError as e:
-            return {"ok": False, "error": {"kind": "value", "name": "ValueError",
-                                           "message": "The result cannot cross: %s" % e}}
+            self.lacks_value(str(e))
+            return {"ok": True, "text": self.text(value, None)}
         r = {"ok": True, "value": form}
+        if apart is not None:
+            r["buffer"] = apart.writer.header()
         if value is not None:
-            text = self.text(value, form)
+            text = self.text(value, None if apart is not None else form)
             if text is not None:
                 r["text"] = text
         return r
+
+    def lacks_value(self, why):
+        """The code succeeded, so that its last value cannot cross is no failure, but it is told."""
+        self.warnings.insert(0, "The result has no value, only its text: %s" % why)
+        return self.warnings
 
     def text(self, value, form):
         if type(form) is dict and form.get("$") == "int":
             return form["v"][:TEXT_BYTES]
         try:
-            text = repr(value)
+            text = rich.bounded_text(value) if form is None and value is not None else repr(value)
             if type(text) is not str:
                 text = str.__str__(text)
         except (KeyboardInterrupt, SystemExit):
@@ -320,23 +469,27 @@ class Session:
 
     def failure(self, e):
         """The result of an exception; never raises, whatever the exception's own methods do."""
-        if isinstance(e, KeyboardInterrupt):
-            return self.interrupted()
         self.wire.armed = True
         try:
+            if isinstance(e, KeyboardInterrupt):
+                where = self.describe(e)["error"] if type(e) is KeyboardInterrupt else {}
+                return self.interrupted({k: where[k] for k in ("traceback", "line") if k in where})
             return self.describe(e)
         except KeyboardInterrupt:
             return self.interrupted()
         except BaseException:
+            if isinstance(e, KeyboardInterrupt):
+                return self.interrupted()
             return {"ok": False, "error": {"kind": "memory" if isinstance(e, MemoryError)
                                            else "exception", "name": _name(e),
                                            "message": ""}}
         finally:
             self.wire.armed = False
 
-    def interrupted(self):
+    def interrupted(self, where=()):
+        """where: the traceback and the line that the code was at."""
         return {"ok": False, "error": {"kind": "interrupted", "name": "KeyboardInterrupt",
-                                       "message": "The execution was interrupted"}}
+                                       "message": "The execution was interrupted", **dict(where)}}
 
     def describe(self, e):
         kind = "exception"
@@ -458,17 +611,26 @@ class Session:
             if not rich.value(o, self.emit):
                 print(o if isinstance(o, str) else repr(o))
 
-    def emit(self, mime, data, name):
+    def emit(self, mime, data, name, value=False):
         if self.ident is None or os.getpid() != self.wire.pid:
             return
         message = {"type": "output", "id": self.ident}
         message.update(rich.encode(mime, data, name))
+        if value:
+            message["value"] = True
         line = to_bytes(dumps(message)) + b"\n"
         if len(line) > self.rpc_bytes:
             self.streams.err.write("cordon: an output of type %s was left out: %d bytes, max %d\n"
                               % (mime, len(line), self.rpc_bytes))
             return
         self.wire.send_bytes(line)
+
+
+def _ends_with_semicolon(code):
+    last = code.rstrip().rpartition("\n")[2]
+    if "#" in last and "'" not in last and '"' not in last:
+        last = last.partition("#")[0].rstrip()
+    return last.endswith(";")
 
 
 def _where(getcwd=os.getcwd):
@@ -512,6 +674,18 @@ def _stores(tree, name):
 
 
 _type_name = type.__dict__["__name__"].__get__
+
+
+def _drop_halves():
+    """After an interrupted import Python removes the package, but not its modules, with which it could not be imported
+    again. Extension modules stay: most cannot be loaded twice."""
+    try:
+        for name, module in list(sys.modules.items()):
+            parent = name.rpartition(".")[0]
+            if parent and parent not in sys.modules and not str(getattr(module, "__file__", "")).endswith(".so"):
+                sys.modules.pop(name, None)
+    except BaseException:  # the code can put anything there
+        pass
 
 
 def _name(v):
@@ -575,13 +749,15 @@ def _ready_streams():
 # The runtime's own frames, which tracebacks leave out.
 _FILES = frozenset((rich.__file__, site.__file__, streams.__file__, tools.__file__, values.__file__, __file__,
                     sys.modules["cordon_wire"].__file__, sys.modules["__main__"].__file__,
-                    __file__.rpartition("/")[0] + "/cordon_check.py"))
+                    *(__file__.rpartition("/")[0] + "/cordon_%s.py" % n
+                      for n in ("check", "columns", "inspect", "ipython", "magics", "tables"))))
 
 
 def main(argv, load):
     """load(name) gives a module of the runtime."""
     global _load
     _load = load
+    values.load_tables = lambda: load("cordon_tables")
     os.set_inheritable(WIRE, False)
     site.start()
     wire = Wire()

@@ -35,6 +35,8 @@ class _Later:
 
 
 _later = None
+# Where packages are installed into the workspace; None: they are on the path.
+_user = "%s/.local/lib/python%d.%d/site-packages" % ((os.environ.get("HOME") or "/home/user",) + sys.version_info[:2])
 
 
 def start():
@@ -64,3 +66,28 @@ def complete():
     """Does the rest now."""
     if _later is not None:
         _later.complete()
+
+
+def add_user():
+    """Before each execution: packages may have been installed meanwhile. They come before those of the machine, as they do
+    for an interpreter that is started without -I."""
+    global _user
+    # access() first: for a directory that is not there, which is the rule, it raises nothing. The exception that isdir()
+    # handles takes longer than many an execution, and touches pages that a session shares with its template.
+    if _user is None or not os.access(_user, os.F_OK) or not os.path.isdir(_user):
+        return
+    try:
+        complete()
+        first = len(sys.path)
+        for d in site.getsitepackages():
+            if d in sys.path:
+                first = min(first, sys.path.index(d))
+        before = len(sys.path)
+        site.addsitedir(_user)
+        added = sys.path[before:]
+        sys.path[before:] = []
+        sys.path[first:first] = added
+        sys.path_importer_cache.clear()
+    except Exception:  # the code can put anything there
+        pass
+    _user = None

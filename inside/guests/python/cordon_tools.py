@@ -2,6 +2,7 @@
 # list of modules. All of it is only convenience: the host checks every call again, and the sandbox,
 # not the import hook, is the security boundary.
 import builtins
+import os
 import sys
 
 # Type names in a tool's schema, of JSON Schema and of R, and their names in messages.
@@ -88,6 +89,13 @@ def _checks_of(declared):
 
 # ---- the functions
 
+def _where():
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return ""
+
+
 def make_function(spec, call):
     """The Python function of one tool; call(name, args) makes the round trip."""
     name = spec["name"]
@@ -137,10 +145,14 @@ def make_function(spec, call):
     def run(*args, stdin=""):
         if isinstance(stdin, str) and "\0" in stdin:
             stdin = stdin.encode("utf-8", "surrogatepass")
-        return call(name, {"args": [a if isinstance(a, str) else str(a) for a in args],
-                           "stdin": stdin})
+        given = {"args": [a if isinstance(a, str) else str(a) for a in args], "stdin": stdin}
+        if "cwd" in declared:
+            given["cwd"] = _where()
+        if "env" in declared:
+            given["env"] = {k: v for k, v in os.environ.items() if not k.startswith("CORDON_")}
+        return call(name, given)
 
-    fn = run if command and set(order) <= {"args", "stdin"} else tool
+    fn = run if command and set(order) <= {"args", "stdin", "cwd", "env"} else tool
     fn.__name__ = fn.__qualname__ = name.replace(".", "_").lstrip("_") or "tool"
     fn.__module__ = "cordon"
     fn.__doc__ = _doc(spec, order, declared)

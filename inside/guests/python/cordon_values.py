@@ -65,8 +65,8 @@ def _vec_float(v: Any) -> Any:
     return "nan" if v != v else "inf" if v > 0 else "-inf"
 
 
-def encode(v: Any, limit: Any) -> Any:
-    """The JSON form of v; limit: its maximum size in bytes when written."""
+def encode(v: Any, limit: Any, columns: Any = None) -> Any:
+    """The JSON form of v; limit: its maximum size in bytes when written; columns: takes its large parts (cordon_columns)."""
     t = type(v)
     if t in _SIMPLE:
         if t is str and len(v) > limit:
@@ -76,7 +76,7 @@ def encode(v: Any, limit: Any) -> Any:
         return v if _INT_MIN <= v <= _INT_MAX else {"$": "int", "v": int_text(v)}
     if t is float:
         return _float(v)
-    return _Encoder(limit).any(v, 1)
+    return _Encoder(limit, columns).any(v, 1)
 
 
 def encode_args(args: Any, limit: Any) -> Any:
@@ -98,10 +98,44 @@ def encode_args(args: Any, limit: Any) -> Any:
     return encode(dict(args), limit)
 
 
-class _Encoder:
-    __slots__ = ("left", "bytes", "limit", "path")
+class Handle(str):
+    """An object that stays in its session: a function, an environment or a connection of R's. As a
+    text it is what the session prints of it; in a context, and as a tool's result, it is the object."""
+    id = type_name = ""
 
-    def __init__(self, limit: Any) -> None:
+
+class Record(dict):  # type: ignore[type-arg]
+    """The fields of an object of another place, by name, and the name of its class."""
+    type_name = ""
+
+    def __getattr__(self, name: Any) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __repr__(self) -> Any:
+        return "%s(%s)" % (self.type_name, ", ".join("%s=%r" % x for x in self.items()))
+
+
+_bases_of = type.__dict__["__mro__"].__get__  # type: ignore
+_names_of = type.__dict__["__dict__"].__get__  # type: ignore
+
+
+def _declared(t: Any, name: Any) -> Any:
+    """What a class or its bases declare under this name, past whatever a metaclass does."""
+    for base in _bases_of(t):
+        names = _names_of(base)
+        if name in names:
+            return names[name]
+    return None
+
+
+class _Encoder:
+    __slots__ = ("left", "bytes", "limit", "path", "columns")
+
+    def __init__(self, limit: Any, columns: Any = None) -> None:
+        self.columns = columns
         self.left = MAX_COUNT
         self.bytes = self.limit = limit
         self.path: Any = set()
@@ -156,8 +190,12 @@ class _Encoder:
         return [any_(x, d) for x in it]
 
     def list(self, v: Any, depth: Any) -> Any:
-        self._enter(v)
         n = list.__len__(v)
+        ref = self.columns.sequence(list.copy(v)) if self.columns is not None and n >= 8192 else None
+        if ref is not None:
+            self._take(1, 40)
+            return {"$": "list", "v": ref}
+        self._enter(v)
         self._take(0, 2 * n)
         if n > self.left:
             self._take(n, 0)
@@ -172,8 +210,39 @@ class _Encoder:
         return r
 
     def set(self, v: Any, depth: Any) -> Any:
-        it = set.__iter__(v) if issubclass(type(v), set) else frozenset.__iter__(v)
-        return {"$": "set", "v": self.items(it, depth + 1)}
+        if issubclass(type(v), set):
+            return {"$": "set", "v": self.items(set.__iter__(v), depth + 1)}
+        return {"$": "set", "v": self.items(frozenset.__iter__(v), depth + 1), "frozen": True}
+
+    def named_tuple(self, v: Any, depth: Any) -> Any:
+        """A subclass of tuple, with its fields if it is a named one."""
+        names = _declared(type(v), "_fields")
+        r = self.tuple(v, depth)
+        if (type(names) is tuple and len(names) == len(r["v"])
+                and all(type(n) is str for n in names)):
+            self._take(len(names), sum(map(len, names)))
+            return {"$": "record", "class": _type_name(type(v)), "names": list(names),
+                    "v": r["v"], "tuple": True}
+        return r
+
+    def record(self, v: Any, names: Any, depth: Any) -> Any:
+        """The fields of a dataclass."""
+        self._enter(v)
+        self._take(len(names), sum(map(len, names)))
+        fields = self.items([object.__getattribute__(v, n) for n in names], depth + 1)
+        self.path.discard(id(v))
+        return {"$": "record", "class": _type_name(type(v)), "names": names, "v": fields}
+
+    def own_record(self, v: Any, depth: Any) -> Any:
+        self._enter(v)
+        r = {"$": "record", "class": v.type_name, "names": [str(n) for n in dict.keys(v)],
+             "v": self.items(dict.values(v), depth + 1)}
+        self.path.discard(id(v))
+        return r
+
+    def handle(self, v: Any, depth: Any) -> Any:
+        self._take(1, len(v.id))
+        return {"$": "handle", "id": v.id}
 
     def dict(self, v: Any, depth: Any) -> Any:
         self._enter(v)
@@ -198,6 +267,9 @@ class _Encoder:
         return r
 
     def bytes_(self, v: Any, depth: Any) -> Any:
+        if self.columns is not None and len(v) >= self.columns.floor:
+            self._take(1, 40)
+            return {"$": "bytes", "v": self.columns.add("uint8", len(v), v)}
         self._take(1, len(v) * 4 // 3)
         return {"$": "bytes", "v": b2a_base64(v, newline=False).decode("ascii")}
 
@@ -227,132 +299,56 @@ class _Encoder:
                 r = form(self, m, v, t, depth)
                 if r is not NotImplemented:
                     return r
+        fields = _declared(t, "__dataclass_fields__")
+        if type(fields) is dict and all(type(n) is str for n in fields):
+            try:
+                return self.record(v, list(fields), depth)
+            except AttributeError:
+                pass  # a field without a value
         return self.repr(v, t)
 
-    # Vectors of numpy and pandas.
-    def column(self, values: Any, depth: Any) -> Any:
-        """A pandas Series, Index or extension array as a vec, factor, or list."""
-        import numpy as np
-        pd = sys.modules["pandas"]
-        dtype = values.dtype
-        if isinstance(dtype, pd.CategoricalDtype):
-            return self.factor(getattr(values, "array", values), depth)
-        n = len(values)
-        self._take(n, 2 * n)
-        kind = getattr(dtype, "kind", "O")
-        if kind == "f" and isinstance(dtype, np.dtype):
-            return {"$": "vec", "t": "float",
-                    "v": [_vec_float(x) for x in np.asarray(values, float).tolist()]}
-        if kind in "biu" and isinstance(dtype, np.dtype):
-            return {"$": "vec", "t": "logical" if kind == "b" else "int",
-                    "v": [self.any(x, depth + 3) for x in values.tolist()]}
-        if kind == "M" or kind == "m":
-            t, iso = ("datetime", _iso_datetime) if kind == "M" else ("duration", _seconds)
-            return {"$": "vec", "t": t,
-                    "v": [None if x is pd.NaT else iso(x) for x in pd.Series(values)]}
-        data = list(values)
-        missing = [x is None or x is pd.NA or x is pd.NaT or (type(x) is float and x != x)
-                   for x in data]
-        present = {type(x) for x, m in zip(data, missing) if not m}
-        if present <= {str}:
-            for x, m in zip(data, missing):
-                self._take(0, 0 if m else len(x))
-            return {"$": "vec", "t": "string", "v": [None if m else x
-                                                     for x, m in zip(data, missing)]}
-        if kind in "biuf":  # pandas' own dtypes, with missing values
-            convs: Any = {"b": ("logical", bool), "f": ("float", lambda x: _vec_float(float(x)))}
-            t, conv = convs.get(kind, ("int", int))
-            return {"$": "vec", "t": t, "v": [None if m else conv(x)
-                                              for x, m in zip(data, missing)]}
-        return self.items(data, depth)
 
-    def factor(self, cat: Any, depth: Any) -> Any:
-        codes = [None if c < 0 else c + 1 for c in cat.codes.tolist()]
-        self._take(len(codes), 2 * len(codes))
-        levels = [x if type(x) is str else str(x) for x in cat.categories]
-        return {"$": "factor", "levels": levels, "v": codes, "ordered": bool(cat.ordered)}
+# Tables: numpy and pandas have a file of their own, which is loaded when a value needs it.
 
-    def frame(self, pd: Any, v: Any, depth: Any) -> Any:
-        self._enter(v)
-        r = {"$": "frame",
-             "names": [self.any(x, depth + 2) for x in v.columns.tolist()],
-             "columns": [self.column(v.iloc[:, i], depth + 2) for i in range(v.shape[1])],
-             "rows": int(v.shape[0])}
-        if not isinstance(v.index, pd.RangeIndex) or v.index.start != 0 or v.index.step != 1:
-            r["index"] = self.index(pd, v.index, depth + 1)
-        self.path.discard(id(v))
-        return r
-
-    def index(self, pd: Any, v: Any, depth: Any) -> Any:
-        if isinstance(v, pd.MultiIndex):
-            return self.items(v.tolist(), depth)
-        return self.column(v, depth)
-
-    def array(self, np: Any, v: Any, depth: Any) -> Any:
-        if isinstance(v, np.ma.MaskedArray):
-            return self.items(v.tolist(), depth) if v.ndim else self.any(v.tolist(), depth)
-        a, kind = np.asarray(v), v.dtype.kind
-        if kind in "Mm":
-            a = a.astype(v.dtype.str[:3] + "[us]").astype(object)
-        if kind not in "biufc":
-            return self.any(a.tolist(), depth)
-        if a.dtype.itemsize > (16 if kind == "c" else 8):  # long double
-            a = a.astype("c16" if kind == "c" else "f8")
-        self._take(min(a.size, 1), a.nbytes * 4 // 3)
-        name = a.dtype.newbyteorder("=").name
-        raw = a.astype(a.dtype.newbyteorder("<"), order="C", copy=False).tobytes("C")
-        return {"$": "array", "dtype": name, "shape": [int(n) for n in a.shape],
-                "v": b2a_base64(raw, newline=False).decode("ascii")}
+def load_tables() -> Any:
+    from . import _tables
+    return _tables
 
 
-def _iso_datetime(v: Any) -> Any:
-    if getattr(v, "nanosecond", 0):
-        v = v.floor("us")
-    return v.isoformat()
+_table_module: Any = None
 
 
-def _seconds(v: Any) -> Any:
-    return v.days * 86400.0 + v.seconds + v.microseconds / 1e6
+def _tables() -> Any:
+    global _table_module
+    if _table_module is None:
+        _table_module = load_tables()
+        _table_module.begin(decode, _vec_value, ValueFormError)
+    return _table_module
 
 
 def _numpy(enc: Any, np: Any, v: Any, t: Any, depth: Any) -> Any:
-    if issubclass(t, np.ndarray):
-        return enc.array(np, v, depth)
-    if issubclass(t, np.generic):
-        if issubclass(t, (np.datetime64, np.timedelta64)):
-            if np.isnat(v):
-                return {"$": "na", "t": "logical"}
-            return enc.any(v.astype(v.dtype.str[:3] + "[us]").item(), depth)
-        x = v.item()
-        if isinstance(x, np.generic):  # long double has no other form
-            x = complex(x) if isinstance(x, np.complexfloating) else float(x)
-        return enc.any(x, depth)
+    if issubclass(t, (np.ndarray, np.generic)):
+        return _tables().numpy_form(enc, np, v, t, depth)
     return NotImplemented
 
 
 def _pandas(enc: Any, pd: Any, v: Any, t: Any, depth: Any) -> Any:
-    if issubclass(t, pd.DataFrame):
-        return enc.frame(pd, v, depth)
-    if issubclass(t, pd.Series):
-        r = enc.column(v, depth)
-        if type(r) is dict and r["$"] == "vec" and not isinstance(v.index, pd.RangeIndex):
-            r["names"] = [str(x) for x in v.index.tolist()]
-        return r
-    if issubclass(t, pd.Index):
-        return enc.index(pd, v, depth)
-    if issubclass(t, pd.api.extensions.ExtensionArray):
-        return enc.column(v, depth)
     if v is pd.NA or v is pd.NaT:
         return {"$": "na", "t": "logical"}
+    if issubclass(t, (pd.DataFrame, pd.Series, pd.Index, pd.Timestamp, pd.Timedelta,
+                      pd.api.extensions.ExtensionArray)):
+        return _tables().pandas_form(enc, pd, v, t, depth)
     return NotImplemented
 
 
 def _datetime(enc: Any, dt: Any, v: Any, t: Any, depth: Any) -> Any:
     if issubclass(t, dt.datetime):
-        if v is getattr(sys.modules.get("pandas"), "NaT", enc):
-            return {"$": "na", "t": "logical"}
         enc._take(1, 40)
-        return {"$": "datetime", "v": _iso_datetime(v)}
+        r = {"$": "datetime", "v": dt.datetime.isoformat(v)}
+        zone = getattr(v.tzinfo, "key", None)
+        if type(zone) is str and zone != "UTC":
+            r["tz"] = zone
+        return r
     if issubclass(t, dt.date):
         enc._take(1, 30)
         return {"$": "date", "v": dt.date.isoformat(v)}
@@ -373,21 +369,24 @@ def _decimal(enc: Any, m: Any, v: Any, t: Any, depth: Any) -> Any:
     return NotImplemented
 
 
-_LAZY = (("datetime", _datetime), ("decimal", _decimal), ("pandas", _pandas), ("numpy", _numpy))
+_LAZY = (("pandas", _pandas), ("datetime", _datetime), ("decimal", _decimal), ("numpy", _numpy))
 _FORMS: Any = {list: _Encoder.list, tuple: _Encoder.tuple, dict: _Encoder.dict, set: _Encoder.set,
           frozenset: _Encoder.set, bytes: _Encoder.bytes_, bytearray: _Encoder.bytes_,
-          complex: _Encoder.complex}
+          complex: _Encoder.complex, Handle: _Encoder.handle, Record: _Encoder.own_record}
 _BASES: Any = ((int, lambda e, v, d: e.any(int.__add__(v, 0), d)),
           (float, lambda e, v, d: e.any(float.__float__(v), d)),
           (str, lambda e, v, d: e.any(str.__str__(v), d)),
-          (dict, _Encoder.dict), (list, _Encoder.list), (tuple, _Encoder.tuple),
+          (dict, _Encoder.dict), (list, _Encoder.list), (tuple, _Encoder.named_tuple),
           (set, _Encoder.set), (frozenset, _Encoder.set),
           (bytes, lambda e, v, d: e.bytes_(bytes.__getitem__(v, slice(None)), d)),
           (bytearray, lambda e, v, d: e.bytes_(bytearray.__getitem__(v, slice(None)), d)),
           (complex, _Encoder.complex))
 
 
-# Decoding: the host's messages are trusted to be well-formed, so nothing is checked.
+# Decoding. A guest trusts the host's messages to be well-formed. A client must not: there a form that
+# is none stays the object that it is.
+_IS_CLIENT = bool(__package__)
+
 
 def decode(v: Any) -> Any:
     t = type(v)
@@ -397,8 +396,15 @@ def decode(v: Any) -> Any:
         tag = v.get("$")
         if tag is None:
             return {k: decode(x) for k, x in v.items()}
-        form = _DECODE.get(tag)
-        return form(v) if form is not None else v
+        form = _DECODE.get(tag) if type(tag) is str else None
+        if form is None:
+            return v
+        try:
+            return form(v)
+        except Exception:
+            if not _IS_CLIENT:
+                raise
+            return v
     return v
 
 
@@ -417,25 +423,57 @@ def _vec_value(t: Any, x: Any) -> Any:
 
 
 def _part(x: Any) -> Any:
-    return float(x["v"]) if type(x) is dict else float(x)
+    return float("nan") if x is None else float(x["v"]) if type(x) is dict else float(x)
 
 
 def _d_vec(v: Any) -> Any:
-    t = v.get("t")
+    t, dtype = v.get("t"), v.get("dtype")
+    if dtype is not None:
+        r = _tables().column(v)
+        if r is not NotImplemented:
+            return r
+    if type(v["v"]) is not list:  # a binary column
+        return v["v"].vector(v)
+    if t == "datetime" and v.get("tz"):
+        return [None if x is None else _d_datetime({"v": x, "tz": v["tz"]}) for x in v["v"]]
     return [_vec_value(t, x) for x in v["v"]]
 
 
 def _d_factor(v: Any) -> Any:
+    if v.get("dtype") == "category":
+        r = _tables().column(v)
+        if r is not NotImplemented:
+            return r
     levels = v["levels"]
+    if type(v["v"]) is not list:
+        return [None if c is None else levels[c - 1] for c in v["v"].tolist()]
     return [None if c is None else levels[c - 1] for c in v["v"]]
 
 
 def _d_datetime(v: Any) -> Any:
     import datetime
-    s = v["v"]
+    if "ns" in v:
+        r = _tables().timestamp(v)
+        if r is not NotImplemented:
+            return r
+    s, at = v["v"], 0
     if s.endswith("Z"):
         s = s[:-1] + "+00:00"
-    return datetime.datetime.fromisoformat(s)
+    dot = s.find(".")
+    if dot >= 0:  # more digits than a datetime has
+        at = dot + 1
+        while at < len(s) and s[at].isdigit():
+            at += 1
+        s = s[:dot + 1] + (s[dot + 1:at] + "000000")[:6] + s[at:]
+    r = datetime.datetime.fromisoformat(s)
+    zone = v.get("tz")
+    if zone and r.tzinfo is not None:
+        try:
+            import zoneinfo
+            return r.astimezone(zoneinfo.ZoneInfo(zone))
+        except Exception:
+            return r  # a zone that is not known here
+    return r
 
 
 def _d_date(v: Any) -> Any:
@@ -450,6 +488,10 @@ def _d_time(v: Any) -> Any:
 
 def _d_duration(v: Any) -> Any:
     import datetime
+    if "ns" in v:
+        r = _tables().timedelta(v)
+        if r is not NotImplemented:
+            return r
     return datetime.timedelta(seconds=v["v"])
 
 
@@ -458,91 +500,90 @@ def _d_decimal(v: Any) -> Any:
     return decimal.Decimal(v["v"])
 
 
-def _d_array(v: Any) -> Any:
-    raw = a2b_base64(v["v"])
-    try:
-        import numpy as np
-    except ImportError:
-        return _plain_array(raw, v["dtype"], v["shape"])
-    a = np.frombuffer(raw, np.dtype(v["dtype"]).newbyteorder("<"))
-    return a.astype(v["dtype"]).reshape(v["shape"])
-
-
-def _plain_array(raw: Any, dtype: Any, shape: Any) -> Any:
-    """Nested lists, without numpy."""
-    import struct
-    code = {"bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i",
-            "uint32": "I", "int64": "q", "uint64": "Q", "float16": "e", "float32": "f",
-            "float64": "d", "complex64": "f", "complex128": "d"}[dtype]
-    flat = list(struct.unpack("<%d%s" % (len(raw) // struct.calcsize(code), code), raw))
-    if dtype.startswith("complex"):
-        flat = [complex(a, b) for a, b in zip(flat[::2], flat[1::2])]
-    for n in reversed(shape[1:]):
-        flat = [flat[i:i + n] for i in range(0, len(flat), n)] if n else []
-    return flat if shape else flat[0]
-
-
-def _d_frame(v: Any) -> Any:
-    try:
-        import pandas as pd
-    except ImportError:
-        return {k if type(k) is str else str(decode(k)): decode(c)
-                for k, c in zip(v["names"], v["columns"])}
-    cols = [_pd_column(pd, c) for c in v["columns"]]
-    index = v.get("index")
-    if index is None:
-        index = pd.RangeIndex(v.get("rows", len(cols[0]) if cols else 0))
-    elif type(index) is list:
-        index = pd.MultiIndex.from_tuples(decode(index))
-    else:
-        index = pd.Index(_pd_column(pd, index))
-    names = [decode(n) for n in v["names"]]
-    frame = pd.DataFrame({i: c for i, c in enumerate(cols)}, index=range(len(index)))
-    frame.columns = pd.MultiIndex.from_tuples(names) if names and type(names[0]) is tuple else names
-    frame.index = index
-    return frame
-
-
-def _pd_column(pd: Any, c: Any) -> Any:
-    if type(c) is not dict:
-        return decode(c)
-    if c.get("$") == "factor":
-        codes = [-1 if x is None else x - 1 for x in c["v"]]
-        return pd.Categorical.from_codes(codes, c["levels"], ordered=bool(c.get("ordered")))
-    if c.get("$") != "vec":
-        return decode(c)
-    t, v = c.get("t"), c["v"]
-    if t == "float":
-        return [float("nan") if x is None else float(x) for x in v]
-    data = [_vec_value(t, x) for x in v]
-    holes = any(x is None for x in v)
-    if t == "int":
-        return pd.array(data, dtype="Int64") if holes else pd.array(data, dtype="int64")
-    if t == "logical":
-        return pd.array(data, dtype="boolean") if holes else data
-    if t == "datetime":
-        return pd.to_datetime(data)
-    if t == "duration":
-        return pd.to_timedelta(data)
-    return pd.array(data, dtype=object) if t in ("string", "date") else data
-
-
 def _no_value(v: Any) -> Any:
     pd = sys.modules.get("pandas")
     return pd.NA if pd is not None else None
+
+
+def _d_set(v: Any) -> Any:
+    items = decode(v["v"])
+    try:
+        return frozenset(items) if v.get("frozen") else set(items)
+    except TypeError:
+        return items  # of another language, where lists can be elements
+
+
+def _d_map(v: Any) -> Any:
+    pairs = [(decode(k), decode(x)) for k, x in v["v"]]
+    try:
+        return dict(pairs)
+    except TypeError:
+        return pairs
+
+
+_named: Any = {}
+
+
+def _d_record(v: Any) -> Any:
+    names, values, name = v["names"], decode(v["v"]), v["class"]
+    if not v.get("tuple"):
+        r = Record(zip(names, values))
+        r.type_name = name
+        return r
+    key = (name, tuple(names))
+    made = _named.get(key)
+    if made is None:
+        import collections
+        if len(_named) > 255:
+            _named.clear()
+        try:
+            made = _named[key] = collections.namedtuple(name, names)
+        except ValueError:  # no names of Python's
+            return tuple(values)
+    return made(*values)
+
+
+def _d_handle(v: Any) -> Any:
+    r = Handle(v.get("v", ""))
+    r.id, r.type_name = v["id"], v.get("class", "")
+    return r
+
+
+def _d_attr(v: Any) -> Any:
+    """The object without what only R knows of it. An array with names is a table."""
+    base = v["v"]
+    if type(base) is dict and base.get("$") == "array" and "dimnames" in base:
+        return _tables().labelled(base, {k: x for k, x in v.get("attr", ())})
+    return decode(base)
+
+
+def _d_error(v: Any) -> Any:
+    """An error of JavaScript: its fields."""
+    r = Record({"message": v["message"], "stack": v.get("stack", "")})
+    r.update((k, decode(x)) for k, x in v.get("fields", ()))
+    r.type_name = v["class"]
+    return r
+
+
+def _table(name: Any) -> Any:
+    return lambda v: getattr(_tables(), name)(v)
 
 
 _DECODE: Any = {
     "int": lambda v: _int_parse(v["v"]),
     "float": lambda v: float(v["v"]),
     "na": _no_value,
-    "bytes": lambda v: a2b_base64(v["v"]),
+    "bytes": lambda v: a2b_base64(v["v"]) if type(v["v"]) is str else bytes(v["v"].values),
+    "list": lambda v: v["v"].tolist(),
     "date": _d_date, "datetime": _d_datetime, "time": _d_time,
     "duration": _d_duration, "decimal": _d_decimal,
     "complex": lambda v: complex(_part(v["v"][0]), _part(v["v"][1])),
     "tuple": lambda v: tuple(decode(v["v"])),
-    "set": lambda v: set(decode(v["v"])),
-    "map": lambda v: {decode(k): decode(x) for k, x in v["v"]},
-    "vec": _d_vec, "factor": _d_factor, "array": _d_array, "frame": _d_frame,
+    "set": _d_set, "map": _d_map, "record": _d_record,
+    "vec": _d_vec, "factor": _d_factor, "array": _table("array"), "frame": _table("frame"),
+    "series": _table("series"), "index": _table("index"), "struct": _table("struct"),
+    "attr": _d_attr, "handle": _d_handle, "error": _d_error,
+    "s4": lambda v: {k: decode(x) for k, x in v["slots"]},
+    "lang": lambda v: v["text"], "env": lambda v: v["v"],
     "repr": lambda v: v["v"],
 }

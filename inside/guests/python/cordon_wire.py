@@ -6,6 +6,7 @@ from _thread import allocate_lock, get_ident
 from cordon_tools import ToolError
 
 WIRE = 3
+_system = os.system
 
 
 def _make_json():
@@ -80,13 +81,26 @@ class Wire:
         if self.rung:
             self.rung = False
             with self.lock:
-                while self.poll.poll(0) and self._fill():
-                    pass
-                for line in self.lines:
-                    if b'"interrupt"' in line:
-                        m = loads(line.decode("utf-8", "replace"))
-                        if m.get("type") == "interrupt" and m.get("id") == ident:
-                            self.pending = True
+                self.pending = self.pending or self._is_named(ident)
+
+    def _is_named(self, ident):
+        """Whether the message has come that interrupts this execution. Waits for nothing."""
+        while self.poll.poll(0) and self._fill():
+            pass
+        return any(b'"interrupt"' in line and loads(line.decode("utf-8", "replace")) == {"type": "interrupt", "id": ident}
+                   for line in self.lines)
+
+    def system(self, command, ident):
+        """os.system(). The C library ignores SIGINT meanwhile: only the program gets it, and the wire says so."""
+        status = _system(command)
+        if self.armed and get_ident() == self.main and os.getpid() == self.pid and self.lock.acquire(False):
+            self.armed = False
+            try:
+                self.pending = self.pending or self._is_named(ident)
+            finally:
+                self.lock.release()
+                self.arm()
+        return status
 
     def arm(self):
         self.armed = True
@@ -174,6 +188,41 @@ class Wire:
                     os._exit(0)  # the host is gone
         finally:
             self.lines[:0] = kept
+
+    def buffer(self, ident, size=0):
+        """A descriptor from the host: of a file for so many bytes, or (0) of the file with the variables' columns."""
+        from _socket import CMSG_LEN, SCM_RIGHTS, socket
+        armed, self.armed = self.armed, False
+        try:
+            request = {"type": "buffer", "id": ident}
+            if size:
+                request["bytes"] = size
+            self.send(request)
+            end, fds = socket(fileno=self.fd), []
+            try:
+                while True:
+                    data, control, _, _ = end.recvmsg(65536, CMSG_LEN(16))
+                    for _, kind, raw in control:
+                        if kind == SCM_RIGHTS:
+                            fds += memoryview(raw).cast("i").tolist()
+                    if not data:
+                        os._exit(0)  # the host is gone
+                    lines = (self.rest + data).split(b"\n")
+                    self.rest = lines.pop()
+                    self.lines.extend(lines)
+                    found = next((x for x in self.lines if x.startswith(b'{"type":"buffer"')), None)
+                    if found is not None:
+                        break
+            finally:
+                end.detach()
+            self.lines.remove(found)
+            if not fds:
+                raise ValueError(loads(found.decode("utf-8", "replace")).get("error", "the host has no buffer"))
+            return fds[0]
+        finally:
+            self.armed = armed
+            if armed and self.pending:
+                self.arm()
 
     def _wait(self, timeout_ms, still):
         main = timeout_ms is None

@@ -21,8 +21,15 @@ library_path <- function(env, name) {
 
 # --vanilla reads no Renviron, which is where Debian keeps its library directories.
 .libPaths(c("/usr/local/lib/R/site-library", "/usr/lib/R/site-library", .libPaths()))
+# Where packages are installed into the workspace. It may be made later, so this does not ask whether it is there.
+own_library <- file.path(path.expand("~"), "R", paste0(R.version$platform, "-library"),
+	paste(R.version$major, sub("[.].*", "", R.version$minor), sep = "."))
+local({
+	paths <- environment(.libPaths)
+	paths$.lib.loc <- c(own_library, paths$.lib.loc)
+})
 
-# R finds programs by running `which` in a shell, and the package utils does not load without a shell. This
+# R finds programs by running `which` in a shell, and the package utils does not load without an answer. This
 # searches PATH instead. The host starts R with R_DEFAULT_PACKAGES=NULL, so that this comes first.
 set_base <- function(name, value) {
 	base <- baseenv()
@@ -40,8 +47,27 @@ set_base("Sys.which", function(names) {
 	names(found) <- names
 	found
 })
-for (package in c("methods", "datasets", "utils", "grDevices", "graphics", "stats"))
-	library(package, character.only = TRUE, warn.conflicts = FALSE)
+# utils asks `uname` for the system's name if there is one. Without PATH it finds none, and R starts no program.
+local({
+	path <- Sys.getenv("PATH")
+	Sys.setenv(PATH = "")
+	for (package in c("methods", "datasets", "utils", "grDevices", "graphics", "stats"))
+		library(package, character.only = TRUE, warn.conflicts = FALSE)
+	Sys.setenv(PATH = path)
+})
+# It refuses a library that is not there, and without a terminal it cannot ask whether to make it.
+local({
+	install <- utils::install.packages
+	body(install) <- bquote({
+		if (missing(lib)) dir.create(.(own_library), FALSE, TRUE)
+		.(body(install))
+	})
+	for (where in list(asNamespace("utils"), as.environment("package:utils"))) {
+		unlockBinding("install.packages", where)
+		assign("install.packages", install, envir = where)
+		lockBinding("install.packages", where)
+	}
+})
 
 # ---- validation
 
@@ -134,7 +160,7 @@ validate <- function() {
 
 dll <- dyn.load(library_path("CORDON_R_LIB", "cordon_r.so"))
 for (routine in c("wire_token", "wire_send", "wire_welcome", "wire_call", "wire_encode", "wire_output", "wire_flush",
-	"wire_quote", "wire_interrupts", "wire_fits", "fork_serve", "turn_init", "turn_welcome", "turn_serve", "turn_top", "turn_state", "turn_running",
+	"wire_quote", "wire_interrupts", "wire_fits", "wire_program", "wire_readline", "turn_asking", "fork_serve", "turn_init", "turn_welcome", "turn_serve", "turn_top", "turn_state", "turn_running",
 	"turn_warnings", "turn_reply", "turn_error", "turn_cores"))
 	assign(routine, getNativeSymbolInfo(routine, dll))
 
@@ -142,6 +168,28 @@ if ("--validate" %in% commandArgs(TRUE)) {
 	validate()
 	return(invisible())
 }
+
+# R asks only at its own prompt.
+local({
+	silent <- base::readline
+	set_base("readline", function(prompt = "") {
+		if (!.Call(turn_asking)) return(silent(prompt))
+		cat(prompt)
+		flush(stdout())
+		.Call(wire_readline)
+	})
+})
+
+# An interrupt ends the program that they wait for, and then the code too.
+for (name in c("system", "system2")) local({
+	f <- get(name, baseenv())
+	steps <- as.list(body(f))
+	last <- length(steps)
+	if (!identical(steps[[last]][[1L]], quote(.Internal))) return() # another R
+	check <- function(begins) bquote(.Call(.(wire_program), .(begins), timeout > 0))
+	body(f) <- as.call(c(steps[-last], bquote(on.exit(.(check(FALSE)), add = TRUE)), check(TRUE), steps[last]))
+	set_base(name, f)
+})
 
 # ---- state of the session
 
@@ -164,6 +212,13 @@ printed <- function(x) {
 }
 
 text_of <- function(x) tryCatch(printed(x), error = function(e) NULL)
+
+# The value of an expression that is not the last. A figure is drawn by its print().
+show_one <- function(x) print(x)
+
+# Of a list that cannot cross: one that has the same list in it twice, and so on forty times, has no end when printed.
+outline_of <- function(x) tryCatch(paste(utils::capture.output(utils::str(x, max.level = 4L, list.len = 20L)), collapse = "\n"),
+	error = function(e) NULL)
 
 # ---- rich outputs
 
@@ -251,9 +306,14 @@ make_tool <- function(spec) {
 	name <- spec$name
 	declared <- spec$args
 	arg_names <- names(declared)
-	if (isTRUE(spec$command) && all(arg_names %in% c("args", "stdin")))
+	if (isTRUE(spec$command) && all(arg_names %in% c("args", "stdin", "cwd", "env"))) {
+		context <- function() {
+			env <- as.list(Sys.getenv())
+			list(cwd = getwd(), env = env[!startsWith(names(env), "CORDON_")])[intersect(arg_names, c("cwd", "env"))]
+		}
 		return(eval(bquote(function(..., stdin = "")
-			.(call_tool)(.(name), list(args = lapply(list(...), as.character), stdin = stdin)))))
+			.(call_tool)(.(name), c(list(args = lapply(list(...), as.character), stdin = stdin), .(context)())))))
+	}
 	kinds <- vapply(declared, function(d) {
 		type <- if (is.list(d)) d$type else d
 		type <- if (length(type)) type[[1]] else ""
@@ -303,6 +363,24 @@ document <- function(spec) {
 	lines
 }
 
+# The names of tools are also locked in the global environment: code that assigns to one fails, and does not replace the
+# tool without anyone noticing. Code that removes the name still finds the tool, in "cordon:tools".
+locked <- character()
+lock_names <- local({
+	# A tool may have the name of a function that this needs.
+	bind <- base::assign
+	lock <- base::lockBinding
+	function(env, names) {
+		old <- locked[vapply(locked, exists, NA, envir = main, inherits = FALSE)]
+		rm(list = old, envir = main)
+		locked <<- names
+		for (name in names) {
+			bind(name, env[[name]], envir = main)
+			lock(name, main)
+		}
+	}
+})
+
 install_tools <- function(specs) {
 	env <- new.env(parent = emptyenv())
 	docs <- list()
@@ -314,6 +392,7 @@ install_tools <- function(specs) {
 		assign(spec$name, fn, envir = env)
 	}
 	env$call_tool <- function(name, ...) call_tool(name, list(...))
+	env$.securer_call_tool <- env$call_tool # its name in securer
 	env$help <- function(topic, ...) {
 		name <- if (missing(topic)) "" else as.character(substitute(topic))[1]
 		if (!is.null(docs[[name]])) cat(docs[[name]], sep = "\n")
@@ -322,6 +401,7 @@ install_tools <- function(specs) {
 	lockEnvironment(env, bindings = TRUE)
 	attached <- attach(env, name = "cordon:tools", warn.conflicts = FALSE)
 	lockEnvironment(attached, bindings = TRUE)
+	lock_names(env, c(names(docs), ".securer_call_tool"))
 }
 
 # ---- one execution
@@ -410,6 +490,25 @@ end_sinks <- function(is_output) tryCatch(if (is_output) while (sink.number() > 
 	error = function(e) NULL)
 
 parsed <- function(code) parse(text = code, keep.source = TRUE)
+
+# What a prompt asks about code that does not run. R says at the end of what is not complete that it expected more.
+completeness <- function(code) list(status = tryCatch({
+	parse(text = code, keep.source = FALSE)
+	"complete"
+}, error = function(e) if (grepl("unexpected end of input|unexpected INCOMPLETE_STRING|malformed raw string literal",
+	conditionMessage(e))) "incomplete" else "invalid"))
+
+# R's own completion, as its console has it.
+completions <- function(code) {
+	line <- sub("^.*\n", "", code)
+	rc <- asNamespace("utils")
+	rc$.assignLinebuffer(line)
+	rc$.assignEnd(nchar(line, "bytes"))
+	token <- rc$.guessTokenFromLine()
+	rc$.completeToken()
+	found <- rc$.retrieveCompletions()
+	list(token = token, matches = as.list(utils::head(found[nzchar(found)], 200L)))
+}
 
 # The print() method of a grob only shows its name.
 draw <- function(x) if (inherits(x, c("grob", "gtable"))) {

@@ -21,8 +21,17 @@
 const char *encode_value(struct bytes *b, SEXP v, SEXP text, size_t limit);
 /* Decodes any checked JSON. The result is not protected. */
 SEXP decode_value(struct json v);
-SEXP decode_string(struct json v); /* a CHARSXP */
-extern bool decode_refuses_nul;    /* in the guest; otherwise NUL is shown as U+2400 */
+SEXP decode_string(struct json v);              /* a CHARSXP */
+SEXP decode_text(const char *text, size_t len); /* the same of UTF-8 that may contain NUL */
+extern bool decode_refuses_nul;                 /* in the guest; otherwise NUL is shown as U+2400 */
+/* In a client: what a hostile guest sends must stay data (classes.c, unwrap.c). */
+extern bool decode_is_guarded;
+/* Before a message; is_plain: without attributes, classes and language. */
+void decode_begin(bool is_plain);
+/* In a guest: keeps an object for later and returns its id (NULL: too many), and finds it again
+ * (NULL: it is not here). */
+extern const char *(*encode_hold)(SEXP v);
+extern SEXP (*decode_held)(const char *id);
 /* Base64 both ways. */
 void base64_encode(struct bytes *b, const unsigned char *data, size_t len);
 size_t base64_decode(struct json v, unsigned char *ret); /* ret NULL: only returns the size */
@@ -30,6 +39,8 @@ size_t base64_decode(struct json v, unsigned char *ret); /* ret NULL: only retur
 /* Instants: seconds since 1970, UTC. */
 void instant_date(struct bytes *b, double days);
 void instant_datetime(struct bytes *b, double seconds);
+int instant_digits(double seconds);    /* of its fraction; -1: no text is exact */
+double instant_unit(const char *name); /* seconds of a difftime's unit; 0: it is none */
 bool instant_parse_date(struct json v, double *ret_days);
 bool instant_parse_datetime(struct json v, double *ret_seconds);
 
@@ -37,6 +48,9 @@ bool instant_parse_datetime(struct json v, double *ret_seconds);
 void wire_say(const char *data, size_t len); /* whole lines */
 bool wire_line(struct json *ret); /* the next message, valid until the next call; false: end of the
 				     stream */
+/* Asks the host for a descriptor: of a file for so many bytes, or (0) of the one with the
+ * variables' binary columns. Negative: none, and ret_why says why. */
+int wire_buffer(size_t bytes, char ret_why[96]);
 void wire_interruptible(bool is_allowed); /* whether SIGINT may stop R code now */
 void wire_begin(
 	const char *id);    /* at the start of an execution: drops a SIGINT for an earlier one */
@@ -56,6 +70,8 @@ SEXP wire_output(SEXP mime, SEXP data, SEXP name);
 SEXP wire_stdin(SEXP path);
 SEXP wire_flush(void);
 SEXP wire_interrupts(SEXP allowed);
+SEXP wire_program(SEXP begins, SEXP has_timer);
+SEXP wire_readline(void);
 SEXP wire_quote(SEXP text); /* as a JSON string */
 SEXP wire_fits(
 	SEXP args,

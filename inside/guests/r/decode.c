@@ -5,11 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inside/guests/r/cordon_r.h"
+#include "inside/guests/r/decode.h"
+#include "inside/guests/r/r_columns.h"
+
+#define NAMES_MAX 20000 /* symbols of one value */
 
 /* ---- scalars */
 
-bool decode_refuses_nul;
+bool decode_refuses_nul, decode_is_guarded, decode_is_plain;
+static long symbols;
+
+bool decode_may_name(void)
+{
+	return !decode_is_guarded || ++symbols <= NAMES_MAX;
+}
+
+void decode_begin(bool is_plain)
+{
+	symbols = 0;
+	decode_is_plain = is_plain;
+}
 
 /* An R string cannot contain NUL. For code it is refused rather than silently changed; in what a
  * client shows of an execution it becomes the symbol for NUL. */
@@ -24,17 +39,30 @@ static void replace_nul(struct bytes *b)
 	*b = shown;
 }
 
+static SEXP text_of(struct bytes *b)
+{
+	if (b->len && memchr(b->data, 0, b->len))
+		replace_nul(b);
+	return Rf_mkCharLenCE(b->len ? b->data : "", (int)b->len, CE_UTF8);
+}
+
 SEXP decode_string(struct json v)
 {
 	static struct bytes b;
 	b.len = 0;
 	json_string(v, &b);
-	if (b.len && memchr(b.data, 0, b.len))
-		replace_nul(&b);
-	return Rf_mkCharLenCE(b.len ? b.data : "", (int)b.len, CE_UTF8);
+	return text_of(&b);
 }
 
-static double number(struct json v)
+SEXP decode_text(const char *text, size_t len)
+{
+	static struct bytes b;
+	b.len = 0;
+	bytes_add(&b, text, len);
+	return text_of(&b);
+}
+
+double decode_double(struct json v)
 {
 	char t[64];
 	if (json_kind(v) == '"') { /* "nan", "inf", "-inf" in vectors */
@@ -43,7 +71,7 @@ static double number(struct json v)
 		return json_is(v, "inf") ? R_PosInf : json_is(v, "-inf") ? R_NegInf : NA_REAL;
 	}
 	if (json_kind(v) == '{')
-		return number(json_get(v, "v"));
+		return decode_double(json_get(v, "v"));
 	if (!v.at || json_kind(v) != '0')
 		return NA_REAL;
 	if (v.len >= sizeof(t))
@@ -76,7 +104,7 @@ static bool is_exact(struct json v, double x)
 /* An integer if it fits, a double if that is exact, else its digits. */
 static SEXP decode_number(struct json v)
 {
-	double x = number(v);
+	double x = decode_double(v);
 	if (!is_integer(v))
 		return Rf_ScalarReal(x);
 	if (fabs(x) <= INT32_MAX)
@@ -84,7 +112,7 @@ static SEXP decode_number(struct json v)
 	return is_exact(v, x) ? Rf_ScalarReal(x) : big_integer(v.at, v.len);
 }
 
-static R_xlen_t count(struct json v)
+R_xlen_t decode_count(struct json v)
 {
 	const char *at = NULL;
 	struct json key, item;
@@ -96,13 +124,13 @@ static R_xlen_t count(struct json v)
 
 /* ---- containers */
 
-static SEXP decode_list(struct json v)
+SEXP decode_list(struct json v)
 {
 	const char *at = NULL;
 	struct json key, item;
 	R_xlen_t i = 0;
 	bool named = json_kind(v) == '{';
-	SEXP out = PROTECT(Rf_allocVector(VECSXP, count(v)));
+	SEXP out = PROTECT(Rf_allocVector(VECSXP, decode_count(v)));
 	SEXP names = PROTECT(named ? Rf_allocVector(STRSXP, XLENGTH(out)) : R_NilValue);
 	while (json_each(v, &at, &key, &item)) {
 		SET_VECTOR_ELT(out, i, decode_value(item));
@@ -116,6 +144,14 @@ static SEXP decode_list(struct json v)
 	return out;
 }
 
+static SEXP decode_name(struct json k)
+{
+	if (json_kind(k) == '"')
+		return decode_string(k);
+	return json_is(json_get(k, "$"), "na") ? NA_STRING
+					       : Rf_mkCharLenCE(k.at, (int)k.len, CE_UTF8);
+}
+
 /* [[key, value], …]. A key that is not a string is shown as its JSON. */
 static SEXP decode_map(struct json v)
 {
@@ -123,16 +159,13 @@ static SEXP decode_map(struct json v)
 	struct json key, pair, k, x;
 	R_xlen_t i = 0;
 	struct json pairs = json_get(v, "v");
-	SEXP out = PROTECT(Rf_allocVector(VECSXP, count(pairs)));
+	SEXP out = PROTECT(Rf_allocVector(VECSXP, decode_count(pairs)));
 	SEXP names = PROTECT(Rf_allocVector(STRSXP, XLENGTH(out)));
 	while (json_each(pairs, &at, &key, &pair)) {
 		const char *in = NULL;
 		if (json_each(pair, &in, &key, &k) && json_each(pair, &in, &key, &x)) {
 			SET_VECTOR_ELT(out, i, decode_value(x));
-			SET_STRING_ELT(names, i,
-				       json_kind(k) == '"'
-					       ? decode_string(k)
-					       : Rf_mkCharLenCE(k.at, (int)k.len, CE_UTF8));
+			SET_STRING_ELT(names, i, decode_name(k));
 		}
 		i++;
 	}
@@ -141,12 +174,12 @@ static SEXP decode_map(struct json v)
 	return out;
 }
 
-static SEXP decode_strings(struct json v)
+SEXP decode_strings(struct json v)
 {
 	const char *at = NULL;
 	struct json key, item;
 	R_xlen_t i = 0;
-	SEXP out = PROTECT(Rf_allocVector(STRSXP, count(v)));
+	SEXP out = PROTECT(Rf_allocVector(STRSXP, decode_count(v)));
 	while (json_each(v, &at, &key, &item)) {
 		if (json_kind(item) == '"')
 			SET_STRING_ELT(out, i, decode_string(item));
@@ -161,7 +194,7 @@ static SEXP decode_strings(struct json v)
 	return out;
 }
 
-static void set_class(SEXP v, const char *a, const char *b)
+void decode_set_class(SEXP v, const char *a, const char *b)
 {
 	SEXP c = PROTECT(Rf_allocVector(STRSXP, b ? 2 : 1));
 	SET_STRING_ELT(c, 0, Rf_mkChar(a));
@@ -171,17 +204,42 @@ static void set_class(SEXP v, const char *a, const char *b)
 	UNPROTECT(1);
 }
 
-static SEXP dated(SEXP v, const char *form)
+/* The zone that an instant's form names: UTC if it names none, none if it is null. */
+static void set_zone(SEXP v, struct json zone)
+{
+	SEXP text = PROTECT(json_kind(zone) == '"' ? Rf_ScalarString(decode_string(zone))
+						   : Rf_mkString("UTC"));
+	if (json_kind(zone) != 'n')
+		Rf_setAttrib(v, Rf_install("tzone"), text);
+	UNPROTECT(1);
+}
+
+static void set_unit(SEXP v, struct json unit)
+{
+	SEXP text = PROTECT(json_kind(unit) == '"' ? Rf_ScalarString(decode_string(unit))
+						   : Rf_mkString("secs"));
+	double seconds = instant_unit(CHAR(STRING_ELT(text, 0)));
+	if (seconds == 0)
+		SET_STRING_ELT(text, 0, Rf_mkChar("secs"));
+	for (R_xlen_t i = 0; seconds > 1 && i < XLENGTH(v); i++)
+		if (!R_IsNA(REAL(v)[i]))
+			REAL(v)[i] /= seconds;
+	Rf_setAttrib(v, Rf_install("units"), text);
+	UNPROTECT(1);
+}
+
+/* v: doubles; form: what they are of. */
+static SEXP dated(SEXP v, const char *type, struct json form)
 {
 	PROTECT(v);
-	if (!strcmp(form, "date")) {
-		set_class(v, "Date", NULL);
-	} else if (!strcmp(form, "datetime")) {
-		set_class(v, "POSIXct", "POSIXt");
-		Rf_setAttrib(v, Rf_install("tzone"), Rf_mkString("UTC"));
+	if (!strcmp(type, "date")) {
+		decode_set_class(v, "Date", NULL);
+	} else if (!strcmp(type, "datetime")) {
+		decode_set_class(v, "POSIXct", "POSIXt");
+		set_zone(v, json_get(form, "tz"));
 	} else {
-		set_class(v, "difftime", NULL);
-		Rf_setAttrib(v, Rf_install("units"), Rf_mkString("secs"));
+		decode_set_class(v, "difftime", NULL);
+		set_unit(v, json_get(form, "units"));
 	}
 	UNPROTECT(1);
 	return v;
@@ -194,7 +252,7 @@ static double dated_number(struct json v, const char *form)
 		return instant_parse_date(v, &x) ? x : NA_REAL;
 	if (!strcmp(form, "datetime"))
 		return instant_parse_datetime(v, &x) ? x : NA_REAL;
-	return number(v);
+	return decode_double(v);
 }
 
 /* ---- vectors */
@@ -207,7 +265,7 @@ static void fill(SEXP out, R_xlen_t i, struct json item, const char *type)
 		LOGICAL(out)[i] = missing ? NA_LOGICAL : json_kind(item) == 't';
 		break;
 	case INTSXP:
-		INTEGER(out)[i] = missing ? NA_INTEGER : (int)number(item);
+		INTEGER(out)[i] = missing ? NA_INTEGER : (int)decode_double(item);
 		break;
 	case REALSXP:
 		REAL(out)[i] = missing ? NA_REAL : dated_number(item, type);
@@ -217,8 +275,8 @@ static void fill(SEXP out, R_xlen_t i, struct json item, const char *type)
 		struct json key, re = { 0 }, im = { 0 };
 		if (json_each(item, &at, &key, &re))
 			json_each(item, &at, &key, &im);
-		COMPLEX(out)[i].r = number(re);
-		COMPLEX(out)[i].i = missing ? NA_REAL : number(im);
+		COMPLEX(out)[i].r = missing ? NA_REAL : decode_double(re);
+		COMPLEX(out)[i].i = missing ? NA_REAL : decode_double(im);
 		break;
 	}
 	default:
@@ -237,13 +295,45 @@ static SEXPTYPE integers_type(struct json items)
 	struct json key, item;
 	SEXPTYPE type = INTSXP;
 	while (json_each(items, &at, &key, &item)) {
-		double x = number(item);
+		double x = decode_double(item);
 		if (json_kind(item) == '0' && !is_exact(item, x))
 			return STRSXP;
 		if (json_kind(item) != 'n' && (json_kind(item) != '0' || fabs(x) > INT32_MAX))
 			type = REALSXP;
 	}
 	return type;
+}
+
+bool decode_dim(struct json v, R_xlen_t n, SEXP *ret)
+{
+	const char *at = NULL;
+	struct json key, item;
+	double cells = 1;
+	bool is_good = json_kind(v) == '[' && decode_count(v) > 0;
+	SEXP dim = PROTECT(Rf_allocVector(INTSXP, is_good ? decode_count(v) : 0));
+	for (R_xlen_t i = 0; is_good && json_each(v, &at, &key, &item); i++) {
+		double x = decode_double(item);
+		is_good = x >= 0 && x <= INT_MAX; /* not NA */
+		cells *= INTEGER(dim)[i] = is_good ? (int)x : 0;
+	}
+	UNPROTECT(1);
+	if (is_good && cells == (double)n)
+		*ret = dim;
+	return is_good && cells == (double)n;
+}
+
+/* Only as many as there are elements. */
+static void set_names(SEXP out, struct json v)
+{
+	struct json names = json_get(v, "names");
+	bool is_column = columns_is_ref(names);
+
+	if (json_kind(names) != '[' && !is_column)
+		return;
+	SEXP n = PROTECT(is_column ? columns_take(names, "string", v) : decode_strings(names));
+	if (XLENGTH(n) == XLENGTH(out))
+		Rf_setAttrib(out, R_NamesSymbol, n);
+	UNPROTECT(1);
 }
 
 static SEXP decode_vec(struct json v)
@@ -254,234 +344,80 @@ static SEXP decode_vec(struct json v)
 	} types[] = { { "logical", LGLSXP },   { "int", INTSXP },      { "float", REALSXP },
 		      { "string", STRSXP },    { "complex", CPLXSXP }, { "date", REALSXP },
 		      { "datetime", REALSXP }, { "duration", REALSXP } };
-	struct json items = json_get(v, "v"), t = json_get(v, "t"), names = json_get(v, "names");
-	struct json key, item, dim = json_get(v, "dim");
+	struct json items = json_get(v, "v"), t = json_get(v, "t"), dim = json_get(v, "dim");
+	struct json key, item;
 	size_t k = 0;
 	while (k < sizeof(types) / sizeof(types[0]) && !json_is(t, types[k].name))
 		k++;
 	if (k == sizeof(types) / sizeof(types[0]))
 		return decode_list(items);
 	SEXPTYPE type = types[k].type;
-	if (type == INTSXP)
+	bool is_column = columns_is_ref(items);
+	if (type == INTSXP && !is_column)
 		type = integers_type(items);
-	SEXP out = PROTECT(Rf_allocVector(type, count(items)));
+	SEXP out = PROTECT(is_column ? columns_take(items, types[k].name, v)
+				     : Rf_allocVector(type, decode_count(items)));
 	const char *at = NULL;
-	for (R_xlen_t i = 0; json_each(items, &at, &key, &item); i++)
+	for (R_xlen_t i = 0; !is_column && json_each(items, &at, &key, &item); i++)
 		fill(out, i, item, types[k].name);
 	if (k >= 5)
-		dated(out, types[k].name);
+		dated(out, types[k].name, v);
 	else if (type == STRSXP && types[k].type == INTSXP)
-		set_class(out, "bigint", NULL);
-	if (json_kind(names) == '[') {
-		SEXP n = PROTECT(decode_strings(names));
-		if (XLENGTH(n) == XLENGTH(out))
-			Rf_setAttrib(out, R_NamesSymbol, n);
-		UNPROTECT(1);
-	}
-	if (json_kind(dim) == '[') {
-		SEXP d = PROTECT(Rf_allocVector(INTSXP, count(dim)));
-		double cells = 1;
-		at = NULL;
-		for (R_xlen_t i = 0; json_each(dim, &at, &key, &item); i++)
-			cells *= INTEGER(d)[i] = (int)number(item);
-		if (cells == (double)XLENGTH(out))
-			Rf_setAttrib(out, R_DimSymbol, d);
-		UNPROTECT(1);
-	}
+		decode_set_class(out, "bigint", NULL);
+	set_names(out, v);
+	SEXP d = R_NilValue;
+	if (decode_dim(dim, XLENGTH(out), &d))
+		Rf_setAttrib(out, R_DimSymbol, d);
 	UNPROTECT(1);
 	return out;
+}
+
+/* *is_good becomes false if one is not the number of a level. */
+static SEXP decode_codes(struct json v, int levels, bool *is_good)
+{
+	struct json key, item, items = json_get(v, "v");
+	const char *at = NULL;
+
+	if (columns_is_ref(items)) {
+		SEXP codes = columns_take(items, "codes", v);
+		for (R_xlen_t i = 0; i < XLENGTH(codes); i++) {
+			int code = INTEGER(codes)[i];
+			*is_good &= code == NA_INTEGER || (code >= 1 && code <= levels);
+		}
+		return codes;
+	}
+	SEXP codes = PROTECT(Rf_allocVector(INTSXP, decode_count(items)));
+	for (R_xlen_t i = 0; json_each(items, &at, &key, &item); i++) {
+		double code = decode_double(item);
+		*is_good &= json_kind(item) == 'n' || (code >= 1 && code <= levels);
+		INTEGER(codes)[i] = fabs(code) <= INT_MAX ? (int)code : NA_INTEGER;
+	}
+	UNPROTECT(1);
+	return codes;
 }
 
 static SEXP decode_factor(struct json v)
 {
-	struct json key, item, items = json_get(v, "v");
-	const char *at = NULL;
-	SEXP out = PROTECT(Rf_allocVector(INTSXP, count(items)));
 	SEXP levels = PROTECT(decode_strings(json_get(v, "levels")));
-	for (R_xlen_t i = 0; json_each(items, &at, &key, &item); i++)
-		INTEGER(out)[i] = json_kind(item) == '0' ? (int)number(item) : NA_INTEGER;
+	bool is_good = !Rf_any_duplicated(levels, FALSE);
+	SEXP out = PROTECT(decode_codes(v, LENGTH(levels), &is_good));
 	Rf_setAttrib(out, R_LevelsSymbol, levels);
-	if (json_kind(json_get(v, "ordered")) == 't')
-		set_class(out, "ordered", "factor");
-	else
-		set_class(out, "factor", NULL);
-	UNPROTECT(2);
-	return out;
-}
-
-static SEXP decode_frame(struct json v)
-{
-	struct json index = json_get(v, "index");
-	SEXP out = PROTECT(decode_list(json_get(v, "columns")));
-	SEXP names = PROTECT(decode_strings(json_get(v, "names")));
-	int rows = (int)number(json_get(v, "rows"));
-	SEXP row_names = R_NilValue;
-	if (index.len)
-		row_names = decode_value(index);
-	PROTECT(row_names);
-	if (TYPEOF(row_names) != STRSXP || XLENGTH(row_names) != rows ||
-	    Rf_any_duplicated(row_names, FALSE)) {
-		UNPROTECT(1);
-		row_names = PROTECT(Rf_allocVector(INTSXP, 2)); /* the compact form of 1..rows */
-		INTEGER(row_names)[0] = NA_INTEGER;
-		INTEGER(row_names)[1] = -rows;
-	}
-	Rf_setAttrib(out, R_NamesSymbol, names);
-	Rf_setAttrib(out, R_RowNamesSymbol, row_names);
-	set_class(out, "data.frame", NULL);
-	UNPROTECT(3);
-	return out;
-}
-
-/* ---- arrays */
-
-static double raw_number(const unsigned char *p, char kind, size_t width)
-{
-	union {
-		int8_t i1;
-		uint8_t u1;
-		int16_t i2;
-		uint16_t u2;
-		int32_t i4;
-		uint32_t u4;
-		int64_t i8;
-		uint64_t u8;
-		float f4;
-		double f8;
-	} x;
-	memcpy(&x, p, width);
-	if (kind == 'f')
-		return width == 4 ? x.f4 : x.f8;
-	if (kind == 'i')
-		return width == 1 ? x.i1 : width == 2 ? x.i2 : width == 4 ? x.i4 : (double)x.i8;
-	return width == 1 ? x.u1 : width == 2 ? x.u2 : width == 4 ? x.u4 : (double)x.u8;
-}
-
-static const struct dtype {
-	const char *name;
-	char kind;
-	size_t width;
-	SEXPTYPE type;
-} dtypes[] = { { "bool", 'u', 1, LGLSXP },       { "int8", 'i', 1, INTSXP },
-	       { "uint8", 'u', 1, INTSXP },      { "int16", 'i', 2, INTSXP },
-	       { "uint16", 'u', 2, INTSXP },     { "int32", 'i', 4, INTSXP },
-	       { "uint32", 'u', 4, REALSXP },    { "int64", 'i', 8, REALSXP },
-	       { "uint64", 'u', 8, REALSXP },    { "float32", 'f', 4, REALSXP },
-	       { "float64", 'f', 8, REALSXP },   { "complex64", 'f', 4, CPLXSXP },
-	       { "complex128", 'f', 8, CPLXSXP } };
-
-/* 64-bit integers that a double cannot represent: their digits. */
-static bool has_wide(const unsigned char *raw, size_t n, const struct dtype *t)
-{
-	for (size_t i = 0; t->width == 8 && t->kind != 'f' && i < n; i++) {
-		double x = raw_number(raw + i * 8, t->kind, 8);
-		if (fabs(x) >= 9007199254740992.0)
-			return true;
-	}
-	return false;
-}
-
-static void put_digits(SEXP out, R_xlen_t i, const unsigned char *p, const struct dtype *t)
-{
-	char digits[24];
-	int64_t x;
-	memcpy(&x, p, 8);
-	if (t->kind == 'u')
-		snprintf(digits, sizeof(digits), "%llu", (unsigned long long)x);
-	else
-		snprintf(digits, sizeof(digits), "%lld", (long long)x);
-	SET_STRING_ELT(out, i, Rf_mkChar(digits));
-}
-
-static void put_number(SEXP out, R_xlen_t i, const unsigned char *p, const struct dtype *t)
-{
-	double x = raw_number(p, t->kind, t->width);
-	if (TYPEOF(out) == STRSXP) {
-		put_digits(out, i, p, t);
-	} else if (t->type == CPLXSXP) {
-		COMPLEX(out)[i].r = x;
-		COMPLEX(out)[i].i = raw_number(p + t->width, t->kind, t->width);
-	} else if (t->type == REALSXP && t->kind == 'f' && t->width == 8) {
-		memcpy(&REAL(out)[i], p, 8); /* NA is a NaN with a payload */
-	} else if (t->type == REALSXP) {
-		REAL(out)[i] = x;
-	} else {
-		INTEGER(out)[i] = (int)x;
-	}
-}
-
-/* From the wire's order (last index fastest) to R's. */
-static void from_c_order(SEXP out, SEXP dim, const unsigned char *raw, const struct dtype *t)
-{
-	size_t n = (size_t)XLENGTH(out), width = t->width * (t->type == CPLXSXP ? 2 : 1);
-	for (size_t i = 0; i < n; i++) {
-		size_t rest = i, to = 0, step = n;
-		for (int d = LENGTH(dim) - 1; d >= 0; d--) {
-			size_t extent = (size_t)INTEGER(dim)[d];
-			step /= extent;
-			to += rest % extent * step;
-			rest /= extent;
-		}
-		put_number(out, (R_xlen_t)to, raw + i * width, t);
-	}
-}
-
-/* The dimensions; a single one if they do not match the number of elements. */
-static SEXP decode_dim(struct json shape, size_t n)
-{
-	const char *at = NULL;
-	struct json key, item;
-	double cells = 1;
-	SEXP dim = PROTECT(Rf_allocVector(INTSXP, count(shape)));
-	for (int d = 0; json_each(shape, &at, &key, &item); d++)
-		cells *= INTEGER(dim)[d] = (int)number(item);
-	UNPROTECT(1);
-	return cells == (double)n && LENGTH(dim) ? dim : Rf_ScalarInteger((int)n);
-}
-
-static void set_dimnames(SEXP out, SEXP dim, struct json names)
-{
-	const char *at = NULL;
-	struct json key, item;
-	SEXP all = PROTECT(Rf_allocVector(VECSXP, LENGTH(dim)));
-	for (int d = 0; json_each(names, &at, &key, &item); d++)
-		if (json_kind(item) == '[' && count(item) == INTEGER(dim)[d])
-			SET_VECTOR_ELT(all, d, decode_strings(item));
-	Rf_setAttrib(out, R_DimNamesSymbol, all);
-	UNPROTECT(1);
-}
-
-static SEXP decode_array(struct json v)
-{
-	struct json dtype = json_get(v, "dtype"), names = json_get(v, "dimnames");
-	size_t k = 0;
-	while (k < sizeof(dtypes) / sizeof(dtypes[0]) && !json_is(dtype, dtypes[k].name))
-		k++;
-	if (k == sizeof(dtypes) / sizeof(dtypes[0]))
-		return decode_list(v);
-	const struct dtype *t = &dtypes[k];
-	size_t size = base64_decode(json_get(v, "v"), NULL);
-	size_t n = size / (t->width * (t->type == CPLXSXP ? 2 : 1));
-	const void *top = vmaxget();
-	unsigned char *raw = (unsigned char *)R_alloc(size + 1, 1);
-	base64_decode(json_get(v, "v"), raw);
-	bool is_wide = has_wide(raw, n, t);
-	SEXP out = PROTECT(Rf_allocVector(is_wide ? STRSXP : t->type, (R_xlen_t)n));
-	SEXP dim = PROTECT(decode_dim(json_get(v, "shape"), n));
-	from_c_order(out, dim, raw, t);
-	vmaxset(top);
-	if (is_wide)
-		set_class(out, "bigint", NULL);
-	if (LENGTH(dim) > 1) {
-		Rf_setAttrib(out, R_DimSymbol, dim);
-		if (count(names) == LENGTH(dim))
-			set_dimnames(out, dim, names);
-	}
+	if (is_good && json_kind(json_get(v, "ordered")) == 't')
+		decode_set_class(out, "ordered", "factor");
+	else if (is_good)
+		decode_set_class(out, "factor", NULL);
 	UNPROTECT(2);
 	return out;
 }
 
 /* ---- the tagged forms */
+
+static SEXP missing_complex(void)
+{
+	SEXP out = Rf_allocVector(CPLXSXP, 1);
+	COMPLEX(out)[0].r = COMPLEX(out)[0].i = NA_REAL;
+	return out;
+}
 
 static SEXP decode_na(struct json v)
 {
@@ -489,16 +425,19 @@ static SEXP decode_na(struct json v)
 	struct json t = json_get(v, "t");
 	for (size_t i = 0; i < 3; i++)
 		if (json_is(t, dates[i]))
-			return dated(Rf_ScalarReal(NA_REAL), dates[i]);
-	return json_is(t, "int")      ? Rf_ScalarInteger(NA_INTEGER)
-	       : json_is(t, "float")  ? Rf_ScalarReal(NA_REAL)
-	       : json_is(t, "string") ? Rf_ScalarString(NA_STRING)
-				      : Rf_ScalarLogical(NA_LOGICAL);
+			return dated(Rf_ScalarReal(NA_REAL), dates[i], v);
+	return json_is(t, "int")       ? Rf_ScalarInteger(NA_INTEGER)
+	       : json_is(t, "float")   ? Rf_ScalarReal(NA_REAL)
+	       : json_is(t, "string")  ? Rf_ScalarString(NA_STRING)
+	       : json_is(t, "complex") ? missing_complex()
+				       : Rf_ScalarLogical(NA_LOGICAL);
 }
 
 static SEXP decode_bytes(struct json v)
 {
 	struct json text = json_get(v, "v");
+	if (columns_is_ref(text))
+		return columns_take(text, "bytes", v);
 	SEXP out = Rf_allocVector(RAWSXP, (R_xlen_t)base64_decode(text, NULL));
 	base64_decode(text, RAW(out));
 	return out;
@@ -507,13 +446,21 @@ static SEXP decode_bytes(struct json v)
 static SEXP decode_int(struct json v)
 {
 	struct json text = json_get(v, "v");
-	return json_kind(text) == '"' ? big_integer(text.at + 1, text.len - 2) : R_NilValue;
+	if (json_kind(text) != '"' || text.len < 3)
+		return R_NilValue;
+	struct json digits = { text.at + 1, text.len - 2 };
+	size_t sign = *digits.at == '-';
+	bool is_short = digits.len - sign <= 16 && digits.len > sign;
+	for (size_t i = sign; is_short && i < digits.len; i++)
+		is_short = digits.at[i] >= '0' && digits.at[i] <= '9';
+	return is_short ? decode_number(digits) : big_integer(digits.at, digits.len);
 }
 
 static SEXP decode_decimal(struct json v)
 {
 	struct json text = json_get(v, "v");
-	return Rf_ScalarReal(json_kind(text) == '"' ? strtod(text.at + 1, NULL) : number(text));
+	return Rf_ScalarReal(json_kind(text) == '"' ? strtod(text.at + 1, NULL)
+						    : decode_double(text));
 }
 
 static SEXP decode_complex(struct json v)
@@ -529,9 +476,67 @@ static SEXP decode_inner(struct json v)
 	return decode_value(json_get(v, "v"));
 }
 
+/* ---- forms of other languages */
+
+/* A Series of pandas: its index gives names. */
+static SEXP decode_series(struct json v)
+{
+	SEXP out = PROTECT(decode_inner(v)), names = R_NilValue;
+	struct json index = json_get(v, "index");
+	if (index.len)
+		names = decode_value(index);
+	PROTECT(names);
+	if (TYPEOF(names) == INTSXP || TYPEOF(names) == REALSXP)
+		names = OBJECT(names) ? R_NilValue : Rf_coerceVector(names, STRSXP);
+	UNPROTECT(1);
+	PROTECT(names);
+	if (TYPEOF(names) == STRSXP && Rf_isVector(out) && XLENGTH(names) == XLENGTH(out) &&
+	    XLENGTH(out))
+		Rf_setAttrib(out, R_NamesSymbol, names);
+	UNPROTECT(2);
+	return out;
+}
+
+/* The fields of an object: a list with their names; the name of its class is an attribute. */
+static SEXP decode_record(struct json v)
+{
+	struct json class = json_get(v, "class");
+	SEXP out = PROTECT(decode_list(json_get(v, "v")));
+	SEXP names = PROTECT(decode_strings(json_get(v, "names")));
+	if (TYPEOF(out) == VECSXP && XLENGTH(names) == XLENGTH(out))
+		Rf_setAttrib(out, R_NamesSymbol, names);
+	if (json_kind(class) == '"') {
+		SEXP type = PROTECT(Rf_ScalarString(decode_string(class)));
+		Rf_setAttrib(out, Rf_install("type"), type);
+		UNPROTECT(1);
+	}
+	UNPROTECT(2);
+	return out;
+}
+
+/* An error of JavaScript: a condition. */
+static SEXP decode_error(struct json v)
+{
+	static const char *const fields[] = { "message", "call", "" };
+	struct json message = json_get(v, "message"), class = json_get(v, "class");
+	SEXP out = PROTECT(Rf_mkNamed(VECSXP, (const char **)(uintptr_t)fields));
+	SET_VECTOR_ELT(out, 0,
+		       Rf_ScalarString(json_kind(message) == '"' ? decode_string(message)
+								 : R_BlankString));
+	SEXP classes = PROTECT(Rf_allocVector(STRSXP, 3));
+	SET_STRING_ELT(classes, 0, json_kind(class) == '"' ? decode_string(class) : R_BlankString);
+	SET_STRING_ELT(classes, 1, Rf_mkChar("error"));
+	SET_STRING_ELT(classes, 2, Rf_mkChar("condition"));
+	if (decode_is_guarded && classes_are_refused(classes))
+		SET_STRING_ELT(classes, 0, Rf_mkChar("simpleError"));
+	Rf_setAttrib(out, R_ClassSymbol, classes);
+	UNPROTECT(2);
+	return out;
+}
+
 static SEXP decode_float(struct json v)
 {
-	return Rf_ScalarReal(number(json_get(v, "v")));
+	return Rf_ScalarReal(decode_double(json_get(v, "v")));
 }
 
 SEXP decode_value(struct json v)
@@ -544,9 +549,14 @@ SEXP decode_value(struct json v)
 		      { "decimal", decode_decimal }, { "complex", decode_complex },
 		      { "tuple", decode_inner },     { "set", decode_inner },
 		      { "map", decode_map },         { "vec", decode_vec },
-		      { "factor", decode_factor },   { "array", decode_array },
-		      { "frame", decode_frame },     { "repr", decode_inner },
-		      { "time", decode_inner } };
+		      { "factor", decode_factor },   { "array", array_decode },
+		      { "frame", frame_decode },     { "repr", decode_inner },
+		      { "time", decode_inner },      { "attr", unwrap_value },
+		      { "lang", language_decode },   { "s4", unwrap_slots },
+		      { "handle", unwrap_handle },   { "env", decode_inner },
+		      { "series", decode_series },   { "index", decode_inner },
+		      { "record", decode_record },   { "struct", frame_decode },
+		      { "error", decode_error },     { "list", columns_list } };
 	static const char *const dates[] = { "date", "datetime", "duration" };
 	switch (json_kind(v)) {
 	case '"':
@@ -572,6 +582,6 @@ SEXP decode_value(struct json v)
 	for (size_t i = 0; i < 3; i++)
 		if (json_is(tag, dates[i]))
 			return dated(Rf_ScalarReal(dated_number(json_get(v, "v"), dates[i])),
-				     dates[i]);
+				     dates[i], v);
 	return decode_list(v);
 }

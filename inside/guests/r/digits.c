@@ -5,12 +5,19 @@
 
 #include "inside/guests/r/encode.h"
 
-/* The code may have set the class itself, so this checks for digits. */
 static bool is_number(SEXP s, size_t max)
 {
 	const char *t = CHAR(s);
 	size_t n = strspn(t + (*t == '-'), "0123456789");
 	return n > 0 && n <= max && !t[n + (*t == '-')] && (t[*t == '-'] != '0' || n == 1);
+}
+
+bool digits_are_digits(SEXP v)
+{
+	for (R_xlen_t i = 0; i < XLENGTH(v); i++)
+		if (STRING_ELT(v, i) != NA_STRING && !is_number(STRING_ELT(v, i), SIZE_MAX))
+			return false;
+	return true;
 }
 
 /* 18 digits fit in 64 bits. */

@@ -6,12 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inside/guests/r/encode.h"
+#include "inside/guests/r/r_columns.h"
 
 #define MAX_DEPTH 62
 #define MAX_COUNT 1000000
-
-static void any(struct encoder *e, SEXP v, int depth);
 
 void encode_refuse(struct encoder *e)
 {
@@ -35,7 +33,7 @@ bool encode_take(struct encoder *e, R_xlen_t n)
 	return !e->why;
 }
 
-static bool deep(struct encoder *e, int depth)
+bool encode_is_deep(struct encoder *e, int depth)
 {
 	if (depth > MAX_DEPTH && !e->why) {
 		snprintf(e->said, sizeof(e->said), "the value is nested deeper than %d levels",
@@ -48,7 +46,7 @@ static bool deep(struct encoder *e, int depth)
 /* ---- scalars */
 
 /* The shortest digits that give the same double, always with a point or an exponent. */
-static void put_double(struct bytes *b, double x)
+void encode_double(struct bytes *b, double x)
 {
 	char t[40];
 	for (int digits = 15; digits <= 17; digits++) {
@@ -67,17 +65,17 @@ static const char *odd_double(double x)
 }
 
 /* Inside a vector: NA is null, a value that is not finite is a string. */
-static void put_element_double(struct bytes *b, double x)
+void encode_element_double(struct bytes *b, double x)
 {
 	if (R_IsNA(x))
 		bytes_text(b, "null");
 	else if (!R_FINITE(x))
 		bytes_format(b, "\"%s\"", odd_double(x));
 	else
-		put_double(b, x);
+		encode_double(b, x);
 }
 
-static void put_string(struct bytes *b, SEXP s)
+void encode_string(struct bytes *b, SEXP s)
 {
 	const void *top = vmaxget();
 	const char *t = Rf_getCharCE(s) == CE_BYTES ? CHAR(s) : Rf_translateCharUTF8(s);
@@ -88,7 +86,9 @@ static void put_string(struct bytes *b, SEXP s)
 static void put_complex_part(struct bytes *b, double x)
 {
 	if (R_FINITE(x))
-		put_double(b, x);
+		encode_double(b, x);
+	else if (R_IsNA(x))
+		bytes_text(b, "null");
 	else
 		bytes_format(b, "{\"$\":\"float\",\"v\":\"%s\"}", odd_double(x));
 }
@@ -110,7 +110,7 @@ static const char *type_name(SEXP v)
 }
 
 /* One element of a vector. */
-static void put_element(struct bytes *b, SEXP v, R_xlen_t i)
+void encode_element(struct bytes *b, SEXP v, R_xlen_t i)
 {
 	int x;
 	switch (TYPEOF(v)) {
@@ -126,16 +126,16 @@ static void put_element(struct bytes *b, SEXP v, R_xlen_t i)
 			bytes_format(b, "%d", x);
 		break;
 	case REALSXP:
-		put_element_double(b, REAL(v)[i]);
+		encode_element_double(b, REAL(v)[i]);
 		break;
 	case CPLXSXP:
-		if (R_IsNA(COMPLEX(v)[i].r)) {
+		if (encode_is_missing(v, i)) {
 			bytes_text(b, "null");
 		} else {
 			bytes_char(b, '[');
-			put_element_double(b, COMPLEX(v)[i].r);
+			encode_element_double(b, COMPLEX(v)[i].r);
 			bytes_char(b, ',');
-			put_element_double(b, COMPLEX(v)[i].i);
+			encode_element_double(b, COMPLEX(v)[i].i);
 			bytes_char(b, ']');
 		}
 		break;
@@ -143,7 +143,7 @@ static void put_element(struct bytes *b, SEXP v, R_xlen_t i)
 		if (STRING_ELT(v, i) == NA_STRING)
 			bytes_text(b, "null");
 		else
-			put_string(b, STRING_ELT(v, i));
+			encode_string(b, STRING_ELT(v, i));
 	}
 }
 
@@ -156,8 +156,8 @@ bool encode_is_missing(SEXP v, R_xlen_t i)
 		return INTEGER(v)[i] == NA_INTEGER;
 	case REALSXP:
 		return R_IsNA(REAL(v)[i]);
-	case CPLXSXP:
-		return R_IsNA(COMPLEX(v)[i].r);
+	case CPLXSXP: /* one part can be missing alone */
+		return R_IsNA(COMPLEX(v)[i].r) && R_IsNA(COMPLEX(v)[i].i);
 	default:
 		return STRING_ELT(v, i) == NA_STRING;
 	}
@@ -177,7 +177,7 @@ static void scalar(struct encoder *e, SEXP v)
 		put_complex_part(b, COMPLEX(v)[0].i);
 		bytes_text(b, "]}");
 	} else {
-		put_element(b, v, 0);
+		encode_element(b, v, 0);
 	}
 }
 
@@ -191,16 +191,24 @@ void encode_strings(struct encoder *e, SEXP names)
 		if (STRING_ELT(names, i) == NA_STRING)
 			bytes_text(e->b, "null");
 		else
-			put_string(e->b, STRING_ELT(names, i));
+			encode_string(e->b, STRING_ELT(names, i));
 		if (i % 256 == 0)
 			encode_take(e, 0);
 	}
 	bytes_char(e->b, ']');
 }
 
+SEXP encode_attribute(SEXP v, SEXP name)
+{
+	for (SEXP a = ATTRIB(v); a != R_NilValue; a = CDR(a))
+		if (TAG(a) == name)
+			return CAR(a);
+	return R_NilValue;
+}
+
 static void names_field(struct encoder *e, SEXP v)
 {
-	SEXP names = Rf_getAttrib(v, R_NamesSymbol);
+	SEXP names = encode_attribute(v, R_NamesSymbol);
 	if (TYPEOF(names) == STRSXP) {
 		bytes_text(e->b, ",\"names\":");
 		encode_strings(e, names);
@@ -215,11 +223,9 @@ void encode_shape(struct encoder *e, SEXP dim, const char *field)
 	bytes_char(e->b, ']');
 }
 
-/* A vector whose elements put(v, i) writes; always in the vec form. */
-static void vector(struct encoder *e, SEXP v, const char *type,
-		   void (*put)(struct bytes *b, SEXP v, R_xlen_t i))
+void encode_vector(struct encoder *e, SEXP v, const char *type, encode_put put, const char *more)
 {
-	if (!encode_take(e, XLENGTH(v)))
+	if (columns_vector(e, v, type, more) || !encode_take(e, XLENGTH(v)))
 		return;
 	bytes_format(e->b, "{\"$\":\"vec\",\"t\":\"%s\",\"v\":[", type);
 	for (R_xlen_t i = 0; i < XLENGTH(v) && !e->why; i++) {
@@ -230,135 +236,50 @@ static void vector(struct encoder *e, SEXP v, const char *type,
 	}
 	bytes_char(e->b, ']');
 	names_field(e, v);
-	SEXP dim = Rf_getAttrib(v, R_DimSymbol);
+	SEXP dim = encode_attribute(v, R_DimSymbol);
 	if (TYPEOF(dim) == INTSXP)
 		encode_shape(e, dim, "dim");
+	bytes_text(e->b, more);
 	bytes_char(e->b, '}');
 }
 
-/* ---- classes */
+/* ---- values without a data form */
 
-static double number_at(SEXP v, R_xlen_t i)
-{
-	if (TYPEOF(v) == INTSXP)
-		return INTEGER(v)[i] == NA_INTEGER ? NA_REAL : INTEGER(v)[i];
-	return REAL(v)[i];
-}
+const char *(*encode_hold)(SEXP v);
 
-static void put_date(struct bytes *b, SEXP v, R_xlen_t i)
-{
-	double x = number_at(v, i);
-	if (!R_FINITE(x)) {
-		bytes_text(b, "null");
-		return;
-	}
-	bytes_char(b, '"');
-	instant_date(b, x);
-	bytes_char(b, '"');
-}
-
-static void put_datetime(struct bytes *b, SEXP v, R_xlen_t i)
-{
-	double x = number_at(v, i);
-	if (!R_FINITE(x)) {
-		bytes_text(b, "null");
-		return;
-	}
-	bytes_char(b, '"');
-	instant_datetime(b, x);
-	bytes_char(b, '"');
-}
-
-static double unit_seconds(SEXP v)
-{
-	SEXP u = Rf_getAttrib(v, Rf_install("units"));
-	const char *t = TYPEOF(u) == STRSXP && LENGTH(u) == 1 ? CHAR(STRING_ELT(u, 0)) : "secs";
-	return !strcmp(t, "mins")    ? 60
-	       : !strcmp(t, "hours") ? 3600
-	       : !strcmp(t, "days")  ? 86400
-	       : !strcmp(t, "weeks") ? 604800
-				     : 1;
-}
-
-static void put_duration(struct bytes *b, SEXP v, R_xlen_t i)
-{
-	double x = number_at(v, i);
-	put_element_double(b, R_IsNA(x) ? x : x * unit_seconds(v));
-}
-
-static void put_int64(struct bytes *b, SEXP v, R_xlen_t i)
-{
-	int64_t x;
-	memcpy(&x, &REAL(v)[i], 8);
-	if (x == INT64_MIN)
-		bytes_text(b, "null");
-	else
-		bytes_format(b, "%lld", (long long)x);
-}
-
-static void factor(struct encoder *e, SEXP v)
-{
-	if (!encode_take(e, XLENGTH(v)))
-		return;
-	bytes_text(e->b, "{\"$\":\"factor\",\"levels\":");
-	SEXP levels = Rf_getAttrib(v, R_LevelsSymbol);
-	encode_strings(e, TYPEOF(levels) == STRSXP ? levels : Rf_allocVector(STRSXP, 0));
-	bytes_text(e->b, ",\"v\":[");
-	for (R_xlen_t i = 0; i < XLENGTH(v); i++) {
-		bytes_text(e->b, i ? "," : "");
-		put_element(e->b, v, i);
-	}
-	bytes_format(e->b, "],\"ordered\":%s}", Rf_inherits(v, "ordered") ? "true" : "false");
-}
-
-static void text_form(struct encoder *e, SEXP v)
+/* The language as an argument would be evaluated: it is quoted. */
+SEXP encode_ask(SEXP function, SEXP v)
 {
 	int failed = 0;
+	SEXP quoted = PROTECT(Rf_lang2(R_QuoteSymbol, v));
+	SEXP call = PROTECT(Rf_lang2(function, quoted));
+	SEXP out = R_tryEvalSilent(call, R_BaseEnv, &failed);
+	UNPROTECT(2);
+	return failed ? R_NilValue : out;
+}
+
+void encode_text_form(struct encoder *e, SEXP v, bool is_kept)
+{
 	SEXP class = PROTECT(Rf_getAttrib(v, R_ClassSymbol));
-	SEXP call = PROTECT(Rf_lang2(e->text, v));
-	/* Quoted, because a language object as an argument would be evaluated. */
-	if (TYPEOF(v) == LANGSXP || TYPEOF(v) == SYMSXP || TYPEOF(v) == PROMSXP)
-		SETCADR(call, Rf_lang2(Rf_install("quote"), v));
-	SEXP text = PROTECT(R_tryEvalSilent(call, R_BaseEnv, &failed));
-	bytes_text(e->b, "{\"$\":\"repr\",\"class\":");
+	SEXP text = PROTECT(encode_ask(e->text, v));
+	const char *id = encode_hold && is_kept ? encode_hold(v) : NULL;
+	if (id)
+		bytes_format(e->b, "{\"$\":\"handle\",\"id\":\"%s\",\"class\":", id);
+	else
+		bytes_text(e->b, "{\"$\":\"repr\",\"class\":");
 	if (TYPEOF(class) == STRSXP && LENGTH(class))
-		put_string(e->b, STRING_ELT(class, 0));
+		encode_string(e->b, STRING_ELT(class, 0));
 	else
 		bytes_format(e->b, "\"%s\"",
 			     Rf_isFunction(v) ? "function" : Rf_type2char(TYPEOF(v)));
 	bytes_text(e->b, ",\"v\":");
-	if (!failed && TYPEOF(text) == STRSXP && LENGTH(text) == 1)
-		put_string(e->b, STRING_ELT(text, 0));
+	if (TYPEOF(text) == STRSXP && LENGTH(text) == 1)
+		encode_string(e->b, STRING_ELT(text, 0));
 	else
 		bytes_text(e->b, "\"<object that cannot be printed>\"");
 	bytes_char(e->b, '}');
-	UNPROTECT(3);
-	encode_take(e, 1);
-}
-
-/* A column of a data frame: always a vector, factor or list. */
-static void column(struct encoder *e, SEXP v, int depth);
-
-static void frame(struct encoder *e, SEXP v, int depth)
-{
-	SEXP names = PROTECT(Rf_getAttrib(v, R_NamesSymbol));
-	SEXP rows = PROTECT(Rf_getAttrib(v, R_RowNamesSymbol)); /* expands the compact form */
-	bytes_text(e->b, "{\"$\":\"frame\",\"names\":");
-	encode_strings(e, TYPEOF(names) == STRSXP ? names : PROTECT(Rf_allocVector(STRSXP, 0)));
-	if (TYPEOF(names) != STRSXP)
-		UNPROTECT(1);
-	bytes_text(e->b, ",\"columns\":[");
-	for (int i = 0; i < LENGTH(v) && !e->why; i++) {
-		bytes_text(e->b, i ? "," : "");
-		column(e, VECTOR_ELT(v, i), depth + 2);
-	}
-	bytes_format(e->b, "],\"rows\":%lld", (long long)XLENGTH(rows));
-	if (TYPEOF(rows) == STRSXP) {
-		bytes_text(e->b, ",\"index\":");
-		vector(e, rows, "string", put_element);
-	}
-	bytes_char(e->b, '}');
 	UNPROTECT(2);
+	encode_take(e, 1);
 }
 
 /* ---- lists */
@@ -373,38 +294,49 @@ static bool plain_names(SEXP names)
 	return !Rf_any_duplicated(names, FALSE);
 }
 
-static void list(struct encoder *e, SEXP v, int depth)
+static void put_name(struct bytes *b, SEXP name)
 {
-	SEXP names = PROTECT(Rf_getAttrib(v, R_NamesSymbol));
-	bool named = TYPEOF(names) == STRSXP, map = named && !plain_names(names);
-	if (map)
-		bytes_text(e->b, "{\"$\":\"map\",\"v\":[");
+	if (name == NA_STRING)
+		bytes_text(b, "{\"$\":\"na\",\"t\":\"string\"}");
 	else
-		bytes_char(e->b, named ? '{' : '[');
+		encode_string(b, name);
+}
+
+void encode_list(struct encoder *e, SEXP v, int depth)
+{
+	enum { ARRAY, OBJECT_OF_NAMES, MAP } form = ARRAY;
+	static const char *const begin[] = { "[", "{", "{\"$\":\"map\",\"v\":[" };
+	static const char *const end[] = { "]", "}", "]}" };
+	SEXP names = encode_attribute(v, R_NamesSymbol);
+
+	if (encode_is_deep(e, depth) || !encode_take(e, 1))
+		return;
+	if (TYPEOF(names) == STRSXP)
+		form = plain_names(names) ? OBJECT_OF_NAMES : MAP;
+	bytes_text(e->b, begin[form]);
 	for (R_xlen_t i = 0; i < XLENGTH(v) && !e->why; i++) {
 		bytes_text(e->b, i ? "," : "");
-		bytes_text(e->b, map ? "[" : "");
-		if (named) {
-			put_string(e->b, STRING_ELT(names, i));
-			bytes_char(e->b, map ? ',' : ':');
+		bytes_text(e->b, form == MAP ? "[" : "");
+		if (form != ARRAY) {
+			put_name(e->b, STRING_ELT(names, i));
+			bytes_char(e->b, form == MAP ? ',' : ':');
 		}
-		any(e, VECTOR_ELT(v, i), depth + (map ? 3 : 1));
-		bytes_text(e->b, map ? "]" : "");
+		encode_any(e, VECTOR_ELT(v, i), depth + (form == MAP ? 3 : 1));
+		bytes_text(e->b, form == MAP ? "]" : "");
 	}
-	bytes_text(e->b, map ? "]}" : named ? "}" : "]");
-	UNPROTECT(1);
+	bytes_text(e->b, end[form]);
 }
 
 /* ---- all of it */
 
-static bool is_atomic(SEXP v)
+void encode_raw(struct encoder *e, SEXP v)
 {
-	int t = TYPEOF(v);
-	return t == LGLSXP || t == INTSXP || t == REALSXP || t == CPLXSXP || t == STRSXP;
-}
-
-static void raw(struct encoder *e, SEXP v)
-{
+	if (columns_takes(XLENGTH(v), 1) && encode_take(e, 1)) {
+		bytes_text(e->b, "{\"$\":\"bytes\",\"v\":");
+		columns_put(e, v, 1);
+		bytes_char(e->b, '}');
+		return;
+	}
 	if ((size_t)XLENGTH(v) > e->limit) {
 		encode_refuse(e);
 		return;
@@ -415,142 +347,38 @@ static void raw(struct encoder *e, SEXP v)
 	encode_take(e, 1);
 }
 
-struct class_form {
-	const char *class, *type, *before, *after;
-	void (*put)(struct bytes *b, SEXP v, R_xlen_t i);
-};
-
-static const struct class_form class_forms[] = {
-	{ "Date", "date", "{\"$\":\"date\",\"v\":", "}", put_date },
-	{ "POSIXct", "datetime", "{\"$\":\"datetime\",\"v\":", "}", put_datetime },
-	{ "difftime", "duration", "{\"$\":\"duration\",\"v\":", "}", put_duration },
-	{ "integer64", "int", "", "", put_int64 },
-	{ "bigint", "int", "", "", digits_put },
-};
-
-/* The form for the vector's class, if its type matches; otherwise NULL. */
-static const struct class_form *form_of(SEXP v)
+bool encode_is_atomic(SEXP v)
 {
-	for (size_t i = 0; i < sizeof(class_forms) / sizeof(class_forms[0]); i++) {
-		const struct class_form *f = &class_forms[i];
-		bool words = f->put == digits_put, doubles = f->put == put_int64;
-		bool fits = words ? TYPEOF(v) == STRSXP
-				  : TYPEOF(v) == REALSXP || (!doubles && TYPEOF(v) == INTSXP);
-		if (fits && Rf_inherits(v, f->class))
-			return f;
-	}
-	return NULL;
+	int t = TYPEOF(v);
+	return t == LGLSXP || t == INTSXP || t == REALSXP || t == CPLXSXP || t == STRSXP;
 }
 
-static bool is_missing(SEXP v, const struct class_form *f)
+void encode_atomic(struct encoder *e, SEXP v, bool alone)
 {
-	int64_t x;
-	if (f->put != put_int64)
-		return encode_is_missing(v, 0);
-	memcpy(&x, &REAL(v)[0], 8);
-	return x == INT64_MIN;
-}
-
-/* A vector whose class has its own form; false: it has none. */
-static bool classed(struct encoder *e, SEXP v, bool alone)
-{
-	if (Rf_inherits(v, "factor") && TYPEOF(v) == INTSXP) {
-		factor(e, v);
-		return true;
-	}
-	const struct class_form *f = form_of(v);
-	if (!f)
-		return false;
-	bool single = alone && XLENGTH(v) == 1 && Rf_getAttrib(v, R_NamesSymbol) == R_NilValue;
-	if (single && is_missing(v, f)) {
-		if (encode_take(e, 1))
-			bytes_format(e->b, "{\"$\":\"na\",\"t\":\"%s\"}", f->type);
-	} else if (f->put == digits_put && !single && !digits_are_narrow(v)) {
-		digits_list(e, v);
-	} else if (!single ||
-		   (f->put != digits_put && f->put != put_int64 && !R_FINITE(number_at(v, 0)))) {
-		vector(e, v, f->type, f->put);
-	} else if (f->put == digits_put && encode_take(e, 1)) {
-		digits_put_big(e->b, v, 0);
-	} else if (encode_take(e, 1)) {
-		bytes_text(e->b, f->before);
-		f->put(e->b, v, 0);
-		bytes_text(e->b, f->after);
-	}
-	return true;
-}
-
-static void atomic(struct encoder *e, SEXP v, bool alone)
-{
-	SEXP dim = Rf_getAttrib(v, R_DimSymbol);
-	if (OBJECT(v) && classed(e, v, alone))
-		return;
-	if (alone && TYPEOF(dim) == INTSXP && TYPEOF(v) != STRSXP)
+	SEXP dim = encode_attribute(v, R_DimSymbol);
+	if (alone && TYPEOF(dim) == INTSXP && TYPEOF(v) != STRSXP) {
 		encode_array(e, v, dim);
-	else if (alone && XLENGTH(v) == 1 && Rf_getAttrib(v, R_NamesSymbol) == R_NilValue) {
+	} else if (alone && XLENGTH(v) == 1 && dim == R_NilValue &&
+		   encode_attribute(v, R_NamesSymbol) == R_NilValue) {
 		if (encode_take(e, 1))
 			scalar(e, v);
-	} else
-		vector(e, v, type_name(v), put_element);
+	} else {
+		encode_vector(e, v, type_name(v), encode_element, "");
+	}
 }
 
-static void column(struct encoder *e, SEXP v, int depth)
+void encode_any(struct encoder *e, SEXP v, int depth)
 {
-	if (is_atomic(v) && TYPEOF(Rf_getAttrib(v, R_DimSymbol)) != INTSXP)
-		atomic(e, v, false);
-	else
-		any(e, v, depth);
-}
-
-static bool is_data_list(SEXP v)
-{
-	return TYPEOF(v) == VECSXP &&
-	       (!OBJECT(v) || Rf_inherits(v, "AsIs") || Rf_inherits(v, "simple.list"));
-}
-
-static void broken_down_time(struct encoder *e, SEXP v, int depth)
-{
-	int failed = 0;
-	SEXP call = PROTECT(Rf_lang2(Rf_install("as.POSIXct"), v));
-	SEXP ct = PROTECT(R_tryEvalSilent(call, R_BaseEnv, &failed));
-	if (failed)
-		text_form(e, v);
-	else
-		any(e, ct, depth);
-	UNPROTECT(2);
-}
-
-static void generic(struct encoder *e, SEXP v, int depth)
-{
-	if (Rf_inherits(v, "data.frame"))
-		frame(e, v, depth);
-	else if (Rf_inherits(v, "POSIXlt"))
-		broken_down_time(e, v, depth);
-	else if (!is_data_list(v))
-		text_form(e, v);
-	else if (encode_take(e, 1))
-		list(e, v, depth);
-}
-
-static void any(struct encoder *e, SEXP v, int depth)
-{
-	if (e->why || (TYPEOF(v) == VECSXP && deep(e, depth)))
+	if (e->why)
 		return;
-	if (TYPEOF(v) == LISTSXP) {
-		v = PROTECT(Rf_coerceVector(v, VECSXP));
-		any(e, v, depth);
-		UNPROTECT(1);
-	} else if (v == R_NilValue) {
+	if (v == R_NilValue) {
 		encode_take(e, 1);
 		bytes_text(e->b, "null");
-	} else if (is_atomic(v) && !IS_S4_OBJECT(v) && !Rf_inherits(v, "connection")) {
-		atomic(e, v, true);
-	} else if (TYPEOF(v) == RAWSXP) {
-		raw(e, v);
-	} else if (TYPEOF(v) == VECSXP && !IS_S4_OBJECT(v)) {
-		generic(e, v, depth);
+	} else if (ATTRIB(v) != R_NilValue || !encode_is_atomic(v) ||
+		   (TYPEOF(v) == STRSXP && wrap_has_bytes(v))) {
+		wrap_value(e, v, true, depth);
 	} else {
-		text_form(e, v);
+		encode_atomic(e, v, true);
 	}
 }
 
@@ -558,7 +386,7 @@ const char *encode_value(struct bytes *b, SEXP v, SEXP text, size_t limit)
 {
 	static struct encoder e;
 	e = (struct encoder){ .b = b, .limit = limit, .left = MAX_COUNT, .text = text };
-	any(&e, v, 1);
+	encode_any(&e, v, 1);
 	encode_take(&e, 0);
 	return e.why;
 }

@@ -9,6 +9,7 @@
 
 #include "inside/guests/r/cordon_r.h"
 
+#define SECONDS_MAX 1e15
 #define YEAR_MAX 10000000000000000 /* its days still fit */
 
 /* Days since 1970-01-01 of a Gregorian date, and back (Hinnant's algorithms). */
@@ -42,17 +43,47 @@ void instant_date(struct bytes *b, double days)
 	bytes_format(b, "%04lld-%02d-%02d", y, m, d);
 }
 
+/* The digits of a fraction after "0"; the shortest from 6 on that give the same instant when they
+ * are added to whole. Returns their number, or -1: there are none. */
+static int fraction(double seconds, double whole, char text[40])
+{
+	if (seconds == whole)
+		return 0;
+	for (int digits = 6; digits <= 20; digits++) {
+		snprintf(text, 40, "%.*f", digits, seconds - whole);
+		if (text[0] == '0' && whole + strtod(text, NULL) == seconds)
+			return digits;
+	}
+	return -1;
+}
+
+int instant_digits(double seconds)
+{
+	char text[40];
+	return fabs(seconds) < SECONDS_MAX ? fraction(seconds, floor(seconds), text) : -1;
+}
+
+double instant_unit(const char *name)
+{
+	return !strcmp(name, "secs")    ? 1
+	       : !strcmp(name, "mins")  ? 60
+	       : !strcmp(name, "hours") ? 3600
+	       : !strcmp(name, "days")  ? 86400
+	       : !strcmp(name, "weeks") ? 604800
+					: 0;
+}
+
 void instant_datetime(struct bytes *b, double seconds)
 {
+	char digits[40] = "";
 	double whole = floor(seconds);
-	long long micros = llround((seconds - whole) * 1e6);
-	long long s = (long long)whole + (micros == 1000000);
-	micros = micros == 1000000 ? 0 : micros;
+	bool is_whole = fraction(seconds, whole, digits) <= 0;
+	long long s = (long long)whole;
 	long long day = (s >= 0 ? s : s - 86399) / 86400, rest = s - day * 86400;
 	instant_date(b, (double)day);
 	bytes_format(b, "T%02lld:%02lld:%02lld", rest / 3600, rest / 60 % 60, rest % 60);
-	if (micros)
-		bytes_format(b, ".%06lld", micros);
+	if (!is_whole)
+		bytes_text(b, digits + 1);
 	bytes_text(b, "+00:00");
 }
 
@@ -113,17 +144,18 @@ static long long take_zone(char *p)
 bool instant_parse_datetime(struct json v, double *ret)
 {
 	char t[64];
-	long long hour = 0, minute = 0, zone = 0;
-	double second = 0, days;
+	long long hour = 0, minute = 0, second = 0, zone = 0;
+	double rest = 0, days;
 	if (!text_of(v, t) || !instant_parse_date(v, &days))
 		return false;
 	char *p = t + strcspn(t, "T ");
 	if (*p++ && take_integer(&p, INT_MAX, &hour) && take_char(&p, ':') &&
 	    take_integer(&p, INT_MAX, &minute)) {
-		if (*p == ':')
-			second = strtod(p + 1, &p);
+		if (take_char(&p, ':') && take_integer(&p, INT_MAX, &second) && *p == '.')
+			rest = strtod(p, &p);
 		zone = take_zone(p);
 	}
-	*ret = days * 86400 + (double)(hour * 3600 + minute * 60) + second - (double)zone * 60;
+	/* The fraction last: then the whole seconds are exact. */
+	*ret = days * 86400 + (double)(hour * 3600 + (minute - zone) * 60 + second) + rest;
 	return true;
 }

@@ -1,7 +1,10 @@
 /* inside/guests/r/r_template.c - a warm R that forks a session for every spawn request
  * (docs/wire.md). */
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdio.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 #include "inside/guests/r/turn.h"
 
@@ -20,4 +23,18 @@ SEXP fork_serve(SEXP library, SEXP head, SEXP tail)
 		Rf_error("no cordon_guest_serve: %s", dlerror());
 	}
 	return R_NilValue;
+}
+
+int template_random(void)
+{
+	int x = 1;
+	if (getrandom(&x, sizeof(x), 0) != sizeof(x) || x == NA_INTEGER)
+		x = (int)getpid();
+	return x;
+}
+
+SEXP turn_cores(void)
+{
+	cpu_set_t set;
+	return Rf_ScalarInteger(sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1);
 }

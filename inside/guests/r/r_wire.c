@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "inside/guests/r/cordon_r.h"
@@ -207,6 +208,74 @@ bool wire_line(struct json *ret)
 	}
 }
 
+/* Reads once, and keeps a descriptor that comes with it in *ret_fd. */
+static bool fill_with_fd(int *ret_fd)
+{
+	static char data[65536];
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { data, sizeof(data) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	ssize_t n;
+	do
+		n = recvmsg(R_WIRE, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return false;
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
+	bytes_add(&in, data, (size_t)n);
+	return true;
+}
+
+/* Takes the first line out that begins like this; false: none yet. The current message stays. */
+static bool take_line_of(const char *start, struct bytes *found)
+{
+	size_t from = 0, len = strlen(start);
+	for (const char *nl; in.len && (nl = memchr(in.data + from, '\n', in.len - from));) {
+		size_t n = (size_t)(nl - in.data) - from;
+		if (n < len || memcmp(in.data + from, start, len) != 0) {
+			from += n + 1;
+			continue;
+		}
+		found->len = 0;
+		bytes_add(found, in.data + from, n);
+		memmove(in.data + from, nl + 1, in.len - from - n - 1);
+		in.len -= n + 1;
+		return true;
+	}
+	return false;
+}
+
+int wire_buffer(size_t bytes, char ret_why[96])
+{
+	struct bytes b = { 0 };
+	int fd = -1;
+	bytes_format(&b, "{\"type\":\"buffer\",\"id\":%s", turn_id());
+	if (bytes)
+		bytes_format(&b, ",\"bytes\":%zu", bytes);
+	bytes_text(&b, "}\n");
+	wire_say(b.data, b.len);
+	while (!take_line_of("{\"type\":\"buffer\"", &b))
+		if (!fill_with_fd(&fd))
+			_exit(0);
+	if (fd < 0) {
+		struct bytes why = { 0 };
+		if (json_check(b.data, b.len))
+			json_string(json_get((struct json){ b.data, b.len }, "error"), &why);
+		snprintf(ret_why, 96, "%.*s", (int)why.len, why.len ? why.data : "");
+		bytes_done(&why);
+	}
+	bytes_done(&b);
+	return fd;
+}
+
 /* The options of the welcome; NULL: another message came. */
 SEXP wire_welcome(void)
 {
@@ -286,19 +355,73 @@ static bool is_interrupted(const char *id)
 	return false;
 }
 
+static pid_t begun_by; /* the process that reads the wire */
+
 /* The message comes before the signal, so a signal that was for this execution has its message. */
 void wire_begin(const char *id)
 {
+	begun_by = getpid();
 	int was_pending = R_interrupts_pending;
 	R_interrupts_pending = 0;
 	if (was_pending && is_interrupted(id))
 		R_interrupts_pending = 1;
 }
 
-/* Waits for the wire. SIGINT comes only while it waits, so none is overlooked just before. */
-static void wait_for_wire(void)
+/* ---- programs that R waits for */
+
+#define START_MS 200 /* until a program has started and SIGINT ends it */
+
+/* A SIGINT while the program was made reached only R, which ignores it. It is sent once more. */
+static void on_start(int signo)
 {
 	struct pollfd p = { .fd = R_WIRE, .events = POLLIN };
+	int saved = errno;
+	if (poll(&p, 1, 0) > 0)
+		(void)kill(0, SIGINT);
+	errno = saved;
+	(void)signo;
+}
+
+static void watch_start(bool is_on)
+{
+	static struct sigaction was;
+	static bool is_watching;
+	struct sigaction mine = { .sa_handler = on_start, .sa_flags = SA_RESTART };
+	struct itimerval timer = { .it_value = { .tv_usec = START_MS * 1000L } }, now;
+	if (is_on && !is_watching && getitimer(ITIMER_REAL, &now) == 0 &&
+	    !timerisset(&now.it_value) && sigaction(SIGALRM, &mine, &was) == 0) {
+		is_watching = true;
+		(void)setitimer(ITIMER_REAL, &timer, NULL);
+	} else if (!is_on && is_watching) {
+		is_watching = false;
+		timerclear(&timer.it_value);
+		(void)setitimer(ITIMER_REAL, &timer, NULL);
+		(void)sigaction(SIGALRM, &was, NULL);
+	}
+}
+
+/* Before and after a program. R's system() ignores SIGINT while it waits: only the program gets it.
+ * The wire tells whether one has come for this execution. Not in a process that the code forked:
+ * the wire is not its own. */
+SEXP wire_program(SEXP begins, SEXP has_timer)
+{
+	bool is_begin = Rf_asLogical(begins) == TRUE;
+	if (getpid() == begun_by) {
+		watch_start(false);
+		if (!R_interrupts_pending && is_interrupted(turn_id()))
+			R_interrupts_pending = 1;
+	}
+	R_CheckUserInterrupt();
+	if (getpid() == begun_by && is_begin && Rf_asLogical(has_timer) == FALSE)
+		watch_start(true);
+	return R_NilValue;
+}
+
+/* Waits until there is something to read. SIGINT comes only while it waits, so none is overlooked
+ * just before. */
+static void wait_for(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
 	sigset_t sigint, was;
 	int ready = -1;
 	sigemptyset(&sigint);
@@ -311,6 +434,27 @@ static void wait_for_wire(void)
 		if (R_interrupts_pending)
 			R_CheckUserInterrupt();
 	}
+}
+
+/* ---- questions to the user */
+
+enum { ANSWER_MAX = 65536 };
+
+/* One line of stdin without its end; "" at the end of stdin. Byte by byte: the rest is for others.
+ */
+SEXP wire_readline(void)
+{
+	static char text[ANSWER_MAX];
+	size_t len = 0;
+	ssize_t n = 1;
+	char c = 0;
+	while (n > 0 && c != '\n' && len < sizeof(text)) {
+		wait_for(0);
+		n = read(0, &c, 1);
+		if (n > 0 && c && c != '\n')
+			text[len++] = c;
+	}
+	return Rf_ScalarString(Rf_mkCharLenCE(text, (int)len, CE_UTF8));
 }
 
 /* ---- tools */
@@ -330,7 +474,7 @@ static SEXP answer(const char *id, unsigned long call)
 {
 	for (;;) {
 		while (!take_line()) {
-			wait_for_wire();
+			wait_for(R_WIRE);
 			if (!fill())
 				_exit(0);
 		}

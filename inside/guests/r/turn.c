@@ -2,19 +2,17 @@
  * execution does: R code would take ten times as long, and in a newly forked session every page
  * that it touches must be copied first. What few executions need is in cordon_guest.R and called by
  * name. */
-#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
+#include "inside/guests/r/r_columns.h"
 #include "inside/guests/r/turn.h"
 
 /* After R's own types. */
 #include <R_ext/Parse.h>
-#include <R_ext/RStartup.h>
 #include <Rembedded.h>
 
 /* R internals that no header declares. */
@@ -22,6 +20,8 @@ extern Rboolean R_Visible;
 const char *R_curErrorBuf(void);
 
 enum stage { STAGE_IDLE, STAGE_PARSE, STAGE_CONTEXT, STAGE_RUN, STAGE_SHOW };
+/* The part of a result's message that is not its value: one in REST_PART. */
+enum { REST_PART = 32 };
 enum kept { KEPT_CODE, KEPT_EXPRS, KEPT_CALL, KEPT_WARNINGS, KEPT_COUNT };
 
 /* One thread, one execution at a time. */
@@ -30,11 +30,13 @@ static struct {
 	SEXP words;   /* words that restricted calls begin with */
 	SEXP kept;    /* objects that describe a failure, protected from the collector */
 	enum stage stage;
-	int at; /* the current expression, from 1 */
-	bool is_running;
+	int at;                     /* the current expression, from 1 */
+	bool is_running, is_asking; /* is_asking: stdin comes from a person */
 	unsigned long calls;
-	size_t rpc_bytes, message_bytes;
-	bool is_ahead; /* made in advance: nobody waits yet */
+	size_t rpc_bytes, message_bytes, value_bytes;
+	bool sends_columns; /* the value may have binary columns */
+	bool shows_all;     /* every visible value is printed */
+	bool is_ahead;      /* made in advance: nobody waits yet */
 	struct bytes id, out, result_name, directory,
 		error; /* error: R's last error message when it began */
 } turn;
@@ -155,7 +157,7 @@ static void reply(void)
 }
 
 /* As print() shows it; nothing for NULL. */
-static void put_text(struct bytes *b, SEXP v)
+static void put_text(struct bytes *b, SEXP v, const char *function)
 {
 	size_t before = b->len;
 	if (v == R_NilValue)
@@ -164,7 +166,7 @@ static void put_text(struct bytes *b, SEXP v)
 	if (text_plain(b, v))
 		return;
 	SEXP q = PROTECT(quoted(v));
-	SEXP text = PROTECT(ask("text_of", q, NULL));
+	SEXP text = PROTECT(ask(function, q, NULL));
 	if (TYPEOF(text) == STRSXP && LENGTH(text) == 1) {
 		const void *top = vmaxget();
 		const char *t = Rf_translateCharUTF8(STRING_ELT(text, 0));
@@ -176,28 +178,35 @@ static void put_text(struct bytes *b, SEXP v)
 	UNPROTECT(2);
 }
 
-/* {"ok":…} with the value, and its printed form if it is visible. */
+/* {"ok":true} with the value, and its printed form if it is visible. */
 static void put_value(struct bytes *b, SEXP v, bool is_visible)
 {
 	size_t before = b->len;
 	SEXP printed = Rf_findVarInFrame(turn.runtime, Rf_install("printed"));
 	bytes_text(b, "\"ok\":true,\"value\":");
+	columns_begin(turn.sends_columns ? (double)turn.value_bytes : 0);
 	const char *why = encode_value(b, v, printed, turn.rpc_bytes);
+	bool is_large = columns_bytes() > 0;
+	if (!why)
+		why = turn_put_columns(b);
+	if (!why && b->len > turn.rpc_bytes - turn.rpc_bytes / REST_PART)
+		why = "the value is too large";
 	if (why) {
-		char text[160];
-		snprintf(text, sizeof(text), "The result cannot cross: %s", why);
 		b->len = before;
-		put_value_error(b, text);
-	} else if (is_visible) {
-		put_text(b, v);
+		bytes_text(b, "\"ok\":true");
+		keep(KEPT_WARNINGS, turn_lacks(kept(KEPT_WARNINGS), why));
 	}
+	if (is_visible)
+		put_text(b, v, (why || is_large) && TYPEOF(v) == VECSXP ? "outline_of" : "text_of");
 }
 
 /* ---- before the code */
 
-static void take_context(struct json context)
+static void take_context(struct json context, struct json table)
 {
 	turn.stage = STAGE_CONTEXT; /* a bad value is an error of this execution */
+	if (json_kind(table) == '{')
+		turn_take_columns(table);
 	SEXP values = PROTECT(decode_value(context));
 	SEXP names = PROTECT(Rf_getAttrib(values, R_NamesSymbol));
 	for (R_xlen_t i = 0; TYPEOF(values) == VECSXP && i < XLENGTH(names); i++)
@@ -205,6 +214,7 @@ static void take_context(struct json context)
 			Rf_defineVar(Rf_installTrChar(STRING_ELT(names, i)), VECTOR_ELT(values, i),
 				     R_GlobalEnv);
 	UNPROTECT(2);
+	columns_drop();
 }
 
 static void take_directory(struct json directory)
@@ -216,35 +226,6 @@ static void take_directory(struct json directory)
 	if (chdir(path.data) == 0 && getcwd(now, sizeof(now))) /* if it no longer exists, stay */
 		set_text(&turn.directory, now, strlen(now));
 	bytes_done(&path);
-}
-
-/* Sets what commandArgs(TRUE) returns. */
-static void take_arguments(struct json list)
-{
-	struct bytes text = { 0 };
-	const char *at = NULL;
-	struct json key, v;
-	int argc = 1;
-
-	bytes_add(&text, "R\0--args", 8);
-	while (json_each(list, &at, &key, &v)) {
-		bytes_char(&text, 0);
-		json_string(v, &text);
-		argc++;
-	}
-	bytes_char(&text, 0);
-	char **argv = calloc((size_t)argc + 1, sizeof(*argv));
-	if (argv) {
-		char *next = text.data;
-
-		for (int i = 0; i <= argc; i++) {
-			argv[i] = next;
-			next += strlen(next) + 1;
-		}
-		R_set_command_line_arguments(argc + 1, argv);
-	}
-	free(argv);
-	bytes_done(&text);
 }
 
 static void take_fields(struct json m)
@@ -265,9 +246,10 @@ static void take_fields(struct json m)
 	if (json_kind(directory) == '"')
 		take_directory(directory);
 	if (json_kind(json_get(m, "args")) == '[')
-		take_arguments(json_get(m, "args"));
+		arguments_take(json_get(m, "args"));
 	if (json_kind(context) == '{')
-		take_context(context);
+		take_context(context, json_get(m, "buffer"));
+	turn.sends_columns = json_kind(json_get(m, "buffers")) == 't';
 	turn.stage = STAGE_PARSE;
 }
 
@@ -339,6 +321,14 @@ SEXP turn_warnings(void)
 
 /* ---- the code */
 
+/* As R's own prompt does. */
+static void show_one(SEXP value)
+{
+	SEXP q = PROTECT(quoted(value));
+	ask("show_one", q, NULL);
+	UNPROTECT(1);
+}
+
 /* The value of the last expression; NULL: none. */
 static SEXP evaluate(SEXP exprs, bool *ret_is_visible)
 {
@@ -354,6 +344,8 @@ static SEXP evaluate(SEXP exprs, bool *ret_is_visible)
 		R_Visible = TRUE;
 		REPROTECT(value = Rf_eval(call, R_BaseEnv), at);
 		*ret_is_visible = R_Visible;
+		if (turn.shows_all && R_Visible && i + 1 < XLENGTH(exprs))
+			show_one(value);
 	}
 	UNPROTECT(1);
 	return value;
@@ -403,6 +395,8 @@ static void run(struct json m)
 	bool is_visible = false;
 	begin(m);
 	take_fields(m);
+	turn.is_asking = json_kind(json_get(m, "asking")) == 't';
+	turn.shows_all = json_kind(json_get(m, "show")) == 't';
 	SEXP code = keep(KEPT_CODE, Rf_ScalarString(text_code(json_get(m, "code"))));
 	SEXP exprs = keep(KEPT_EXPRS, parse(code));
 	if (json_kind(json_get(m, "validate")) == 't' &&
@@ -434,6 +428,22 @@ static void run(struct json m)
 	reply();
 }
 
+/* Answers a prompt's question about code, which does not run. */
+static void inspect(struct json m)
+{
+	begin(m);
+	SEXP code = keep(KEPT_CODE, Rf_ScalarString(text_code(json_get(m, "code"))));
+	bool is_status = json_is(json_get(m, "question"), "is_complete");
+	turn.stage = STAGE_SHOW;
+	wire_interruptible(true);
+	SEXP value = PROTECT(ask(is_status ? "completeness" : "completions", code, NULL));
+	head(&turn.out);
+	put_value(&turn.out, value, false);
+	wire_interruptible(false);
+	UNPROTECT(1);
+	reply();
+}
+
 /* ---- what R calls */
 
 SEXP turn_init(SEXP runtime, SEXP words)
@@ -452,20 +462,13 @@ SEXP turn_init(SEXP runtime, SEXP words)
 	return R_NilValue;
 }
 
-static int random_integer(void)
-{
-	int x = 1;
-	if (getrandom(&x, sizeof(x), 0) != sizeof(x) || x == NA_INTEGER)
-		x = (int)getpid();
-	return x;
-}
-
 /* In a forked session: gives it its own random seed and temporary names. */
 void turn_renew(void)
 {
-	SEXP seed = PROTECT(Rf_ScalarInteger(random_integer()));
+	SEXP seed = PROTECT(Rf_ScalarInteger(template_random()));
 	internal(Rf_lang5(Rf_install("set.seed"), seed, R_NilValue, R_NilValue, R_NilValue));
-	srand((unsigned)random_integer()); /* for the names of tempfile() */
+	srand((unsigned)template_random()); /* for the names of tempfile() */
+	handle_renew();
 	UNPROTECT(1);
 }
 
@@ -495,6 +498,7 @@ SEXP turn_welcome(void)
 		turn.result_name.len--;
 	}
 	turn.rpc_bytes = json_number(json_get(o, "rpc_bytes"), turn.rpc_bytes);
+	turn.value_bytes = json_number(json_get(o, "value_bytes"), 0);
 	turn.message_bytes = json_number(json_get(o, "message_bytes"), turn.message_bytes);
 	turn.is_ahead = json_kind(json_get(o, "ahead")) == 't';
 	take_list(json_get(o, "env"), "change_env");
@@ -530,6 +534,8 @@ SEXP turn_serve(SEXP lines)
 	while (TYPEOF(lines) != STRSXP && wire_line(&m) && !json_is(json_get(m, "type"), "exit"))
 		if (json_is(json_get(m, "type"), "execute"))
 			run(m);
+		else if (json_is(json_get(m, "type"), "inspect"))
+			inspect(m);
 	return R_NilValue;
 }
 
@@ -545,12 +551,6 @@ static void top(void *function)
 SEXP turn_top(SEXP function)
 {
 	return Rf_ScalarLogical(R_ToplevelExec(top, function));
-}
-
-SEXP turn_cores(void)
-{
-	cpu_set_t set;
-	return Rf_ScalarInteger(sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1);
 }
 
 SEXP turn_state(void)
@@ -574,6 +574,11 @@ SEXP turn_error(void)
 {
 	const char *said = R_curErrorBuf();
 	return Rf_mkString(turn.error.data && !strcmp(said, turn.error.data) ? "" : said);
+}
+
+SEXP turn_asking(void)
+{
+	return Rf_ScalarLogical(turn.is_asking);
 }
 
 SEXP turn_running(void)

@@ -19,6 +19,7 @@
 #include "inside/guests/sh/shell_check.h"
 #include "inside/guests/sh/tool_process.h"
 #include "inside/guests/sh/tools.h"
+#include "inside/guests/sh/variables.h"
 
 #define GRACE_MS 2000 /* from an interrupt to the forced end */
 
@@ -35,6 +36,8 @@ struct agent {
 	bool is_shell_new;    /* the one before has died: the next result tells */
 	struct bytes stopped; /* id of the execution that the host interrupted last, as JSON */
 	struct bytes code;    /* of the running execution */
+	bool is_asked;        /* what runs looks for names that `code` may go on with */
+	bool is_listing;      /* or for exported variables */
 	struct bytes advice;  /* warnings about it: JSON strings */
 	char token[HOST_TOKEN_DIGITS + 1];
 	bool greeted, welcomed;
@@ -195,6 +198,23 @@ static void positional(struct json list, struct bytes *ret)
 	bytes_char(ret, '\n');
 }
 
+/* null: unset; false: what the session began with. */
+static void exported(const char *name, struct json v, struct bytes *ret)
+{
+	char kind = json_kind(v);
+	const char *base = kind == 'f' ? variables_base(environ, name) : NULL;
+	if (kind == 'n' || (kind == 'f' && !base)) {
+		bytes_format(ret, "unset %s\n", name);
+		return;
+	}
+	bytes_format(ret, "export %s=", name);
+	if (base)
+		bytes_shell(ret, base, strlen(base));
+	else
+		word(v, ret);
+	bytes_char(ret, '\n');
+}
+
 /* Commands that set variables and change the environment; false: an invalid name. */
 static bool prelude(struct json m, struct bytes *ret)
 {
@@ -222,15 +242,10 @@ static bool prelude(struct json m, struct bytes *ret)
 			bytes_char(&name, 0);
 			if (!is_name(name.data))
 				ok = false;
-			else if (i == 0 && json_kind(v) == 'n')
-				bytes_format(ret, "unset %s\n", name.data);
 			else if (i == 1)
 				variable(name.data, v, ret);
-			else {
-				bytes_format(ret, "export %s=", name.data);
-				word(v, ret);
-				bytes_char(ret, '\n');
-			}
+			else
+				exported(name.data, v, ret);
 			bytes_done(&name);
 		}
 	}
@@ -272,11 +287,12 @@ static void interrupt(struct agent *a)
 	bool is_wanted = a->stopped.len + 1 == a->id.len &&
 			 !memcmp(a->stopped.data, a->id.data, a->stopped.len);
 
-	if (is_wanted && !a->interrupted_ms) {
+	if (!is_wanted || (a->interrupted_ms && a->insisted))
+		return;
+	a->insisted = a->interrupted_ms != 0; /* asked again: a trap of the code is not run */
+	if (!a->interrupted_ms)
 		a->interrupted_ms = host_now_ms();
-		a->insisted = false;
-		shell_interrupt(&a->shell);
-	}
+	shell_interrupt(&a->shell);
 }
 
 static void execute(struct agent *a, struct json m)
@@ -290,6 +306,8 @@ static void execute(struct agent *a, struct json m)
 	a->tools.count = 0;
 	a->interrupted_ms = 0;
 	json_string(json_get(m, "code"), &a->code);
+	if (!a->code.len)
+		bytes_char(&a->code, '\n');
 	bool validates = json_kind(json_get(m, "validate")) == 't';
 	if (!prelude(m, &before)) {
 		refuse(a, "value", "ValueError",
@@ -307,6 +325,93 @@ static void execute(struct agent *a, struct json m)
 		interrupt(a);
 	}
 	bytes_done(&before);
+}
+
+/* ---- what a prompt asks */
+
+/* The word at the end of the code that names may continue. */
+static const char *last_word(const struct bytes *code, size_t *ret_len)
+{
+	size_t at = code->len;
+	while (at && !strchr(" \t\n;&|()<>\"'`={}", code->data[at - 1]) &&
+	       (at == code->len || code->data[at] != '$'))
+		at--;
+	*ret_len = code->len - at;
+	return code->data + at;
+}
+
+static void answer(struct agent *a, const char *status)
+{
+	struct bytes b = { 0 };
+	size_t len = 0;
+	const char *word = a->code.len ? last_word(&a->code, &len) : "";
+	bytes_format(&b, "{\"type\":\"result\",\"id\":%s,\"ok\":true,\"value\":{", a->id.data);
+	if (a->is_listing) {
+		bytes_text(&b, "\"environment\":");
+		variables_compare(&a->shell.variables, environ, &b);
+		bytes_char(&b, '}');
+	} else if (status) {
+		bytes_format(&b, "\"status\":\"%s\"}", status);
+	} else {
+		const char *p = a->shell.names.data, *end = p + a->shell.names.len;
+		bytes_text(&b, "\"token\":");
+		json_quote(&b, word, len);
+		bytes_text(&b, ",\"matches\":[");
+		for (const char *nl; p < end && (nl = memchr(p, '\n', (size_t)(end - p)));
+		     p = nl + 1) {
+			json_quote(&b, p, (size_t)(nl - p));
+			bytes_char(&b, ',');
+		}
+		json_quote(&b, p, (size_t)(end - p)); /* the last, or none */
+		bytes_text(&b, "]}");
+	}
+	a->is_asked = a->is_listing = false;
+	say_result(a, &b);
+}
+
+/* Which variables the code has exported, with the host's latest changes. */
+static void list_exported(struct agent *a, struct json m)
+{
+	struct bytes before = { 0 };
+	prelude(m, &before);
+	a->is_asked = a->is_listing = true;
+	if (shell_list_exported(&a->shell, &before) < 0)
+		shell_end(&a->shell, SIGKILL);
+	bytes_done(&before);
+}
+
+static void inspect(struct agent *a, struct json m)
+{
+	struct json id = json_get(m, "id");
+	size_t len = 0;
+	a->id.len = a->code.len = a->advice.len = 0;
+	bytes_add(&a->id, id.len ? id.at : "0", id.len ? id.len : 1);
+	bytes_char(&a->id, 0);
+	a->interrupted_ms = 0;
+	a->shell.names.len = 0;
+	json_string(json_get(m, "code"), &a->code);
+	if (json_is(json_get(m, "question"), "is_complete")) {
+		answer(a, shell_check_status(a->code.data, a->code.len));
+		return;
+	}
+	if (json_is(json_get(m, "question"), "environment")) {
+		list_exported(a, m);
+		return;
+	}
+	const char *word = a->code.len ? last_word(&a->code, &len) : "";
+	a->is_asked = true;
+	if (!len)
+		answer(a, NULL);
+	else if (shell_complete(&a->shell, word, len) < 0)
+		shell_end(&a->shell, SIGKILL);
+}
+
+static void begin(struct agent *a, struct json m)
+{
+	if (json_is(json_get(m, "type"), "inspect"))
+		inspect(a, m);
+	else
+		execute(a, m);
 }
 
 static void welcome(struct agent *a, const char *line, size_t len)
@@ -347,9 +452,9 @@ static void message(struct agent *a, const char *line, size_t len)
 	} else if (json_is(type, "exit")) {
 		shell_end(&a->shell, SIGTERM);
 		_exit(0);
-	} else if (json_is(type, "execute") && !a->id.len) {
+	} else if ((json_is(type, "execute") || json_is(type, "inspect")) && !a->id.len) {
 		if (a->shell.ready && !a->shell.restoring)
-			execute(a, m);
+			begin(a, m);
 		else /* the shell has not started yet */
 			bytes_add(&a->queued, line, len);
 	}
@@ -380,12 +485,14 @@ static void shell_ready(struct agent *a)
 		hello(a);
 	else if (a->shell.restoring)
 		a->shell.restoring = false;
+	else if (a->is_asked)
+		answer(a, NULL);
 	else if (a->id.len)
 		result(a, a->shell.status, false);
 	if (a->queued.len && a->welcomed && !a->shell.restoring) {
 		struct bytes line = a->queued;
 		a->queued = (struct bytes){ 0 };
-		execute(a, (struct json){ line.data, line.len });
+		begin(a, (struct json){ line.data, line.len });
 		bytes_done(&line);
 	}
 }
@@ -401,6 +508,7 @@ static void shell_gone(struct agent *a)
 		in_a_row = 0;
 	int status = a->shell.status;
 	a->is_shell_new = true;
+	a->is_asked = a->is_listing = false;
 	if (a->id.len)
 		result(a, status, true);
 	if (shell_again(&a->shell) < 0)

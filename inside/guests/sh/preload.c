@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "inside/guests/sh/preload.h"
+#include "inside/guests/sh/preload_history.h"
 
 #define BASH extern __attribute__((weak))
 
@@ -325,6 +326,7 @@ static void execute(void)
 {
 	wait_for_ticket();
 	load();
+	preload_history_add(my.code, my.code_len);
 	if (my.is_interrupted)
 		drop_leftovers();
 	my.is_interrupted = 0;
@@ -342,7 +344,7 @@ static void execute(void)
 	reader_loop();
 	end_child();
 	my.code_len = 0;
-	if (is_empty(my.code))
+	if (my.code[0] && is_empty(my.code)) /* without a text, only the set-up code ran */
 		last_command_exit_value = 0;
 	if (EOF_Reached != 1) /* more than the end of the text */
 		leave();
@@ -354,6 +356,7 @@ __attribute__((noreturn)) static void serve(void)
 	const char *version = get_string_value("BASH_VERSION");
 	int n = snprintf(text, sizeof(text), "V%.100s", version ? version : "");
 	my.has_begun = true;
+	preload_history_begin();
 	sigprocmask(SIG_SETMASK, NULL, &my.mask);
 	say(text, (size_t)n + 1);
 	if (sigsetjmp(my.again, 0) != 0) {

@@ -13,10 +13,12 @@
 #include <unistd.h>
 
 #include "inside/guests/sh/preload.h"
+#include "inside/guests/sh/variables.h"
 #include "inside/lib/wire_json.h"
 
-#define REPORT_MAX (64u << 10)
+#define REPORT_MAX (256u << 10) /* more than a variable of a new program's environment */
 #define DENIED_MAX 8192
+#define NAMES_MAX 16000
 
 static const char *shell_path(void)
 {
@@ -177,6 +179,35 @@ int shell_run(struct shell *s, const struct bytes *prelude, const char *code, si
 	return r;
 }
 
+/* In the shell itself, because only it knows its functions and variables; as set-up code, so that
+ * the code sees no trace of it. */
+int shell_complete(struct shell *s, const char *word, size_t len)
+{
+	struct bytes b = { 0 };
+	bool is_variable = len > 0 && word[0] == '$';
+	bytes_format(&b, "( builtin printf 'C%%.%ds' \"$(compgen %s -- ", NAMES_MAX,
+		     is_variable ? "-P '$' -A variable"
+				 : "-A alias -A builtin -A function "
+				   "-A keyword -A command");
+	bytes_shell(&b, word + is_variable, len - is_variable);
+	bytes_format(&b, ")\" ) >&%d 2> /dev/null\n", high_fd(KEPT_REPORT));
+	s->names.len = 0;
+	int r = shell_run(s, &b, "", 0);
+	bytes_done(&b);
+	return r;
+}
+
+int shell_list_exported(struct shell *s, const struct bytes *prelude)
+{
+	struct bytes b = { 0 };
+	bytes_add(&b, prelude->data, prelude->len);
+	bytes_format(&b, "%s >&%d 2> /dev/null\n", VARIABLES_CODE, high_fd(KEPT_REPORT));
+	s->variables.len = 0;
+	int r = shell_run(s, &b, "", 0);
+	bytes_done(&b);
+	return r;
+}
+
 int shell_again(struct shell *s)
 {
 	close(s->ticket_fd);
@@ -225,6 +256,14 @@ static enum shell_event take(struct shell *s, size_t len)
 		return s->restoring ? SHELL_NOTHING : SHELL_DONE;
 	case 'N':
 		note_denied(s, p + 1, len - 2);
+		return SHELL_NOTHING;
+	case 'C':
+		s->names.len = 0;
+		bytes_add(&s->names, p + 1, len - 2);
+		return SHELL_NOTHING;
+	case VARIABLES_RECORD:
+		if (s->variables.len + len <= VARIABLES_MAX)
+			bytes_add(&s->variables, p + 1, len - 1);
 		return SHELL_NOTHING;
 	case 'S':
 		s->status = (int)strtol(p + 1, NULL, 10);
@@ -293,6 +332,7 @@ bool shell_is_broken(const char *code, size_t len, struct bytes *ret)
 		dup2(fd, 0);
 		dup2(out[1], 1);
 		dup2(out[1], 2);
+		setenv("LC_ALL", "C.UTF-8", 1); /* its messages are read */
 		execl(shell_path(), "bash", "--norc", "--noprofile", "-O", "extglob", "-n",
 		      (char *)NULL);
 		_exit(0);

@@ -25,8 +25,10 @@ struct shell {
 	bool ready;     /* ready for a command */
 	bool restoring; /* its next report is about its own set-up */
 	struct bytes report;
-	struct bytes denied; /* commands that were requested but do not exist, as rows of JSON */
-	struct bytes setup;  /* what every new shell runs first */
+	struct bytes denied;    /* commands that were requested but do not exist, as rows of JSON */
+	struct bytes names;     /* what shell_complete found, a line each */
+	struct bytes variables; /* what shell_list_exported found: NAME=VALUE, each ended by NUL */
+	struct bytes setup;     /* what every new shell runs first */
 	char cwd[4096];
 	char version[64];
 	char library[4096]; /* the library that controls it: preload.c */
@@ -38,6 +40,12 @@ int shell_start(struct shell *s, const char *self, int tools_fd);
 int shell_again(struct shell *s);
 /* Runs a command; prelude is evaluated first and silently. */
 int shell_run(struct shell *s, const struct bytes *prelude, const char *code, size_t len);
+/* Looks for names of commands, functions and, after a $, variables that begin with the word. They
+ * are in `names` when the shell is ready again. */
+int shell_complete(struct shell *s, const char *word, size_t len);
+/* Evaluates the prelude, then looks for the exported variables. They are in `variables` when the
+ * shell is ready again. */
+int shell_list_exported(struct shell *s, const struct bytes *prelude);
 /* Reads the report pipe. */
 enum shell_event shell_report(struct shell *s);
 /* Whether the shell has ended; then sets its status. */

@@ -236,6 +236,35 @@ void shell_check_advice(const char *code, size_t len, struct bytes *ret)
 		bytes_done(&s.here[i]);
 }
 
+/* A line that ends with a backslash goes on; bash -n says nothing about it. */
+static bool is_continued(const char *code, size_t len)
+{
+	size_t n = 0;
+	while (len && code[len - 1] == '\n')
+		len--;
+	while (n < len && code[len - 1 - n] == '\\')
+		n++;
+	return n % 2 == 1;
+}
+
+static bool says(const struct bytes *said, const char *text)
+{
+	return said->len && memmem(said->data, said->len, text, strlen(text));
+}
+
+const char *shell_check_status(const char *code, size_t len)
+{
+	struct bytes text = { 0 }, said = { 0 };
+	bytes_add(&text, code, len);
+	bytes_char(&text, '\n'); /* the line is typed to its end */
+	bool is_broken = shell_is_broken(text.data, text.len, &said);
+	bool is_open = says(&said, "unexpected end of file") || says(&said, "unexpected EOF") ||
+		       says(&said, "delimited by end-of-file") || is_continued(code, len);
+	bytes_done(&text);
+	bytes_done(&said);
+	return is_open ? "incomplete" : is_broken ? "invalid" : "complete";
+}
+
 int shell_check_main(void)
 {
 	struct bytes code = { 0 }, text = { 0 }, found = { 0 }, out = { 0 };

@@ -252,15 +252,64 @@ static bool is_text(struct json v)
 	return controls <= v.len / 16 && json_is_utf8(v.at, v.len);
 }
 
-bool tool_command_args(struct json spec, char **argv, size_t argc, struct json input,
-		       struct bytes *ret, struct bytes *reterr)
+static bool declares(struct json spec, const char *argument)
 {
+	return json_get(json_get(spec, "args"), argument).len != 0;
+}
+
+bool tool_command_wants_context(struct json spec)
+{
+	return tool_command_is_raw(spec) && (declares(spec, "cwd") || declares(spec, "env"));
+}
+
+/* Our own variables are of no use to a tool; exported functions are no variables. A name that is
+ * there twice, or is no text, would make an object that the host refuses. */
+static bool is_told(const char *first, const char *pair, size_t name_len)
+{
+	for (const char *at = first; at < pair; at += strlen(at) + 1)
+		if (!strncmp(at, pair, name_len + 1))
+			return false;
+	return name_len && strncmp(pair, "CORDON_", 7) != 0 &&
+	       strncmp(pair, "BASH_FUNC_", 10) != 0 && json_is_utf8(pair, name_len);
+}
+
+static void add_context(struct json spec, struct json context, struct bytes *ret)
+{
+	const char *end = context.at + context.len, *at = context.at;
+	if (!context.len)
+		return;
+	if (declares(spec, "cwd")) {
+		bytes_text(ret, ",\"cwd\":");
+		json_quote(ret, at, strlen(at));
+	}
+	if (!declares(spec, "env"))
+		return;
+	bytes_text(ret, ",\"env\":{");
+	bool is_first = true;
+	const char *first = at + strlen(at) + 1;
+	for (at = first; at < end; at += strlen(at) + 1) {
+		size_t len = strcspn(at, "=");
+		if (!at[len] || !is_told(first, at, len))
+			continue;
+		bytes_text(ret, is_first ? "" : ",");
+		json_quote(ret, at, len);
+		bytes_char(ret, ':');
+		json_quote(ret, at + len + 1, strlen(at + len + 1));
+		is_first = false;
+	}
+	bytes_char(ret, '}');
+}
+
+bool tool_command_args(struct json spec, const struct tool_command_call *call, struct bytes *ret,
+		       struct bytes *reterr)
+{
+	struct json input = call->input;
 	if (!tool_command_is_raw(spec))
-		return typed_args(spec, argv, argc, ret, reterr);
+		return typed_args(spec, call->argv, call->argc, ret, reterr);
 	bytes_text(ret, "{\"args\":[");
-	for (size_t i = 0; i < argc; i++) {
+	for (size_t i = 0; i < call->argc; i++) {
 		bytes_text(ret, i ? "," : "");
-		json_quote(ret, argv[i], strlen(argv[i]));
+		json_quote(ret, call->argv[i], strlen(call->argv[i]));
 	}
 	bytes_text(ret, "],\"stdin\":");
 	if (is_text(input)) {
@@ -270,6 +319,7 @@ bool tool_command_args(struct json spec, char **argv, size_t argc, struct json i
 		tool_command_base64(ret, input.at, input.len);
 		bytes_text(ret, "\"}");
 	}
+	add_context(spec, call->context, ret);
 	bytes_char(ret, '}');
 	return true;
 }
@@ -306,6 +356,22 @@ int tool_command_show(struct json spec, struct json value, struct bytes *ret_out
 
 /* ---- help */
 
+static void add_arguments(struct json spec, struct bytes *ret)
+{
+	struct argument a[ARGUMENTS_MAX];
+	size_t n = declared_args(spec, a);
+	for (size_t i = 0; i < n; i++) {
+		bytes_text(ret, "  --");
+		add_string(ret, a[i].name);
+		bytes_format(ret, "  %s", word_of(type_of(a[i].declared)) ?: "any");
+		if (json_kind(json_get(a[i].declared, "description")) == '"') {
+			bytes_text(ret, "  ");
+			add_string(ret, json_get(a[i].declared, "description"));
+		}
+		bytes_char(ret, '\n');
+	}
+}
+
 void tool_command_help(struct json spec, struct bytes *ret)
 {
 	struct argument a[ARGUMENTS_MAX];
@@ -327,16 +393,8 @@ void tool_command_help(struct json spec, struct bytes *ret)
 		bytes_text(ret, required ? "" : "]");
 	}
 	bytes_char(ret, '\n');
-	for (size_t i = 0; i < n; i++) {
-		bytes_text(ret, "  --");
-		add_string(ret, a[i].name);
-		bytes_format(ret, "  %s", word_of(type_of(a[i].declared)) ?: "any");
-		if (json_kind(json_get(a[i].declared, "description")) == '"') {
-			bytes_text(ret, "  ");
-			add_string(ret, json_get(a[i].declared, "description"));
-		}
-		bytes_char(ret, '\n');
-	}
+	if (n)
+		add_arguments(spec, ret);
 	const char *at = NULL;
 	struct json key, example;
 	while (json_each(json_get(spec, "examples"), &at, &key, &example)) {
@@ -347,84 +405,171 @@ void tool_command_help(struct json spec, struct bytes *ret)
 }
 
 static const char extensions_help[] =
-	"Usage: extensions list [--category CATEGORY] [--json]\n"
-	"       extensions info NAME\n"
-	"Lists the commands that the host provides, or describes one.\n";
+	"Usage: extensions SUBCOMMAND [OPTION]...\n"
+	"\n"
+	"Subcommands:\n"
+	"  list [--category CATEGORY] [--json]   the commands that the host provides\n"
+	"  info NAME                             what one of them does\n";
 
-static void list_one(struct json spec, bool json, bool first, struct bytes *ret)
+/* Width in characters. */
+static size_t width_of(struct json text)
 {
-	struct json category = json_get(spec, "category");
-	if (!json) {
-		struct bytes name = { 0 };
-		add_string(&name, json_get(spec, "name"));
-		bytes_char(&name, 0);
-		bytes_format(ret, "%-20s ", name.data);
-		bytes_done(&name);
-		add_string(ret, json_get(spec, "description"));
-		bytes_char(ret, '\n');
+	struct bytes b = { 0 };
+	size_t n = 0;
+	add_string(&b, text);
+	for (size_t i = 0; i < b.len; i++)
+		n += ((unsigned char)b.data[i] & 0xc0) != 0x80;
+	bytes_done(&b);
+	return n;
+}
+
+static void add_column(struct bytes *ret, struct json text, size_t width)
+{
+	add_string(ret, text);
+	for (size_t n = width_of(text); n < width + 2; n++)
+		bytes_char(ret, ' ');
+}
+
+/* The text of a field as JSON. */
+static void add_field(struct bytes *ret, const char *name, struct json text)
+{
+	bytes_format(ret, "\"%s\":", name);
+	bytes_add(ret, text.len ? text.at : "\"\"", text.len ? text.len : 2);
+}
+
+static void list_json(struct json specs, const char *category, struct bytes *ret)
+{
+	const char *at = NULL;
+	struct json key, spec;
+	bool first = true;
+	bytes_char(ret, '[');
+	while (json_each(specs, &at, &key, &spec)) {
+		if (category && !json_is(json_get(spec, "category"), category))
+			continue;
+		bytes_text(ret, first ? "{" : ",{");
+		add_field(ret, "name", json_get(spec, "name"));
+		bytes_char(ret, ',');
+		add_field(ret, "category", json_get(spec, "category"));
+		bytes_char(ret, ',');
+		add_field(ret, "description", json_get(spec, "description"));
+		bytes_char(ret, '}');
+		first = false;
+	}
+	bytes_text(ret, "]\n");
+}
+
+static void list_head(struct bytes *ret, size_t name, size_t category)
+{
+	bytes_format(ret, "%-*s  %-*s  DESCRIPTION\n", (int)name, "NAME", (int)category,
+		     "CATEGORY");
+	for (size_t n = name + category + 4 + strlen("DESCRIPTION"); n; n--)
+		bytes_text(ret, "\xe2\x94\x80");
+	bytes_char(ret, '\n');
+}
+
+static void list_text(struct json specs, const char *category, struct bytes *ret)
+{
+	const char *at = NULL;
+	struct json key, spec;
+	size_t count = 0, names = strlen("NAME"), categories = strlen("CATEGORY");
+	while (json_each(specs, &at, &key, &spec)) {
+		size_t n = width_of(json_get(spec, "name"));
+		size_t c = width_of(json_get(spec, "category"));
+		if (category && !json_is(json_get(spec, "category"), category))
+			continue;
+		names = n > names ? n : names;
+		categories = c > categories ? c : categories;
+		count++;
+	}
+	if (!count) {
+		bytes_text(ret, "(no extensions registered)\n");
 		return;
 	}
-	bytes_format(ret, "%s{\"name\":", first ? "" : ",");
-	struct json name = json_get(spec, "name"), text = json_get(spec, "description");
-	bytes_add(ret, name.at, name.len);
-	bytes_text(ret, ",\"description\":");
-	bytes_add(ret, text.len ? text.at : "null", text.len ? text.len : 4);
-	bytes_text(ret, ",\"category\":");
-	bytes_add(ret, category.len ? category.at : "null", category.len ? category.len : 4);
-	bytes_char(ret, '}');
+	list_head(ret, names, categories);
+	at = NULL;
+	while (json_each(specs, &at, &key, &spec)) {
+		if (category && !json_is(json_get(spec, "category"), category))
+			continue;
+		add_column(ret, json_get(spec, "name"), names);
+		add_column(ret, json_get(spec, "category"), categories);
+		add_string(ret, json_get(spec, "description"));
+		bytes_char(ret, '\n');
+	}
 }
 
 static int list(struct json specs, char **argv, size_t argc, struct bytes *ret, struct bytes *e)
 {
-	const char *category = NULL, *at = NULL;
-	bool json = false, first = true;
+	const char *category = NULL;
+	bool json = false;
 	for (size_t i = 0; i < argc; i++) {
 		if (!strcmp(argv[i], "--json")) {
 			json = true;
 		} else if (!strcmp(argv[i], "--category") && i + 1 < argc) {
 			category = argv[++i];
+		} else if (!strncmp(argv[i], "--category=", strlen("--category="))) {
+			category = argv[i] + strlen("--category=");
 		} else {
 			bytes_format(e, "extensions: unknown option: %s\n%s", argv[i],
 				     extensions_help);
 			return 1;
 		}
 	}
-	struct json key, spec;
-	bytes_text(ret, json ? "[" : "");
-	while (json_each(specs, &at, &key, &spec)) {
-		if (category && !json_is(json_get(spec, "category"), category))
-			continue;
-		list_one(spec, json, first, ret);
-		first = false;
-	}
-	bytes_text(ret, json ? "]\n" : "");
+	if (json)
+		list_json(specs, category, ret);
+	else
+		list_text(specs, category, ret);
 	return 0;
+}
+
+/* A row of what is known of one command; nothing if it is unknown. */
+static void info_row(struct bytes *ret, const char *title, struct json text)
+{
+	if (!json_kind(text) || json_kind(text) == 'n')
+		return;
+	bytes_format(ret, "%-12s ", title);
+	add_string(ret, text);
+	bytes_char(ret, '\n');
+}
+
+static void info(struct json spec, struct bytes *ret)
+{
+	const char *at = NULL;
+	struct json key, example, category = json_get(spec, "category"), none = { "\"\"", 2 };
+	size_t count = 0;
+	info_row(ret, "Name:", json_get(spec, "name"));
+	info_row(ret, "Category:", json_kind(category) == '"' ? category : none);
+	info_row(ret, "Description:", json_get(spec, "description"));
+	info_row(ret, "Usage:", json_get(spec, "usage"));
+	if (!tool_command_is_raw(spec))
+		add_arguments(spec, ret);
+	while (json_each(json_get(spec, "examples"), &at, &key, &example)) {
+		bytes_text(ret, count++ ? "  " : "Examples:\n  ");
+		add_string(ret, example);
+		bytes_char(ret, '\n');
+	}
 }
 
 int tool_command_extensions(struct json specs, char **argv, size_t argc, struct bytes *ret_out,
 			    struct bytes *ret_err)
 {
-	if (argc && !strcmp(argv[0], "list"))
-		return list(specs, argv + 1, argc - 1, ret_out, ret_err);
-	if (argc == 2 && !strcmp(argv[0], "info")) {
-		struct json spec = tool_command_find(specs, argv[1]);
-		if (!spec.len) {
-			bytes_format(ret_err, "extensions: unknown extension: %s\n", argv[1]);
-			return 1;
-		}
-		bytes_format(ret_out, "%s: ", argv[1]);
-		tool_command_help(spec, ret_out);
-		if (json_kind(json_get(spec, "category")) == '"') {
-			bytes_text(ret_out, "Category: ");
-			add_string(ret_out, json_get(spec, "category"));
-			bytes_char(ret_out, '\n');
-		}
-		return 0;
-	}
-	if (!argc || !strcmp(argv[0], "--help")) {
+	const char *verb = argc ? argv[0] : "--help";
+	if (!strcmp(verb, "--help") || !strcmp(verb, "-h")) {
 		bytes_text(ret_out, extensions_help);
 		return 0;
 	}
-	bytes_text(ret_err, extensions_help);
-	return 1;
+	if (!strcmp(verb, "list"))
+		return list(specs, argv + 1, argc - 1, ret_out, ret_err);
+	if (strcmp(verb, "info") != 0) {
+		bytes_format(ret_err, "extensions: unknown subcommand: %s\n%s", verb,
+			     extensions_help);
+		return 1;
+	}
+	struct json spec = { 0 };
+	if (argc < 2)
+		bytes_text(ret_err, "extensions info: missing extension name\n");
+	else if (!(spec = tool_command_find(specs, argv[1])).len)
+		bytes_format(ret_err, "extensions: unknown extension: %s\n", argv[1]);
+	else
+		info(spec, ret_out);
+	return spec.len ? 0 : 1;
 }

@@ -7,10 +7,21 @@
 
 #include "inside/lib/wire_json.h"
 
+/* What a command was called with. */
+struct tool_command_call {
+	char **argv;
+	size_t argc;
+	struct json input; /* its stdin: bytes, not JSON */
+	/* The caller's directory and environment, each ended by NUL; absent: unknown. */
+	struct json context;
+};
+
 /* Writes the arguments of a call as JSON; on failure writes why and returns false. */
-bool tool_command_args(struct json spec, char **argv, size_t argc, struct json input,
-		       struct bytes *ret, struct bytes *reterr);
+bool tool_command_args(struct json spec, const struct tool_command_call *call, struct bytes *ret,
+		       struct bytes *reterr);
 bool tool_command_is_raw(struct json spec); /* it takes argv and stdin unchanged */
+/* It declares that it also takes cwd or env. */
+bool tool_command_wants_context(struct json spec);
 /* Turns a tool's value into stdout, stderr and a status. */
 int tool_command_show(struct json spec, struct json value, struct bytes *ret_out,
 		      struct bytes *ret_err);

@@ -1,6 +1,7 @@
 /* inside/guests/sh/tool_process.c - see tool_process.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,22 @@ static int send_stdin(int fd)
 	return shutdown(fd, SHUT_WR);
 }
 
+/* What a tool may want to know of its caller: "LENGTH\n", then the directory and the environment,
+ * each ended by NUL. */
+static int send_context(int fd, const struct tool_process *call)
+{
+	struct bytes context = { 0 }, head = { 0 };
+	bytes_add(&context, call->cwd, strlen(call->cwd) + 1);
+	for (char *const *e = call->envp; *e; e++)
+		bytes_add(&context, *e, strlen(*e) + 1);
+	bytes_format(&head, "%zu\n", context.len);
+	bytes_add(&head, context.data, context.len);
+	int r = bytes_write(fd, head.data, head.len);
+	bytes_done(&context);
+	bytes_done(&head);
+	return r;
+}
+
 /* "R<status> <stdout bytes> <stderr bytes>\n", then those. */
 static int show_reply(struct bytes *b, int fd)
 {
@@ -95,22 +112,25 @@ static int show_reply(struct bytes *b, int fd)
 	return status;
 }
 
-int tool_process_run(int agent, const char *name, int argc, char **argv)
+int tool_process_run(int agent, const struct tool_process *call)
 {
 	struct bytes words = { 0 }, head = { 0 }, in = { 0 };
-	bytes_add(&words, name, strlen(name) + 1);
-	for (int i = 0; i < argc; i++)
-		bytes_add(&words, argv[i], strlen(argv[i]) + 1);
+	bytes_add(&words, call->name, strlen(call->name) + 1);
+	for (int i = 0; i < call->argc; i++)
+		bytes_add(&words, call->argv[i], strlen(call->argv[i]) + 1);
 	bytes_format(&head, "%zu\n", words.len);
 	bytes_add(&head, words.data, words.len);
 	int fd = connect_agent(agent, &head), status = -1;
 	if (fd >= 0) {
-		/* One line first: "I" asks for stdin; otherwise the reply begins. */
+		/* One line first: "I" asks for stdin, "C" for the context and stdin; otherwise the
+		 * reply begins. */
 		while (in.len < 2 && bytes_read(&in, fd) > 0)
 			;
-		if (in.len >= 2 && !memcmp(in.data, "I\n", 2)) {
+		bool is_whole = in.len >= 2 && !memcmp(in.data, "C\n", 2);
+		if (is_whole || (in.len >= 2 && !memcmp(in.data, "I\n", 2))) {
 			bytes_drop(&in, 2);
-			send_stdin(fd);
+			if (!is_whole || send_context(fd, call) == 0)
+				send_stdin(fd);
 		}
 		status = show_reply(&in, fd);
 		close(fd);
@@ -119,7 +139,8 @@ int tool_process_run(int agent, const char *name, int argc, char **argv)
 	bytes_done(&head);
 	bytes_done(&in);
 	if (status < 0) {
-		fprintf(stderr, "%s: the session's tools cannot be reached from here\n", name);
+		fprintf(stderr, "%s: the session's tools cannot be reached from here\n",
+			call->name);
 		status = 1;
 	}
 	return status;
@@ -128,6 +149,10 @@ int tool_process_run(int agent, const char *name, int argc, char **argv)
 int tool_process_main(const char *name, int argc, char **argv)
 {
 	const char *text = getenv("CORDON_TOOLS_FD");
+	char cwd[PATH_MAX];
+	struct tool_process call = { name, argc, argv, getcwd(cwd, sizeof(cwd)), environ };
 
-	return tool_process_run(text ? (int)strtol(text, NULL, 10) : -1, name, argc, argv);
+	if (!call.cwd)
+		call.cwd = ""; /* it was removed */
+	return tool_process_run(text ? (int)strtol(text, NULL, 10) : -1, &call);
 }

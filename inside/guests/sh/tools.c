@@ -162,14 +162,31 @@ static bool split(char *data, size_t len, struct words *ret)
 	return ret->n && len && !data[len - 1];
 }
 
+/* Splits "LENGTH\n", that many bytes, and the rest; without them there is no context. */
+static struct json take_context(const struct tools_call *c, struct json *input)
+{
+	struct json context = { 0 };
+	char *nl = c->has_context && input->len ? memchr(input->at, '\n', input->len) : NULL;
+	if (!nl)
+		return context;
+	size_t head = (size_t)(nl - input->at) + 1, len = strtoul(input->at, NULL, 10);
+	if (len == 0 || len > input->len - head || input->at[head + len - 1])
+		return context;
+	context = (struct json){ input->at + head, len };
+	*input = (struct json){ input->at + head + len, input->len - head - len };
+	return context;
+}
+
 static void call_host(struct tools *t, struct tools_call *c, struct json spec, struct words *w)
 {
 	struct bytes args = { 0 }, line = { 0 }, why = { 0 };
 	struct json input = { c->in.data + c->args_len, c->in.len - c->args_len };
+	struct json context = take_context(c, &input);
+	struct tool_command_call given = { w->v + 1, w->n - 1, input, context };
 	/* The agent does not judge a tool that it does not know: the host refuses it. */
 	bool ok = true;
 	if (spec.len)
-		ok = tool_command_args(spec, w->v + 1, w->n - 1, input, &args, &why);
+		ok = tool_command_args(spec, &given, &args, &why);
 	else
 		bytes_text(&args, "{}");
 	if (ok) {
@@ -234,7 +251,8 @@ static void first_part(struct tools *t, struct tools_call *c)
 			fail(c, w.v[0], "tools can only be called while a command runs");
 		else if (tool_command_is_raw(spec)) {
 			c->asked = true;
-			bytes_write(c->fd, "I\n", 2);
+			c->has_context = tool_command_wants_context(spec);
+			bytes_write(c->fd, c->has_context ? "C\n" : "I\n", 2);
 		} else { /* the host decides about an unknown tool too */
 			call_host(t, c, spec, &w);
 		}

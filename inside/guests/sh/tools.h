@@ -15,7 +15,8 @@ struct tools_call {
 	bool asked;   /* the helper was told whether to send its stdin */
 	bool waiting; /* for the host's answer */
 	struct bytes in;
-	size_t args_len; /* length of the arguments, the first part of in */
+	size_t args_len;  /* length of the arguments, the first part of in */
+	bool has_context; /* then the helper's directory and environment, before its stdin */
 };
 
 struct tools {

@@ -9,19 +9,27 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "inside/guests/sh/host_wire.h"
 #include "inside/guests/sh/shell.h"
 #include "inside/guests/sh/shell_check.h"
 #include "inside/guests/sh/tools.h"
+#include "inside/guests/sh/variables.h"
 #include "inside/pod/runtime/agent.h"
 #include "inside/pod/runtime/input.h"
 #include "inside/pod/runtime/pod_seal.h"
 #include "inside/pod/runtime/prelude.h"
 #include "inside/pod/runtime/syntax.h"
 #include "inside/pod/runtime/toolbox.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U
+#endif
 
 enum { GRACE_MS = 2000, DENIALS_MAX = 64 };
 
@@ -42,6 +50,10 @@ struct bridge {
 	bool is_last;             /* its shell exits after it */
 	bool is_restarted;        /* the shell was replaced since the execution began */
 	int status;               /* of the last command */
+	bool is_set_up;           /* the shell knows `history list` */
+	bool is_listing;          /* what runs lists the exported variables */
+	int listing;              /* a file for that list */
+	char **base;              /* the environment that this program was started with */
 	long interrupted_ms;      /* when; 0: not interrupted */
 	bool is_told;             /* the host has sent an interrupt that is not handled yet */
 	int force;                /* the strongest means used so far, enum agent_force */
@@ -150,6 +162,24 @@ static void end_result(struct bridge *g, struct bytes *b)
 	bytes_done(b);
 }
 
+/* The answer to what is exported. */
+static void tell_exported(struct bridge *g)
+{
+	struct bytes b = { 0 }, said = { 0 }, records = { 0 };
+
+	(void)lseek(g->listing, 0, SEEK_SET);
+	while (said.len < VARIABLES_MAX && bytes_read(&said, g->listing) > 0)
+		;
+	variables_collect(said.data, said.len, &records);
+	bytes_format(&b, "{\"type\":\"result\",\"id\":%s,\"ok\":true,\"value\":{\"environment\":",
+		     g->id);
+	variables_compare(&records, g->base, &b);
+	bytes_char(&b, '}');
+	end_result(g, &b);
+	bytes_done(&said);
+	bytes_done(&records);
+}
+
 static void send_result(struct bridge *g, int status)
 {
 	struct bytes b = { 0 };
@@ -207,12 +237,17 @@ static bool is_broken(struct bridge *g)
 static void next_step(struct bridge *g)
 {
 	const int null = g->agent.process->fds[PRIVATE_NULL];
-	const int nothing[3] = { null, null, null }, streams[3] = { g->input.guest, 1, 2 };
-	const char *step = prelude_next(&g->prelude);
+	const int nothing[3] = { null, null, null }, listing[3] = { null, g->listing, null };
+	const int streams[3] = { g->input.guest, 1, 2 };
 
+	if (g->agent.busy) /* the shell is being set up; on_done goes on */
+		return;
+	const char *step = prelude_next(&g->prelude);
 	g->is_started = !step;
 	if (step)
 		agent_run(&g->agent, step, strlen(step), nothing);
+	else if (g->is_listing)
+		agent_run(&g->agent, g->code.data, g->code.len, listing);
 	else if (agent_run(&g->agent, g->code.data, g->code.len, streams) < 0)
 		refuse(g, "value", "ValueError", "command too large");
 	else
@@ -230,10 +265,30 @@ static void leave(struct bridge *g)
 	agent_run(&g->agent, text, sizeof(text) - 1, streams);
 }
 
+/* Once in each shell. */
+static void set_up(struct bridge *g)
+{
+	if (!g->is_set_up)
+		prelude_set_up(&g->prelude);
+	g->is_set_up = true;
+}
+
+/* The first shell is set up while nobody waits for it: that takes longer than many a command. One
+ * that replaces another is set up with its first command, whose result says that it is new. */
 static void on_ready(void *arg, const char *cwd)
 {
-	(void)arg;
+	struct bridge *g = arg;
+	const int null = g->agent.process->fds[PRIVATE_NULL], nothing[3] = { null, null, null };
+
 	(void)cwd;
+	g->is_set_up = false;
+	if (g->agent.restarted || g->id[0])
+		return;
+	prelude_clear(&g->prelude);
+	set_up(g);
+	prelude_end(&g->prelude, 0);
+	const char *step = prelude_next(&g->prelude);
+	agent_run(&g->agent, step, strlen(step), nothing);
 }
 
 static void on_done(void *arg, int status, bool restarted, const char *cwd)
@@ -242,10 +297,15 @@ static void on_done(void *arg, int status, bool restarted, const char *cwd)
 
 	(void)cwd;
 	g->is_restarted = g->is_restarted || restarted;
+	g->is_set_up = g->is_set_up && !restarted;
 	if (!g->id[0])
 		return;
 	if (!g->is_started && !g->interrupted_ms) {
 		next_step(g);
+		return;
+	}
+	if (g->is_listing && !g->is_restarted && !g->interrupted_ms) {
+		tell_exported(g);
 		return;
 	}
 	if (g->is_last && !g->is_restarted && !g->interrupted_ms) {
@@ -262,10 +322,11 @@ static void execute(struct bridge *g, struct json m)
 	g->tools.id = g->id;
 	g->tools.count = 0;
 	g->interrupted_ms = 0;
-	g->is_told = g->is_restarted = false;
+	g->is_told = g->is_started = g->is_restarted = g->is_listing = false;
 	g->denials.len = g->code.len = g->advice.len = 0;
 	g->denial_count = 0;
 	prelude_clear(&g->prelude);
+	set_up(g);
 	json_string(json_get(m, "code"), &g->code);
 	bool validates = json_kind(json_get(m, "validate")) == 't';
 	g->is_last = json_kind(json_get(m, "last")) == 't';
@@ -282,9 +343,48 @@ static void execute(struct bridge *g, struct json m)
 	}
 }
 
+/* Which variables the code has exported, with the host's latest changes. */
+static void list_exported(struct bridge *g, struct json m)
+{
+	char last[PRELUDE_LEAVE_BYTES];
+
+	prelude_leave(g->status, last);
+	bytes_format(&g->code, "%s\nhistory -d -1 2>/dev/null\n%s", VARIABLES_CODE, last);
+	g->is_listing = true;
+	g->is_last = false;
+	prelude_clear(&g->prelude);
+	prelude_fill(&g->prelude, m, g->status);
+	if (g->listing < 0 || ftruncate(g->listing, 0) < 0 || lseek(g->listing, 0, SEEK_SET) < 0)
+		refuse(g, "value", "ValueError", "there is no file for the list");
+	else
+		next_step(g);
+}
+
+/* What a prompt asks about code that does not run. Names are not looked for. */
+static void inspect(struct bridge *g, struct json m)
+{
+	bool asks_status = json_is(json_get(m, "question"), "is_complete");
+	struct bytes b = { 0 };
+
+	snprintf(g->id, sizeof(g->id), "%lu", json_number(json_get(m, "id"), 0));
+	g->denials.len = g->code.len = g->advice.len = 0;
+	g->denial_count = 0;
+	g->interrupted_ms = 0;
+	g->is_told = g->is_started = g->is_restarted = g->is_listing = false;
+	if (json_is(json_get(m, "question"), "environment")) {
+		list_exported(g, m);
+		return;
+	}
+	json_string(json_get(m, "code"), &g->code);
+	const char *status = asks_status ? shell_check_status(g->code.data, g->code.len) : NULL;
+	bytes_format(&b, "{\"type\":\"result\",\"id\":%s,\"ok\":true,\"value\":{", g->id);
+	bytes_format(&b, status ? "\"status\":\"%s\"}" : "\"matches\":[]}", status);
+	end_result(g, &b);
+}
+
 /* ---- the session's own */
 
-/* PYTHONPATH with the tools' packages at its end; all has room for one more entry. */
+/* PYTHONPATH with the tools' packages at its end, once; all has room for one more entry. */
 static void add_packages(char **all, size_t n)
 {
 	struct bytes b = { 0 };
@@ -292,6 +392,8 @@ static void add_packages(char **all, size_t n)
 
 	while (i < n && strncmp(all[i], "PYTHONPATH=", 11) != 0)
 		i++;
+	if (i < n && strstr(all[i], TOOLBOX_PACKAGES)) /* of a session that this one continues */
+		return;
 	bytes_format(&b, "%s%s", i < n ? all[i] : "PYTHONPATH=",
 		     i < n && all[i][11] ? ":" TOOLBOX_PACKAGES : TOOLBOX_PACKAGES);
 	bytes_char(&b, 0);
@@ -316,7 +418,7 @@ static int make_environment(struct bridge *g, char **envp, struct json added)
 	for (at = NULL; json_kind(added) == '{' && json_each(added, &at, &key, &value);) {
 		struct bytes b = { 0 };
 
-		if (json_kind(value) == 'n')
+		if (json_kind(value) == 'n' || json_kind(value) == 'f')
 			continue;
 		json_string(key, &b);
 		bytes_char(&b, '=');
@@ -338,6 +440,14 @@ static int make_environment(struct bridge *g, char **envp, struct json added)
 	return 0;
 }
 
+/* Closed in the shell, as all descriptors of the agent are. */
+static int listing_file(void)
+{
+	int fd = (int)syscall(SYS_memfd_create, "variables", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+	return fd < 0 ? open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : fd;
+}
+
 /* The tools and environment of this session are known now. Guest code runs soon, so the filter is
  * loaded first. */
 static void welcome(struct bridge *g, const char *line, size_t len, char **envp)
@@ -347,6 +457,9 @@ static void welcome(struct bridge *g, const char *line, size_t len, char **envp)
 	int tools_fd = -1;
 
 	g->is_welcome = true;
+	g->base = envp;
+	g->prelude.base = envp;
+	g->listing = listing_file();
 	g->tools.specs = json_get(o, "tools");
 	g->tools.message_bytes = json_number(json_get(o, "message_bytes"), 1u << 20);
 	g->tools.out = &g->out;
@@ -367,6 +480,8 @@ static void take_line(struct bridge *g, const char *line, size_t len, char **env
 	struct json type = json_get(m, "type");
 	if (json_is(type, "execute") && g->is_welcome && !g->id[0])
 		execute(g, m);
+	else if (json_is(type, "inspect") && g->is_welcome && !g->id[0])
+		inspect(g, m);
 	else if (json_is(type, "welcome") && !g->is_welcome)
 		welcome(g, line, len, envp);
 	else if (json_is(type, "tool_result"))

@@ -11,7 +11,7 @@
 #include "inside/pod/runtime/bridge.h"
 #include "inside/pod/runtime/path.h"
 
-enum { SPAWN_FDS = 9, LINE_MAX_BYTES = 1 << 20 };
+enum { SPAWN_FDS = 11, LINE_MAX_BYTES = 1 << 20 };
 
 /* inside/lib/fork.c: 0 in the session, its pid in the template, -1 when none could be made. */
 int cordon_guest_fork(const int *fds);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "inside/guests/sh/variables.h"
+
 /* Below the longest command, with room around a piece. A byte takes at most four. */
 enum { STEP_MAX = 60000, PIECE = 12000 };
 
@@ -45,6 +47,17 @@ static void add_line(struct prelude *p, const struct bytes *line)
 		end_step(p, "");
 	bytes_add(&p->text, line->data, line->len);
 	bytes_char(&p->text, '\n');
+}
+
+/* bash's own list has the commands already. */
+void prelude_set_up(struct prelude *p)
+{
+	struct bytes line = { 0 };
+
+	bytes_text(&line, "history() { case ${1-} in list) builtin history \"${@:2}\";; "
+			  "clear) builtin history -c;; *) builtin history \"$@\";; esac; }");
+	add_line(p, &line);
+	bytes_done(&line);
 }
 
 /* target=text, in pieces that fit: the first with `=`, the others with `+=`. */
@@ -123,16 +136,24 @@ static void variable(struct prelude *p, const char *name, struct json v)
 	bytes_done(&line);
 }
 
+/* null: unset; false: what the session began with. */
 static void change_environment(struct prelude *p, const char *name, struct json v)
 {
-	struct bytes line = { 0 };
+	char kind = json_kind(v);
+	const char *base = kind == 'f' && p->base ? variables_base(p->base, name) : NULL;
+	struct bytes line = { 0 }, text = { 0 };
 
-	if (json_kind(v) == 'n') {
+	if (kind == 'n' || (kind == 'f' && !base)) {
 		bytes_format(&line, "unset %s", name);
+	} else if (base) {
+		bytes_text(&text, base);
+		assign(p, name, &text);
+		bytes_format(&line, "export %s", name);
 	} else {
 		assign_value(p, name, v);
 		bytes_format(&line, "export %s", name);
 	}
+	bytes_done(&text);
 	add_line(p, &line);
 	bytes_done(&line);
 }
@@ -190,20 +211,31 @@ static void directory(struct prelude *p, struct json v)
 	bytes_done(&text);
 }
 
+/* With set -e a failing command would end the shell, so the status is not set then. */
+void prelude_leave(int status, char ret[static PRELUDE_LEAVE_BYTES])
+{
+	snprintf(ret, PRELUDE_LEAVE_BYTES,
+		 "unset __cordon; case $- in *e*) :;; *) "
+		 "__cordon() { unset -f __cordon; return %d; }; __cordon;; esac",
+		 status & 255);
+}
+
+void prelude_end(struct prelude *p, int status)
+{
+	char last[PRELUDE_LEAVE_BYTES];
+
+	prelude_leave(status, last);
+	end_step(p, last);
+}
+
 bool prelude_fill(struct prelude *p, struct json message, int status)
 {
-	char last[160];
 	bool ok = members(p, json_get(message, "env"), change_environment) &&
 		  members(p, json_get(message, "context"), variable);
 
 	arguments(p, json_get(message, "args"));
 	directory(p, json_get(message, "directory"));
-	/* With set -e a failing command would end the shell, so the status is not set then. */
-	snprintf(last, sizeof(last),
-		 "unset __cordon; case $- in *e*) :;; *) "
-		 "__cordon() { unset -f __cordon; return %d; }; __cordon;; esac",
-		 status & 255);
-	end_step(p, last);
+	prelude_end(p, status);
 	return ok;
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "inside/guests/sh/tool_process.h"
+#include "inside/pod/runtime/path.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U
@@ -121,9 +122,12 @@ const char *toolbox_place(const struct w2c_sys *p, const char *path, char buf[32
 /* Runs in place of an instance: our own code, which passes on what it was given. */
 static void run_tool(struct w2c_sys *p, wasm_rt_memory_t **ret_memory)
 {
+	char cwd[PATH_MAX];
+	struct tool_process call = { p->command->name, (int)p->argv.count - 1, p->argv.at + 1,
+				     path_cwd(p, cwd) < 0 ? "" : cwd, p->envp.at };
+
 	(void)ret_memory;
-	_exit(tool_process_run(p->fds[PRIVATE_TOOLS], p->command->name, (int)p->argv.count - 1,
-			       p->argv.at + 1));
+	_exit(tool_process_run(p->fds[PRIVATE_TOOLS], &call));
 }
 
 const struct command *toolbox_command(const char *tool)

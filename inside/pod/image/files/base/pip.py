@@ -58,6 +58,19 @@ def tools():
     return sorted(n for n in names if n.isidentifier())
 
 
+def told(name):
+    """What the package of a tool says of itself, which is not run for that: __version__ and __doc__."""
+    import ast
+    from zipfile import ZipFile
+    try:
+        text = ZipFile("/usr/lib/python").read(name + "/__init__.py").decode()
+        found = [re.search(r"^%s = (\".*\"|'.*')$" % key, text, re.M) for key in ("__version__", "__doc__")]
+        version, summary = [str(ast.literal_eval(m[1])) if m else "" for m in found]
+    except (OSError, KeyError, ValueError, SyntaxError):
+        version = summary = ""
+    return version or "1.0.0", " ".join(summary.split())
+
+
 def version_key(text):
     return [(1, int(p), "") if p.isdigit() else (0, 0, p) for p in re.split(r"[.+]|(?<=\d)(?=[a-z])", text)]
 
@@ -271,7 +284,7 @@ def rows():
     table = {n: (d.metadata["Name"], d.version) for n, d in installed().items()}
     table["pip"] = ("pip", __version__)
     for name in tools():
-        table.setdefault(canonical(name), (name, "1.0.0"))
+        table.setdefault(canonical(name), (name, told(name)[0]))
     return [table[k] for k in sorted(table)]
 
 
@@ -313,11 +326,12 @@ def show(words):
         if shown:
             print("---")
         shown += 1
+        version, summary = (one.version, one.metadata.get("Summary")) if one else (__version__, "") if name == "pip" else told(name)
         meta = one.metadata if one else {}
         place = str(one.locate_file("")) if one else os.path.dirname(__file__) if name == "pip" else "/usr/lib/python"
         requires = [parse(r)[0] for r in (one.requires or []) if parse(r)[2]] if one else []
-        for key, value in (("Name", meta["Name"] if one else name), ("Version", one.version if one else __version__ if name == "pip" else "1.0.0"),
-                           ("Summary", meta.get("Summary") or ""), ("Home-page", meta.get("Home-page") or ""),
+        for key, value in (("Name", meta["Name"] if one else name), ("Version", version),
+                           ("Summary", summary or ""), ("Home-page", meta.get("Home-page") or ""),
                            ("Author", meta.get("Author") or ""), ("License", meta.get("License") or ""), ("Location", place.rstrip("/")),
                            ("Requires", ", ".join(requires)), ("Required-by", ", ".join(sorted(
                                d.metadata["Name"] for d in have.values()
