@@ -122,11 +122,14 @@ static bool is_left_out(struct listing *l, size_t index, const char *path, const
 
 static int read_names(struct listing *l, size_t index, const char *path, DIR *dir)
 {
-	for (;;) {
+	/* What is left out counts, too: see workspace.c. */
+	for (size_t seen = 0;; seen++) {
 		errno = 0;
 		const struct dirent *d = readdir(dir);
 		if (!d)
 			return -errno;
+		if (seen > (size_t)2 * LISTING_MAX_ENTRIES)
+			return -E2BIG;
 		const char *name = d->d_name;
 		if (str_eq(name, ".") || str_eq(name, "..") || path_lookup_is_stage_name(name))
 			continue;

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "files/listing.h"
 #include "files/path_lookup.h"
+#include "files/skipped.h"
 
 enum { SIZE = CONTENT_CHUNK };
 
@@ -23,7 +24,8 @@ struct packing {
 	uint32_t *first_name; /* per entry: the first entry with the same inode, or itself */
 	int dir_fd;
 	int32_t dir;
-	bool is_workspace; /* names start at the guest's root */
+	bool is_workspace;       /* names start at the guest's root */
+	struct skipped *skipped; /* NULL: nobody asks */
 };
 
 static void packing_done(struct packing *p)
@@ -82,7 +84,7 @@ static int pack_file(struct packing *p, struct tar_entry *e, int fd)
 	if (fstat(fd, &st))
 		return -errno;
 	if (!S_ISREG(st.st_mode))
-		return 0;
+		return -EINVAL;
 	e->size = (uint64_t)st.st_size;
 	if (st.st_blocks * 512 >= st.st_size) {
 		int r = tar_begin(p->t, e);
@@ -144,28 +146,52 @@ static int pack_contents(struct packing *p, size_t i, struct tar_entry *e)
 	return fd < 0 ? fd : pack_file(p, e, fd);
 }
 
+static int leave_out(struct packing *p, const char *name, const char *reason)
+{
+	return p->skipped ? skipped_add(p->skipped, name, reason) : 0;
+}
+
+/* A FIFO or a device could block or harm whoever unpacks the archive. */
+static const char *judge_type(uint32_t mode)
+{
+	if (S_ISDIR(mode) || S_ISREG(mode) || S_ISLNK(mode))
+		return NULL;
+	return S_ISFIFO(mode) ? "FIFO" : S_ISSOCK(mode) ? "socket" : "device";
+}
+
 static int pack_entry(struct packing *p, size_t i)
 {
 	const struct listing_entry *l = &p->l.entries[i];
 	char name[PATH_MAX];
 	if (l->parent < 0 && !p->is_workspace)
 		return 0; /* the directory itself */
-	if (!S_ISDIR(l->mode) && !S_ISREG(l->mode) && !S_ISLNK(l->mode))
-		return 0;
 	if (!name_of(p, i, name))
 		return -ENAMETOOLONG;
 	if (is_left_out(p, name))
 		return 0;
+	const char *reason = judge_type(l->mode);
+	if (reason)
+		return leave_out(p, name, reason);
 	struct tar_entry e = { .name = name, .mode = l->mode, .mtime_ns = l->mtime_ns };
 	if (S_ISDIR(l->mode))
 		return tar_begin(p->t, &e);
 	int r = pack_contents(p, i, &e);
 	bool was_replaced = r == -ENOENT || r == -ELOOP || r == -ENOTDIR || r == -EINVAL;
-	return was_replaced ? 0 : r;
+	return was_replaced ? leave_out(p, name, "replaced while the archive was made") : r;
 }
 
-/* Few files have a second name. These are found by searching back among files with several
- * names. */
+static int by_inode(const void *a, const void *b, void *arg)
+{
+	const struct listing_entry *entries = arg;
+	const uint32_t *x = a, *y = b;
+	uint64_t left = entries[*x].ino, right = entries[*y].ino;
+
+	if (left != right)
+		return left < right ? -1 : 1;
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Of the names of one file, the first in the listing has the contents. */
 static int find_hard_links(struct packing *p)
 {
 	p->first_name = mem_array(p->l.count, sizeof(*p->first_name));
@@ -173,19 +199,15 @@ static int find_hard_links(struct packing *p)
 	if (!p->first_name || !linked)
 		return -ENOMEM;
 	size_t n = 0;
-	enum { LOOK_BACK = 4096 };
 	for (uint32_t i = 0; i < p->l.count; i++) {
 		p->first_name[i] = i;
-		if (!S_ISREG(p->l.entries[i].mode) || p->l.entries[i].nlink < 2)
-			continue;
-		for (size_t k = n; k-- > 0 && n - k < LOOK_BACK;)
-			if (p->l.entries[linked[k]].ino == p->l.entries[i].ino) {
-				p->first_name[i] = linked[k];
-				break;
-			}
-		if (p->first_name[i] == i)
+		if (S_ISREG(p->l.entries[i].mode) && p->l.entries[i].nlink > 1)
 			linked[n++] = i;
 	}
+	qsort_r(linked, n, sizeof(*linked), by_inode, p->l.entries);
+	for (size_t k = 1; k < n; k++)
+		if (p->l.entries[linked[k]].ino == p->l.entries[linked[k - 1]].ino)
+			p->first_name[linked[k]] = p->first_name[linked[k - 1]];
 	return 0;
 }
 
@@ -215,9 +237,10 @@ int pack_workspace(struct workspace *ws, struct tar *t)
 }
 
 /* One file, or a directory with names relative to it. */
-static int pack_path(struct workspace *ws, const char *path, struct tar *t)
+static int pack_path(struct workspace *ws, const char *path, struct tar *t, struct skipped *skipped)
 {
-	CLEANUP(packing_done) struct packing p = { .t = t, .dir_fd = -1, .dir = -1 };
+	CLEANUP(packing_done)
+	struct packing p = { .t = t, .dir_fd = -1, .dir = -1, .skipped = skipped };
 	cleanup_path_lookup struct path_lookup at = PATH_LOOKUP_INIT;
 	p.l.base_fd = -1;
 	int r = path_lookup_find(ws, path, PATH_LOOKUP_FOLLOW, &at);
@@ -269,18 +292,37 @@ static int gather(void *arg, const void *bytes, size_t len)
 	return buf_add(&g->b, bytes, len) < 0 ? -ENOMEM : 0;
 }
 
-int pack_to_fd(struct workspace *ws, const char *path, int tar_fd, struct cordon_error **reterr)
+static char *report_json(const struct skipped *s)
 {
+	cleanup_json json_t *j = json_pack("{s:I, s:O}", "skipped_count", (json_int_t)s->count,
+					   "skipped", s->entries);
+
+	return j ? json_text(j, NULL) : NULL;
+}
+
+int pack_to_fd(struct workspace *ws, const char *path, int tar_fd, char **ret_report_json,
+	       struct cordon_error **reterr)
+{
+	CLEANUP(skipped_done) struct skipped skipped = { 0 };
 	struct gather g = { .fd = tar_fd };
+	if (skipped_init(&skipped) < 0)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	buf_init(&g.b, (size_t)2 * SIZE);
 	struct tar t = { .write = gather, .arg = &g };
 	cleanup_owner struct owner owner = { 0 };
 	int r = path_lookup_enter(ws, &owner, reterr);
 	if (r < 0)
 		return r;
-	r = pack_path(ws, path, &t);
+	r = pack_path(ws, path, &t, &skipped);
 	r = r < 0 ? r : tar_finish(&t);
 	r = r < 0 ? r : file_write_all(tar_fd, g.b.data, g.b.len);
 	buf_done(&g.b);
-	return path_lookup_fail(ws, path, r, reterr);
+	if (r < 0)
+		return path_lookup_fail(ws, path, r, reterr);
+	char *report = ret_report_json ? report_json(&skipped) : NULL;
+	if (ret_report_json && !report)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	if (ret_report_json)
+		*ret_report_json = report;
+	return 0;
 }

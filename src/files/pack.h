@@ -8,5 +8,7 @@
  * caller has entered the owner's ids. */
 int pack_workspace(struct workspace *ws, struct tar *t);
 
-/* Writes a plain tar stream to a descriptor. */
-int pack_to_fd(struct workspace *ws, const char *path, int tar_fd, struct cordon_error **reterr);
+/* Writes a plain tar stream to a descriptor. *ret_report_json, which may be NULL: what was left
+ * out. */
+int pack_to_fd(struct workspace *ws, const char *path, int tar_fd, char **ret_report_json,
+	       struct cordon_error **reterr);

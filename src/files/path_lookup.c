@@ -420,12 +420,15 @@ int path_lookup_fail(const struct workspace *ws, const char *path, int r,
 		uint64_t max = ws->opts.max_bytes;
 		bool is_counted = ws->is_tmpfs && fstatvfs(ws->root_fd, &fs) == 0;
 		if (is_counted && fs.f_files && !fs.f_ffree)
-			return err_errno(reterr, e, "ENOSPC: file count limit exceeded: '%s'",
+			return err_errno(reterr, e,
+					 "ENOSPC: file count limit exceeded: '%s'; the policy's "
+					 "file_count is the limit",
 					 path);
 		if (is_counted && !max)
 			max = (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize;
 		return err_errno(reterr, e,
-				 "ENOSPC: no space left on device (limit: %llu bytes): '%s'",
+				 "ENOSPC: no space left on device (limit: %llu bytes): '%s'; "
+				 "the policy's fs_bytes is the limit",
 				 (unsigned long long)max, path);
 	}
 	if (e == PATH_LOOKUP_OUTSIDE || e == PATH_LOOKUP_OUTSIDE_WRITE)

@@ -13,7 +13,7 @@
 #include "files/path_lookup.h"
 #include "files/tree_write.h"
 
-enum { MAX_REPORTED = 1000, MAX_STATE = 1 << 20, READ_SIZE = 1 << 20 };
+enum { MAX_STATE = 1 << 20, READ_SIZE = 1 << 20 };
 #define DEFAULT_MAX_BYTES (UINT64_C(4) << 30)
 #define MAX_SPARSE (UINT64_C(1) << 40)
 #define DEFAULT_MAX_ENTRIES UINT64_C(1000000)
@@ -57,7 +57,7 @@ static void unpacking_done(struct unpacking *u)
 
 void unpack_report_done(struct unpack_report *r)
 {
-	json_decref(r->skipped);
+	skipped_done(&r->skipped);
 	free(r->state);
 	*r = (struct unpack_report){ 0 };
 }
@@ -68,18 +68,13 @@ char *unpack_report_json(const struct unpack_report *r)
 		json_pack("{s:I, s:I, s:I, s:I, s:I, s:O}", "files", (json_int_t)r->files,
 			  "directories", (json_int_t)r->directories, "links", (json_int_t)r->links,
 			  "bytes", (json_int_t)r->bytes, "skipped_count",
-			  (json_int_t)r->skipped_count, "skipped", r->skipped);
+			  (json_int_t)r->skipped.count, "skipped", r->skipped.entries);
 	return j ? json_text(j, NULL) : NULL;
 }
 
 static int skip(struct unpacking *u, const char *name, const char *reason)
 {
-	u->report.skipped_count++;
-	if (json_array_size(u->report.skipped) >= MAX_REPORTED)
-		return 0;
-	json_t *path = json_string_lossy(name, strlen(name));
-	json_t *item = path ? json_pack("{s:o, s:s}", "path", path, "reason", reason) : NULL;
-	return item && !json_array_append_new(u->report.skipped, item) ? 0 : -ENOMEM;
+	return skipped_add(&u->report.skipped, name, reason);
 }
 
 static int skip_entry(struct unpacking *u, const char *name, const char *reason,
@@ -487,8 +482,7 @@ static int setup(struct unpacking *u, const struct unpack_options *opts)
 	nameset_init(&u->seen);
 	tree_write_init(&u->writer, u->ws);
 	u->into_fd = -1;
-	u->report.skipped = json_array();
-	return u->report.skipped ? 0 : -ENOMEM;
+	return skipped_init(&u->report.skipped);
 }
 
 static int open_into(struct unpacking *u, struct cordon_error **reterr)

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "base/json.h"
+#include "files/skipped.h"
 #include "files/workspace.h"
 
 /* Returns the next bytes of the stream: their number, 0 at the end, or -1 with an error set. */
@@ -19,8 +19,7 @@ struct unpack_options {
 
 struct unpack_report {
 	uint64_t files, directories, links, bytes;
-	json_t *skipped; /* array of {"path", "reason"}, at most 1000 */
-	uint64_t skipped_count;
+	struct skipped skipped;
 	char *state; /* as given to export_write; NULL: none */
 };
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/language_name.h"
 #include "guest/languages.h"
 #include "guest/mounts.h"
 #include "guest/view.h"
@@ -12,28 +13,25 @@ static const struct {
 	enum guest_kind kind;
 	const char *name;
 	bool can_fork;
+	unsigned tasks;
 	int (*fill)(const struct guest_options *o, struct launch *l, struct cordon_error **reterr);
 } guests[] = {
-	{ GUEST_KIND_PYTHON, "python", true, python_launch },
-	{ GUEST_KIND_R, "r", true, r_launch },
-	{ GUEST_KIND_NODE, "node", false, node_launch },
-	{ GUEST_KIND_SH, "sh", false, sh_launch },
-	{ GUEST_KIND_POD, "pod", true, pod_launch },
+	{ GUEST_KIND_PYTHON, "python", true, 2, python_launch },
+	{ GUEST_KIND_R, "r", true, 2, r_launch },
+	{ GUEST_KIND_NODE, "node", false, 14, node_launch },
+	{ GUEST_KIND_SH, "sh", false, 3, sh_launch },
+	{ GUEST_KIND_POD, "pod", true, 3, pod_launch },
 };
 
 enum guest_kind guest_from_name(const char *name)
 {
+	struct language_name known = { 0 };
+
+	if (!language_name_find(name, &known))
+		return GUEST_KIND_NONE;
 	for (size_t i = 0; i < sizeof(guests) / sizeof(*guests); i++)
-		if (str_eq(guests[i].name, name))
+		if (str_eq(guests[i].name, known.guest))
 			return guests[i].kind;
-	if (str_eq(name, "python3"))
-		return GUEST_KIND_PYTHON;
-	if (str_eq(name, "R"))
-		return GUEST_KIND_R;
-	if (str_eq(name, "bash") || str_eq(name, "shell"))
-		return GUEST_KIND_SH;
-	if (str_eq(name, "js") || str_eq(name, "javascript"))
-		return GUEST_KIND_NODE;
 	return GUEST_KIND_NONE;
 }
 
@@ -53,6 +51,14 @@ bool guest_can_fork(enum guest_kind kind)
 	return false;
 }
 
+unsigned guest_tasks(enum guest_kind kind)
+{
+	for (size_t i = 0; i < sizeof(guests) / sizeof(*guests); i++)
+		if (guests[i].kind == kind)
+			return guests[i].tasks;
+	return 0;
+}
+
 /* Removing a token from the environment would leave its bytes in memory. Erasing those would need
  * ctypes in Python, which costs too much at start. */
 bool guest_reads_token(enum guest_kind kind)
@@ -65,13 +71,23 @@ uint64_t guest_heap_bytes(enum guest_kind kind, const struct policy *p)
 	return kind == GUEST_KIND_NODE ? node_heap_bytes(p) : 0;
 }
 
+/* Nothing in a pod listens. */
+static bool has_network(const struct guest_options *o)
+{
+	const struct policy_network *n = &o->policy->network;
+
+	return o->kind == GUEST_KIND_POD ? n->allow_count > 0 || n->block_count > 0
+					 : policy_has_sockets(o->policy);
+}
+
 int guest_launch(const struct guest_options *o, struct launch *ret, struct cordon_error **reterr)
 {
 	cleanup_launch struct launch l = { 0 };
 	int r = -CORDON_INVALID;
 
+	l.has_exec = o->policy->workspace_exec && o->kind != GUEST_KIND_POD;
 	l.is_template = o->mode == GUEST_TEMPLATE;
-	l.has_network = o->policy->network.allow_count > 0 || o->policy->network.block_count > 0;
+	l.has_network = has_network(o);
 	l.cwd = str_dup(o->directory);
 	if (o->directory && !l.cwd)
 		return err_errno(reterr, ENOMEM, "the launch");

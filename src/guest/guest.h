@@ -18,11 +18,15 @@ enum guest_kind {
 	GUEST_KIND_POD
 };
 
-enum guest_kind guest_from_name(const char *name); /* GUEST_KIND_NONE: unknown */
+/* As people write it (base/language_name.h). GUEST_KIND_NONE: unknown. */
+enum guest_kind guest_from_name(const char *name);
 const char *guest_name(enum guest_kind kind);
 bool guest_can_fork(enum guest_kind kind); /* it can have templates */
 /* It reads its token as the wire's first line (docs/wire.md), not from its environment. */
 bool guest_reads_token(enum guest_kind kind);
+
+/* How many processes and threads an idle session of this kind has, its shell included. */
+unsigned guest_tasks(enum guest_kind kind);
 
 /* The heap limit that the interpreter was given; 0: only the sandbox limits it. */
 uint64_t guest_heap_bytes(enum guest_kind kind, const struct policy *p);
@@ -31,6 +35,7 @@ enum guest_mode {
 	GUEST_SESSION,  /* uses the wire, for many executions */
 	GUEST_TEMPLATE, /* uses the wire, forks sessions */
 	GUEST_SCRIPT,   /* sh: the plain shell runs the code file; its status is the result */
+	GUEST_COMMAND,  /* sh: the same with the code as an argument, in a sandbox that is there */
 	GUEST_VALIDATE, /* reads code on stdin, checks it and prints the outcome; runs nothing */
 };
 

@@ -118,15 +118,28 @@ const char *mounts_place(const struct policy *p, size_t i, char buf[static MOUNT
 	return buf;
 }
 
+static bool contains(const struct policy_mount *m, const char *guest_path)
+{
+	size_t len = strlen(m->guest);
+
+	return strncmp(guest_path, m->guest, len) == 0 &&
+	       (guest_path[len] == '/' || guest_path[len] == '\0');
+}
+
+const struct policy_mount *mounts_at(const struct policy *p, const char *guest_path)
+{
+	for (size_t i = 0; i < p->mount_count; i++)
+		if (contains(&p->mounts[i], guest_path))
+			return &p->mounts[i];
+	return NULL;
+}
+
 const struct policy_mount *mounts_live_at(const struct policy *p, const char *guest_path)
 {
 	for (size_t i = 0; i < p->mount_count; i++) {
 		const struct policy_mount *m = &p->mounts[i];
-		size_t len = strlen(m->guest);
 
-		if (m->host && m->mode != MOUNT_SNAPSHOT &&
-		    strncmp(guest_path, m->guest, len) == 0 &&
-		    (guest_path[len] == '/' || guest_path[len] == '\0'))
+		if (m->host && m->mode != MOUNT_SNAPSHOT && contains(m, guest_path))
 			return m;
 	}
 	return NULL;
@@ -136,12 +149,12 @@ static int add_live(struct launch *l, const struct policy *p, size_t i,
 		    struct cordon_error **reterr)
 {
 	const struct policy_mount *m = &p->mounts[i];
+	uint32_t flags = BIND_MOUNT | (m->mode == MOUNT_LIVE_RW ? BIND_WRITABLE : 0);
 	char real[PATH_MAX], place[MOUNTS_PLACE];
 
 	if (!realpath(m->host, real))
 		return err_errno(reterr, errno, "mount '%s'", m->host);
-	if (launch_bind(l, real, mounts_place(p, i, place),
-			m->mode == MOUNT_LIVE_RW ? BIND_WRITABLE : 0) < 0)
+	if (launch_bind(l, real, mounts_place(p, i, place), flags) < 0)
 		return err_errno(reterr, ENOMEM, "the view");
 	return 0;
 }

@@ -14,5 +14,7 @@ bool mounts_is_inside(const char *guest_path);
  * inside it, so the session makes a link there. */
 enum { MOUNTS_PLACE = 32 };
 const char *mounts_place(const struct policy *p, size_t i, char buf[static MOUNTS_PLACE]);
+/* The mount that contains a guest path, or NULL. */
+const struct policy_mount *mounts_at(const struct policy *p, const char *guest_path);
 /* The live mount that contains a guest path, or NULL. */
 const struct policy_mount *mounts_live_at(const struct policy *p, const char *guest_path);

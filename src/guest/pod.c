@@ -73,7 +73,7 @@ static int view(struct launch *l, const char *image)
 	snprintf(host, sizeof(host), "%s/bin/cordon-pod", image);
 	if (launch_bind(l, host, POD_PROGRAM, BIND_EXEC) < 0)
 		return -CORDON_NOMEM;
-	return strlist_add(&l->exec_paths, POD_PROGRAM);
+	return launch_exec(l, POD_PROGRAM);
 }
 
 /* Modules made by `cordon pod add`; cordon-pod maps them before any guest code runs. */
@@ -106,12 +106,13 @@ static int packages(struct launch *l, const struct policy *p)
 }
 
 /* The pod itself enforces the allowlist: its exec looks only at the image. */
-static int commands(struct launch *l, const struct policy_list *list)
+static int commands(struct launch *l, const struct policy *p)
 {
+	const struct policy_list *list = &p->commands;
 	struct buf text;
 	int r = 0;
 
-	if (list->all)
+	if (policy_shells_run_all(p))
 		return 0;
 	buf_init(&text, 65536);
 	for (size_t i = 0; r == 0 && i < list->names.count; i++)
@@ -133,7 +134,7 @@ static int command_line(const struct guest_options *o, struct launch *l)
 		 (unsigned long long)o->policy->memory_bytes);
 	snprintf(files, sizeof(files), "--files=%llu", (unsigned long long)o->policy->open_files);
 	if (language_command(l, POD_PROGRAM, program) < 0 || added(l) < 0 ||
-	    packages(l, o->policy) < 0 || commands(l, &o->policy->commands) < 0)
+	    packages(l, o->policy) < 0 || commands(l, o->policy) < 0)
 		return -CORDON_NOMEM;
 	if (o->mode == GUEST_VALIDATE)
 		return strlist_add(&l->argv, "--validate");

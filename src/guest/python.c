@@ -55,18 +55,11 @@ static bool prefix_of(const char *program, char *ret, size_t size)
 	return true;
 }
 
-/* The workspace hides these paths, so host files there are bound elsewhere. */
-static bool is_hidden(const char *path)
-{
-	return str_starts(path, "/home/") || str_starts(path, "/tmp/") ||
-	       str_starts(path, "/workspace/");
-}
-
 /* Binds a prefix. ret: where the sandbox sees the host's path, which is below the prefix. */
 static int bind_tree(struct launch *l, const char *prefix, const char *place, const char *path,
 		     char ret[static PATH_MAX], struct cordon_error **reterr)
 {
-	bool is_moved = is_hidden(prefix);
+	bool is_moved = view_hides(prefix);
 	int n = snprintf(ret, PATH_MAX, "%s%s", is_moved ? place : prefix, path + strlen(prefix));
 
 	if (n < 0 || n >= PATH_MAX ||
@@ -157,7 +150,7 @@ static int interpreter(struct launch *l, const char *path, char ret[static PATH_
 		r = view_program(l, real, reterr);
 		if (r == 0)
 			r = link_names(l, path, real, reterr);
-	} else if (r == 0 && strlist_add(&l->exec_paths, seen) < 0) {
+	} else if (r == 0 && launch_exec(l, seen) < 0) {
 		r = err_errno(reterr, ENOMEM, "the view");
 	}
 	if (r < 0)
@@ -166,7 +159,7 @@ static int interpreter(struct launch *l, const char *path, char ret[static PATH_
 		(void)str_copy(ret, PATH_MAX, str_starts(path, "/usr/") ? path : seen);
 		return 0;
 	}
-	if (is_hidden(real))
+	if (view_hides(real))
 		return err_set(reterr, CORDON_UNSUPPORTED,
 			       "the virtual environment '%s' uses the interpreter '%s', but the "
 			       "sandbox has its own /home, /tmp and /workspace; remedy: an "
@@ -243,7 +236,9 @@ int python_launch(const struct guest_options *o, struct launch *l, struct cordon
 				     "/run/cordon/cordon_guest.py", mode_word(o->mode), NULL };
 
 	l->filter = LAUNCH_PYTHON;
-	int r = interpreter(l, path, program, reterr);
+	int r = view_programs(l, o->policy, reterr);
+	if (r == 0)
+		r = interpreter(l, path, program, reterr);
 	if (r < 0)
 		return r;
 	if (view_libraries(l) < 0 || view_data(l) < 0 || bind_library(l, path) < 0 ||
@@ -252,7 +247,5 @@ int python_launch(const struct guest_options *o, struct launch *l, struct cordon
 		return err_errno(reterr, ENOMEM, "the launch of Python");
 	if (o->mode == GUEST_TEMPLATE && runtime_add(l, "lib") < 0)
 		return err_set(reterr, CORDON_UNSUPPORTED, "this build has no runtime library");
-	if (!o->policy->commands.all)
-		return view_commands(l, &o->policy->commands, reterr);
 	return 0;
 }

@@ -7,17 +7,13 @@
 #include "guest/runtime.h"
 #include "guest/view.h"
 
-/* R's package utils runs `which uname` in a shell while it loads, and fails without an answer. This
- * `which` answers correctly; there are no commands to find. */
-static int shell(struct launch *l, struct cordon_error **reterr)
+/* R starts programs through a shell, so the first command that the policy names brings it. R itself
+ * needs none (Sys.which in cordon_guest.R). */
+static int programs(struct launch *l, const struct policy *p, struct cordon_error **reterr)
 {
-	static const char which[] =
-		"#!/bin/sh\nfor name; do command -v \"$name\" || exit 1; done\n";
+	int r = view_programs(l, p, reterr);
 
-	if (launch_file(l, "/usr/bin/which", which, sizeof(which) - 1, 0555) < 0 ||
-	    strlist_add(&l->exec_paths, "/usr/bin/which") < 0)
-		return err_errno(reterr, ENOMEM, "the launch of R");
-	return view_program(l, "/usr/bin/sh", reterr);
+	return r == 0 && policy_names_program(p) ? view_program(l, "/usr/bin/sh", reterr) : r;
 }
 
 /* R's directories and variables. 0 or -CORDON_NOMEM. */
@@ -80,14 +76,19 @@ int r_launch(const struct guest_options *o, struct launch *l, struct cordon_erro
 	if (access(program, X_OK) != 0)
 		return err_errno(reterr, errno,
 				 "the R interpreter '%s' (Debian package: r-base-core)", program);
+	if (view_hides(program))
+		return err_set(reterr, CORDON_UNSUPPORTED,
+			       "R's home '%s' cannot be seen in the sandbox, which has its own "
+			       "/home, /tmp, /dev and /workspace; remedy: an R below /usr or /opt",
+			       home);
 	int r = runtimes(o, l, reterr);
 	if (r < 0)
 		return r;
-	if (view_libraries(l) < 0 || environment(l, home) < 0 ||
-	    strlist_add(&l->exec_paths, program) < 0 || language_command(l, program, argv) < 0)
-		return err_errno(reterr, ENOMEM, "the launch of R");
-	r = shell(l, reterr);
+	r = programs(l, o->policy, reterr);
 	if (r < 0)
 		return r;
-	return o->policy->commands.all ? 0 : view_commands(l, &o->policy->commands, reterr);
+	if (view_libraries(l) < 0 || environment(l, home) < 0 || launch_exec(l, program) < 0 ||
+	    language_command(l, program, argv) < 0)
+		return err_errno(reterr, ENOMEM, "the launch of R");
+	return 0;
 }

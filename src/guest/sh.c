@@ -11,13 +11,9 @@ static int commands(const struct guest_options *o, struct launch *l, const char 
 {
 	const struct policy_list *list = &o->policy->commands;
 
-	if (list->all) {
-		if (launch_bind(l, "/usr", NULL, BIND_EXEC) < 0 ||
-		    launch_bind(l, "/etc/ld.so.cache", NULL, BIND_OPTIONAL) < 0 ||
-		    launch_bind(l, "/etc/alternatives", NULL, BIND_OPTIONAL) < 0)
-			return err_errno(reterr, ENOMEM, "the view");
-		return 0;
-	}
+	if (policy_shells_run_all(o->policy))
+		return view_all(l) < 0 ? err_errno(reterr, ENOMEM, "the view")
+				       : view_program(l, shell, reterr);
 	/* Commands that are not listed do not exist. This handler makes the shell say why, and
 	 * tells its agent. */
 	static const char handler[] = "() { builtin printf '%s: not allowed: it is not among the "
@@ -38,10 +34,13 @@ static int commands(const struct guest_options *o, struct launch *l, const char 
 
 static int script(const struct guest_options *o, struct launch *l, const char *shell)
 {
-	const char *const argv[] = { "bash", "/run/cordon/code", NULL };
+	const char *const file[] = { "bash", "/run/cordon/code", NULL };
+	const char *const text[] = { "bash", "-c", o->code, "bash", NULL };
+	bool is_file = o->mode == GUEST_SCRIPT;
 
-	if (launch_file(l, "/run/cordon/code", o->code, o->code_len, 0444) < 0 ||
-	    language_command(l, shell, argv) < 0)
+	if (is_file && launch_file(l, "/run/cordon/code", o->code, o->code_len, 0444) < 0)
+		return -CORDON_NOMEM;
+	if (language_command(l, shell, is_file ? file : text) < 0)
 		return -CORDON_NOMEM;
 	for (const char *const *a = o->args; a && *a; a++)
 		if (strlist_add(&l->argv, *a) < 0)
@@ -75,12 +74,12 @@ int sh_launch(const struct guest_options *o, struct launch *l, struct cordon_err
 	int r = commands(o, l, shell, reterr);
 	if (r < 0)
 		return r;
-	if (o->mode == GUEST_SCRIPT)
+	if (o->mode == GUEST_SCRIPT || o->mode == GUEST_COMMAND)
 		return script(o, l, shell) < 0 ? err_errno(reterr, ENOMEM, "the launch of bash")
 					       : 0;
 	if (runtime_add(l, "sh") < 0)
 		return err_set(reterr, CORDON_UNSUPPORTED, "this build has no shell agent");
-	if (strlist_add(&l->exec_paths, "/run/cordon/cordon-sh") < 0 || tools(o, l) < 0 ||
+	if (launch_exec(l, "/run/cordon/cordon-sh") < 0 || tools(o, l) < 0 ||
 	    language_command(l, "/run/cordon/cordon-sh",
 			     o->mode == GUEST_VALIDATE ? validate : session) < 0)
 		return err_errno(reterr, ENOMEM, "the launch of bash");

@@ -42,7 +42,7 @@ int view_libraries(struct launch *l)
 		return -CORDON_NOMEM;
 	/* execve opens the loader too. */
 	if (realpath("/lib64/" LOADER, loader) || realpath("/lib/" LOADER, loader))
-		return strlist_add(&l->exec_paths, loader);
+		return launch_exec(l, loader);
 	return 0;
 }
 
@@ -54,10 +54,22 @@ int view_data(struct launch *l)
 					     "/usr/share/fontconfig",
 					     "/etc/fonts",
 					     "/etc/localtime",
-					     "/usr/lib/ssl/openssl.cnf",
+					     "/usr/lib/ssl/openssl.cnf", /* a link to the next */
+					     "/etc/ssl/openssl.cnf",
 					     NULL };
 
 	return bind_all(l, paths, BIND_OPTIONAL);
+}
+
+bool view_hides(const char *path)
+{
+	static const char *const dirs[] = { "/home/", "/tmp/",  "/workspace/", "/var/tmp/",
+					    "/dev/",  "/proc/", "/run/cordon/" };
+	bool hides = false;
+
+	for (size_t i = 0; !hides && i < sizeof(dirs) / sizeof(*dirs); i++)
+		hides = str_starts(path, dirs[i]);
+	return hides;
 }
 
 int view_program(struct launch *l, const char *path, struct cordon_error **reterr)
@@ -69,18 +81,78 @@ int view_program(struct launch *l, const char *path, struct cordon_error **reter
 	struct stat st;
 	if (stat(real, &st) != 0 || !S_ISREG(st.st_mode) || access(real, X_OK) != 0)
 		return err_set(reterr, CORDON_INVALID, "'%s' is not an executable file", path);
-	if (launch_bind(l, real, NULL, BIND_EXEC) < 0 || strlist_add(&l->exec_paths, real) < 0)
+	if (view_hides(path) || view_hides(real))
+		return err_set(reterr, CORDON_UNSUPPORTED,
+			       "the program '%s' cannot be seen in the sandbox, which has its own "
+			       "/home, /tmp, /dev and /workspace; remedy: a program below /usr or "
+			       "/opt",
+			       view_hides(path) ? path : real);
+	if (launch_bind(l, real, NULL, BIND_EXEC) < 0)
 		return err_errno(reterr, ENOMEM, "the view");
 	if (strcmp(real, path) != 0 && launch_link(l, real, path) < 0)
 		return err_errno(reterr, ENOMEM, "the view");
 	return 0;
 }
 
-int view_commands(struct launch *l, const struct policy_list *commands,
-		  struct cordon_error **reterr)
+/* Settings without which programs of /usr do not start or find nothing. Only what packages install
+ * and everybody may read; no accounts, keys, networks or hosts. */
+static int view_settings(struct launch *l)
+{
+	static const char *const paths[] = {
+		"/etc/ld.so.cache",
+		"/etc/alternatives",
+		"/etc/ImageMagick-6",
+		"/etc/ImageMagick-7",
+		"/etc/R",
+		"/etc/fonts",
+		"/etc/ghostscript",
+		"/etc/java-8-openjdk",
+		"/etc/java-11-openjdk",
+		"/etc/java-17-openjdk",
+		"/etc/java-21-openjdk",
+		"/etc/java-25-openjdk",
+		"/etc/manpath.config",
+		"/etc/mime.types",
+		"/etc/protocols",
+		"/etc/services",
+		"/etc/texmf",
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof(paths) / sizeof(*paths); i++)
+		if (access(paths[i], R_OK) == 0)
+			r = launch_bind(l, paths[i], NULL, BIND_OPTIONAL);
+	return r;
+}
+
+int view_all(struct launch *l)
+{
+	return launch_bind(l, "/usr", NULL, BIND_EXEC) < 0 ? -CORDON_NOMEM : view_settings(l);
+}
+
+/* Finds a program by its plain name; false: it is not installed. */
+static bool find_command(const char *name, char *ret, size_t size)
 {
 	static const char *const dirs[] = { "/usr/bin", "/usr/sbin", "/usr/local/bin" };
 
+	for (size_t d = 0; d < sizeof(dirs) / sizeof(*dirs); d++) {
+		int n = snprintf(ret, size, "%s/%s", dirs[d], name);
+		if (n > 0 && (size_t)n < size && access(ret, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool view_has_command(const char *name)
+{
+	char path[512];
+
+	return !strchr(name, '/') && find_command(name, path, sizeof(path));
+}
+
+int view_commands(struct launch *l, const struct policy_list *commands,
+		  struct cordon_error **reterr)
+{
 	for (size_t i = 0; i < commands->names.count; i++) {
 		const char *name = commands->names.items[i];
 		char path[512] = "";
@@ -88,19 +160,21 @@ int view_commands(struct launch *l, const struct policy_list *commands,
 		if (strchr(name, '/') || strlen(name) > 128)
 			return err_set(reterr, CORDON_INVALID, "commands: '%s' is not a plain name",
 				       name);
-		for (size_t d = 0; d < 3; d++) {
-			(void)snprintf(path, sizeof(path), "%s/%s", dirs[d], name);
-			if (access(path, X_OK) == 0)
-				break;
-			path[0] = '\0';
-		}
-		if (path[0] == '\0') /* a builtin of the shell, or not installed */
+		/* otherwise a builtin of the shell, or not installed */
+		if (!find_command(name, path, sizeof(path)))
 			continue;
 		int r = view_program(l, path, reterr);
 		if (r < 0)
 			return r;
 	}
 	return 0;
+}
+
+int view_programs(struct launch *l, const struct policy *p, struct cordon_error **reterr)
+{
+	if (!p->commands.all)
+		return view_commands(l, &p->commands, reterr);
+	return view_all(l) < 0 ? err_errno(reterr, ENOMEM, "the view") : 0;
 }
 
 int view_environment(struct launch *l, const struct policy *p)
@@ -120,7 +194,13 @@ int view_environment(struct launch *l, const struct policy *p)
 		{ "NUMEXPR_NUM_THREADS", "1" },
 		{ "MPLBACKEND", "Agg" },
 		{ "MPLCONFIGDIR", "/tmp/.matplotlib" },
+		/* Debian's pip refuses to install beside the system's packages. Here it can only
+		 * install into the workspace. */
+		{ "PIP_BREAK_SYSTEM_PACKAGES", "1" },
 	};
+	/* Package managers try for more than a minute to reach a network that is not there. */
+	static const char *const offline[][2] = { { "npm_config_fetch_retries", "0" },
+						  { "PIP_RETRIES", "0" } };
 
 	if (launch_env(l, "LANG", "C.UTF-8") < 0)
 		return -CORDON_NOMEM;
@@ -132,6 +212,9 @@ int view_environment(struct launch *l, const struct policy *p)
 	}
 	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
 		if (launch_env(l, ours[i][0], ours[i][1]) < 0)
+			return -CORDON_NOMEM;
+	for (size_t i = 0; !policy_has_sockets(p) && i < sizeof(offline) / sizeof(*offline); i++)
+		if (launch_env(l, offline[i][0], offline[i][1]) < 0)
 			return -CORDON_NOMEM;
 	for (size_t i = 0; i < p->env_set.count; i++) {
 		const char *pair = p->env_set.items[i], *eq = strchr(pair, '=');

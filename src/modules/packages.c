@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "guest/podimage.h"
+#include "modules/installer.h"
 #include "modules/wasm_cache.h"
 #include "net/host/fetch.h"
 #include "policy/name.h"
@@ -346,4 +347,5 @@ int packages_prepare(const struct policy *p, struct cordon_error **reterr)
 __attribute__((constructor)) static void hook(void)
 {
 	session_prepare_packages = packages_prepare;
+	session_install_packages = installer_open;
 }

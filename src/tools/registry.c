@@ -330,5 +330,5 @@ const char *registry_denied_by(const struct policy *policy, const struct tool *t
 {
 	if (!is_listed(&policy->tools, tool->name))
 		return "tools";
-	return tool->command && !is_listed(&policy->commands, tool->name) ? "commands" : NULL;
+	return tool->command && !policy_shells_run(policy, tool->name) ? "commands" : NULL;
 }

@@ -7,12 +7,28 @@
 #include "base/str.h"
 #include "tools/registry.h"
 
+/* A command is called with the environment of the code. The log has no use for it, and it may hold
+ * what should not be written down. NULL: there is none. */
+static char *args_without_env(const struct cordon_call *c)
+{
+	cleanup_json json_t *args = NULL;
+
+	if (!c->tool->command || json_parse(c->args, c->args_len, 0, &args, NULL) < 0 ||
+	    json_object_del(args, "env") < 0)
+		return NULL;
+	return json_text(args, NULL);
+}
+
 static void add_args(struct audit_event *e, const struct cordon_call *c)
 {
-	if (c->args_len <= AUDIT_CODE_CHARS)
-		audit_add_json(e, "args", c->args, c->args_len);
+	cleanup_free char *without = args_without_env(c);
+	const char *args = without ? without : c->args;
+	size_t len = without ? strlen(without) : c->args_len;
+
+	if (len <= AUDIT_CODE_CHARS)
+		audit_add_json(e, "args", args, len);
 	else
-		audit_add_text_cut(e, "args", c->args, c->args_len, AUDIT_CODE_CHARS);
+		audit_add_text_cut(e, "args", args, len, AUDIT_CODE_CHARS);
 }
 
 static struct audit_event *begin(struct audit *a, const char *event, const struct cordon_call *c)

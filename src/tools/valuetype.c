@@ -147,6 +147,8 @@ static int sort_of(const json_t *value)
 	if (!json_object_get(value, "$"))
 		return SORT_OBJECT;
 	const char *tag = valuetype_tag(value);
+	if (str_eq(tag, "attr") && json_object_get(value, "v")) /* attributes change no type */
+		return sort_of(json_object_get(value, "v"));
 	return tag && form_is_valid(value, tag) ? sort_of_tagged(value, tag) : SORT_OTHER;
 }
 

@@ -90,7 +90,7 @@ def make_certificates():
 
 
 class Resolver(threading.Thread):
-    """Answers from a table; a list is gone through one answer at a time. Notes every question."""
+    """Answers from a table ("mute": never); a list is gone through one answer at a time. Notes every question."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -109,6 +109,8 @@ class Resolver(threading.Thread):
             name = ".".join(labels).lower()
             self.asked.append(name)
             found = self.table.get(name)
+            if found == "mute":
+                continue
             if isinstance(found, list) and kind == 1:
                 found = found.pop(0) if len(found) > 1 else found[0]
             addresses = [a for a in (found if isinstance(found, tuple) else (found,))

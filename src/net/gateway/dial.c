@@ -253,10 +253,10 @@ static bool step_proxy(struct conn *c)
 
 bool dial_step(struct conn *c)
 {
-	/* A client that hung up does not wait for a decision. (A client that has only finished
-	 * sending has sent something; after a tunnel's request it has not.) */
-	if (c->ask_id != 0 && c->purpose == PURPOSE_TUNNEL && c->client.is_eof &&
-	    c->client.in.len == 0) {
+	/* A client that hung up does not wait for a decision, a lookup or a server, and keeps no
+	 * slot. (A client that has only finished sending has sent something; after a tunnel's
+	 * request it has not.) */
+	if (c->purpose == PURPOSE_TUNNEL && c->client.is_eof && c->client.in.len == 0) {
 		conn_abort(c);
 		return true;
 	}

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "base/file.h"
@@ -266,6 +267,16 @@ static int set_up_relay(struct hub *hub, struct cordon_error **reterr)
 	return host_request_new(hub, hub->config.fetch, fd, &hub->request, reterr);
 }
 
+/* Loading the authorities takes most of the time of a short request. One in plain text that follows
+ * no redirects never needs them. */
+static bool fetch_needs_tls(const json_t *fetch)
+{
+	const char *url = json_string_value(json_object_get(fetch, "url"));
+
+	return fetch && (!url || strncasecmp(url, "http://", 7) != 0 ||
+			 json_integer_value(json_object_get(fetch, "redirects")) > 0);
+}
+
 static int set_up(struct hub *hub, int control_fd, struct cordon_error **reterr)
 {
 	int r = control_open(&hub->control, hub->loop, control_fd, on_message, hub, reterr);
@@ -277,7 +288,7 @@ static int set_up(struct hub *hub, int control_fd, struct cordon_error **reterr)
 		r = resolver_pin(hub->resolver, &hub->config.pins[i].name,
 				 &hub->config.pins[i].address, reterr);
 	if (r == 0 && (hub->config.secrets.count > 0 || ruleset_has_limits(hub->config.rules) ||
-		       hub->config.fetch))
+		       fetch_needs_tls(hub->config.fetch)))
 		r = hub_open_tls(hub, reterr);
 	if (r == 0)
 		r = set_up_relay(hub, reterr);

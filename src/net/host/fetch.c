@@ -114,21 +114,24 @@ static int take_piece(int fd, struct buf *body, bool *ret_end, struct cordon_err
 		     : 0;
 }
 
-static int collect(struct gateway *g, deadline_ns until, struct fetch_result *ret,
+static int collect(struct gateway *g, int stop_fd, deadline_ns until, struct fetch_result *ret,
 		   struct cordon_error **reterr)
 {
 	bool is_end = false;
 	int r = 0;
 
 	while (r == 0 && !(gateway_fetched(g) && is_end)) {
-		struct pollfd p[2] = { { .fd = gateway_fd(g), .events = POLLIN },
+		struct pollfd p[3] = { { .fd = gateway_fd(g), .events = POLLIN },
 				       { .fd = is_end ? -1 : gateway_relay_fd(g),
-					 .events = POLLIN } };
+					 .events = POLLIN },
+				       { .fd = stop_fd > 0 ? stop_fd : -1, .events = POLLIN } };
 		int left = deadline_poll_ms(until);
 		if (left == 0)
 			return err_set(reterr, CORDON_TIMEOUT, "fetch: not done in time");
-		if (poll(p, 2, left) < 0 && errno != EINTR)
+		if (poll(p, 3, left) < 0 && errno != EINTR)
 			return err_errno(reterr, errno, "fetch");
+		if (p[2].revents)
+			return err_set(reterr, CORDON_CANCELLED, "fetch: stopped");
 		if (p[1].revents)
 			r = take_piece(gateway_relay_fd(g), &ret->body, &is_end, reterr);
 		if (r == 0 && p[0].revents)
@@ -156,7 +159,7 @@ int fetch_run(const struct fetch_options *o, struct fetch_result *ret, struct co
 	buf_init(&result.body, net->response_bytes ? net->response_bytes : RESPONSE_BYTES);
 	r = gateway_start(&options, &g, reterr);
 	if (r == 0)
-		r = collect(g, until, &result, reterr);
+		r = collect(g, o->stop_fd, until, &result, reterr);
 	if (r < 0)
 		return r;
 	*ret = result;

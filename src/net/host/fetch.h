@@ -23,6 +23,8 @@ struct fetch_options {
 	bool no_redirects;   /* do not follow redirects */
 	bool https_only;     /* refuse http://, also in a redirect */
 	uint64_t timeout_ms; /* for all hops together; 0: the policy's network.timeout_ms */
+	int stop_fd;         /* > 0: when it becomes readable, the request ends with
+				-CORDON_CANCELLED */
 };
 
 struct fetch_result {

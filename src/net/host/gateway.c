@@ -18,6 +18,8 @@
 #include "wall/linux/relay.h"
 
 enum { READY_MS = 10000, STOP_MS = 1000, LINE_MAX_BYTES = 1 << 20 };
+/* A gateway that is stopped must not hold up the answer of an execution, and only the first. */
+enum { COUNT_MS = 2000, LATE_MS = 10, SAY_MS = 1000 };
 
 struct gateway {
 	pid_t pid;
@@ -27,11 +29,13 @@ struct gateway {
 	gateway_ask_fn ask;
 	gateway_over_fn over;
 	void *arg;
+	uint8_t config[32]; /* gateway_process_hash */
 	char *authority;
 	uint16_t ports[RELAY_PORTS_MAX];
 	size_t port_count;
 	bool is_ready, has_relay, is_gone, has_counters;
 	struct gateway_counters counters;
+	uint64_t asked, answered; /* questions for the counters */
 	char *problem;
 	json_t *fetched;
 };
@@ -50,7 +54,8 @@ static void take_ready(struct gateway *g, const json_t *m)
 
 static void take_counters(struct gateway *g, const json_t *m)
 {
-	g->has_counters = true;
+	g->answered++;
+	g->has_counters = g->answered == g->asked;
 	(void)json_get_uint(m, "", "allowed", &g->counters.allowed, NULL);
 	(void)json_get_uint(m, "", "denied", &g->counters.denied, NULL);
 	(void)json_get_uint(m, "", "bytes_out", &g->counters.bytes_out, NULL);
@@ -162,10 +167,7 @@ int gateway_start(const struct gateway_options *o, struct gateway **ret,
 	if (!g)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	g->control_fd = g->relay_fd = -1;
-	g->event = o->event;
-	g->ask = o->ask;
-	g->over = o->over;
-	g->arg = o->arg;
+	gateway_attach(g, o);
 	buf_init(&g->in, LINE_MAX_BYTES + 32768);
 	int r = gateway_process_start(o, &process, reterr);
 	if (r < 0)
@@ -173,11 +175,28 @@ int gateway_start(const struct gateway_options *o, struct gateway **ret,
 	g->pid = process.pid;
 	g->control_fd = process.control_fd;
 	g->relay_fd = process.relay_fd;
+	memcpy(g->config, process.config, sizeof(g->config));
 	r = wait_for(g, &g->is_ready, READY_MS, reterr);
 	if (r < 0)
 		return err_wrap(reterr, r, "start the gateway");
 	*ret = TAKE_PTR(g);
 	return 0;
+}
+
+void gateway_attach(struct gateway *g, const struct gateway_options *o)
+{
+	g->event = o->event;
+	g->ask = o->ask;
+	g->over = o->over;
+	g->arg = o->arg;
+}
+
+bool gateway_is_fresh(struct gateway *g, const struct gateway_options *o)
+{
+	uint8_t now[32];
+
+	return g->relay_fd >= 0 && !g->has_relay && gateway_dispatch(g, NULL) == 0 &&
+	       gateway_process_hash(o, now, NULL) == 0 && memcmp(now, g->config, sizeof(now)) == 0;
 }
 
 /* The gateway ends when its control socket is closed. One that does not is killed. */
@@ -298,11 +317,19 @@ static int say(struct gateway *g, json_t *message, struct cordon_error **reterr)
 	if (!text)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	text[len] = '\n'; /* replaces the NUL, so that one write sends the whole line */
+	deadline_ns until = deadline_after_ms(SAY_MS);
 	for (size_t at = 0; at < len + 1;) {
-		ssize_t n = send(g->control_fd, text + at, len + 1 - at, MSG_NOSIGNAL);
-		if (n < 0 && errno != EINTR)
+		struct pollfd p = { .fd = g->control_fd, .events = POLLOUT };
+		ssize_t n =
+			send(g->control_fd, text + at, len + 1 - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
 			return err_errno(reterr, errno, "send to the gateway");
 		at += n > 0 ? (size_t)n : 0;
+		if (n < 0 &&
+		    (deadline_is_over(until) || poll(&p, 1, deadline_poll_ms(until)) == 0)) {
+			g->is_gone = g->is_gone || at > 0; /* half a line is worse than none */
+			return err_set(reterr, CORDON_TIMEOUT, "the gateway does not read");
+		}
 	}
 	return 0;
 }
@@ -324,10 +351,12 @@ int gateway_answer(struct gateway *g, uint64_t id, bool allow, const char *reaso
 
 int gateway_count(struct gateway *g, struct gateway_counters *ret, struct cordon_error **reterr)
 {
+	bool is_late = g->answered != g->asked;
 	g->has_counters = false;
 	int r = say(g, json_pack("{s:s}", "type", "counters"), reterr);
+	g->asked += r == 0;
 	if (r == 0)
-		r = wait_for(g, &g->has_counters, READY_MS, reterr);
+		r = wait_for(g, &g->has_counters, is_late ? LATE_MS : COUNT_MS, reterr);
 	if (r == 0)
 		*ret = g->counters;
 	return r;

@@ -45,6 +45,11 @@ bool gateway_is_needed(const struct policy *p);
 /* Starts the process and waits until it is ready (a few milliseconds). */
 int gateway_start(const struct gateway_options *options, struct gateway **ret,
 		  struct cordon_error **reterr);
+/* Whether a gateway started now with these options would be the same as g, which still runs and has
+ * served nobody yet. Secrets, rules, limits, uid, program and environment count. */
+bool gateway_is_fresh(struct gateway *g, const struct gateway_options *options);
+/* Gives a gateway that was started without callbacks those of its session. */
+void gateway_attach(struct gateway *g, const struct gateway_options *options);
 /* Ends the gateway after delivering its pending events. Accepts NULL; returns NULL. */
 struct gateway *gateway_stop(struct gateway *g);
 DEFINE_FREEP(struct gateway *, gateway_stop)

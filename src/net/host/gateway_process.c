@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sodium.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
@@ -148,20 +149,6 @@ static json_t *config_json(const struct gateway_options *o)
 	return obj;
 }
 
-/* Contains the secrets, so it is in memory, never in a file, and is wiped here. */
-static int make_config(const struct gateway_options *o, int *ret_fd, struct cordon_error **reterr)
-{
-	cleanup_json json_t *obj = config_json(o);
-	size_t len = 0;
-	cleanup_free char *text = obj ? json_text(obj, &len) : NULL;
-
-	if (!text)
-		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	int r = file_from_bytes("gateway", text, len, ret_fd, reterr);
-	explicit_bzero(text, len);
-	return r;
-}
-
 /* Passes on only the variables that affect name resolution and certificate authorities. */
 static size_t pass_environment(char **ret, size_t max)
 {
@@ -175,6 +162,63 @@ static size_t pass_environment(char **ret, size_t max)
 				ret[count++] = *e;
 	ret[count] = NULL;
 	return count;
+}
+
+static void hash_text(crypto_hash_sha256_state *state, const char *text, size_t len)
+{
+	crypto_hash_sha256_update(state, (const unsigned char *)text, len);
+	crypto_hash_sha256_update(state, (const unsigned char *)"", 1);
+}
+
+static void hash_all(const char *program, const char *config, size_t len, uint8_t ret[static 32])
+{
+	crypto_hash_sha256_state state;
+	char *envp[8];
+	size_t count = pass_environment(envp, 8);
+
+	crypto_hash_sha256_init(&state);
+	hash_text(&state, program, strlen(program));
+	hash_text(&state, config, len);
+	for (size_t i = 0; i < count; i++)
+		hash_text(&state, envp[i], strlen(envp[i]));
+	crypto_hash_sha256_final(&state, ret);
+}
+
+static char *choose_program(const struct gateway_options *o, struct cordon_error **reterr)
+{
+	char *program = o->program ? str_dup(o->program) : find_program();
+
+	if (!program)
+		(void)err_set(
+			reterr, CORDON_UNSUPPORTED,
+			"the policy opens the network, but cordon-gateway is not installed: set "
+			"CORDON_GATEWAY to its path");
+	return program;
+}
+
+/* Contains the secrets, so it is in memory, never in a file, and is wiped here. ret_fd NULL: only
+ * its hash. */
+static int make_config(const struct gateway_options *o, const char *program, int *ret_fd,
+		       uint8_t ret_hash[static 32], struct cordon_error **reterr)
+{
+	cleanup_json json_t *obj = config_json(o);
+	size_t len = 0;
+	cleanup_free char *text = obj ? json_text(obj, &len) : NULL;
+
+	if (!text)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	hash_all(program, text, len, ret_hash);
+	int r = ret_fd ? file_from_bytes("gateway", text, len, ret_fd, reterr) : 0;
+	explicit_bzero(text, len);
+	return r;
+}
+
+int gateway_process_hash(const struct gateway_options *o, uint8_t ret[static 32],
+			 struct cordon_error **reterr)
+{
+	cleanup_free char *program = choose_program(o, reterr);
+
+	return program ? make_config(o, program, NULL, ret, reterr) : -CORDON_UNSUPPORTED;
 }
 
 static int spawn(const char *program, const int fds[static 3], pid_t *ret_pid,
@@ -211,17 +255,14 @@ static int lift(int fd, int *ret, struct cordon_error **reterr)
 int gateway_process_start(const struct gateway_options *o, struct gateway_process *ret,
 			  struct cordon_error **reterr)
 {
-	cleanup_free char *program = o->program ? str_dup(o->program) : find_program();
+	cleanup_free char *program = choose_program(o, reterr);
 	cleanup_close int config = -1, control = -1, control_far = -1, relay = -1, relay_far = -1;
 	cleanup_close int high0 = -1, high1 = -1, high2 = -1;
 	int pair[2];
 
 	if (!program)
-		return err_set(
-			reterr, CORDON_UNSUPPORTED,
-			"the policy opens the network, but cordon-gateway is not installed: set "
-			"CORDON_GATEWAY to its path");
-	int r = make_config(o, &config, reterr);
+		return -CORDON_UNSUPPORTED;
+	int r = make_config(o, program, &config, ret->config, reterr);
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
