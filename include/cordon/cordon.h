@@ -5,9 +5,12 @@
 #pragma once
 
 #include <cordon/audit.h>
+#include <cordon/command.h>
 #include <cordon/error.h>
+#include <cordon/expose.h>
 #include <cordon/fetch.h>
 #include <cordon/files.h>
+#include <cordon/packages.h>
 #include <cordon/pod.h>
 #include <cordon/policy.h>
 #include <cordon/session.h>

@@ -47,11 +47,28 @@ int cordon_file_move(struct cordon_session *s, const char *from, const char *to,
 		     struct cordon_error **reterr);
 int cordon_file_remove(struct cordon_session *s, const char *path, bool recursive,
 		       struct cordon_error **reterr);
-/* Whole directories as tar streams. */
+/* Watches a directory, and with recursive also those below it. *ret is the number of the watch in
+ * this session; it has at most 16, each with at most 1024 directories. */
+int cordon_watch_open(struct cordon_session *s, const char *path, bool recursive, uint64_t *ret,
+		      struct cordon_error **reterr);
+/* What has changed since the last call, or the opening; waits for it, for at most so long. One call
+ * for a watch at a time. JSON, to be freed: an array of {"path", "change": created, modified or
+ * removed, "type": file or directory}, empty if nothing has changed, with at most 1000 entries. A
+ * move is removed and created. A file that was replaced as a whole, as cordon_file_write does, is
+ * created. "lost" instead means that there was too much to tell, or that the session was restarted:
+ * list the directory. CORDON_NOT_FOUND: there is no such watch, or the directory is gone. */
+int cordon_watch_wait(struct cordon_session *s, uint64_t watch, uint64_t wait_ms, char **ret_json,
+		      struct cordon_error **reterr);
+/* Also while another thread waits: its call ends. */
+int cordon_watch_close(struct cordon_session *s, uint64_t watch, struct cordon_error **reterr);
+/* Whole directories as tar streams. Devices, FIFOs, sockets, and entries that lead out of the
+ * directory are left out. ret_report_json, which may be NULL: JSON, to be freed. {"skipped_count",
+ * "skipped": [{"path", "reason"}]} has at most 1000 of them; that of put_tar also has "files",
+ * "directories", "links" and "bytes". */
 int cordon_file_put_tar(struct cordon_session *s, const char *path, int tar_fd,
-			struct cordon_error **reterr);
+			char **ret_report_json, struct cordon_error **reterr);
 int cordon_file_get_tar(struct cordon_session *s, const char *path, int tar_fd,
-			struct cordon_error **reterr);
+			char **ret_report_json, struct cordon_error **reterr);
 
 /* Named snapshots of the workspace, the environment and the working directory; each can be restored
  * repeatedly. */

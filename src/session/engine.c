@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "session/network.h"
+#include "session/place.h"
 #include "session/pulse.h"
 #include "session/template.h"
 #include "session/timeline.h"
@@ -35,7 +37,7 @@ static int open_pipe(int *ret_read, int *ret_write, bool host_reads)
 
 int engine_ends_open(struct engine_ends *ret, bool has_wire, struct cordon_error **reterr)
 {
-	struct engine_ends e = { -1, -1, -1, -1, -1, -1, -1, -1 };
+	struct engine_ends e = ENGINE_ENDS_NONE;
 	int pair[2], r = open_pipe(&e.in, &e.host_in, false);
 
 	if (r == 0)
@@ -58,8 +60,42 @@ int engine_ends_open(struct engine_ends *ret, bool has_wire, struct cordon_error
 	return 0;
 }
 
+/* Both directions of a terminal are one descriptor, which is closed twice. */
+static int open_terminal(const struct engine_options *o, struct engine_ends *ret,
+			 struct cordon_error **reterr)
+{
+	struct box_terminal t;
+	struct winsize size = { .ws_row = o->terminal->rows, .ws_col = o->terminal->columns };
+	int r = box_terminal(place_box(o->place), &t, reterr);
+
+	if (r < 0)
+		return r;
+	ret->terminal = t.guest_fd;
+	ret->host_out = t.host_fd;
+	ret->host_in = fcntl(t.host_fd, F_DUPFD_CLOEXEC, 3);
+	if (ret->host_in < 0 || ioctl(t.guest_fd, TIOCSWINSZ, &size) != 0)
+		return err_errno(reterr, errno, "make a terminal");
+	return 0;
+}
+
+int engine_resize(const struct engine *e, const struct engine_terminal *size)
+{
+	struct winsize w = { .ws_row = size->rows, .ws_col = size->columns };
+
+	return e->terminal_fd >= 0 && ioctl(e->terminal_fd, TIOCSWINSZ, &w) != 0 ? -errno : 0;
+}
+
+void engine_signal(struct engine *e, int signo)
+{
+	bool is_key = signo == SIGINT || signo == SIGQUIT || signo == SIGTSTP;
+
+	if (!is_key || e->terminal_fd < 0 || ioctl(e->stdout_fd, TIOCSIG, signo) != 0)
+		(void)box_signal(e->box, signo);
+}
+
 void engine_ends_done(struct engine_ends *e)
 {
+	close_fdp(&e->terminal);
 	close_fdp(&e->wire);
 	close_fdp(&e->in);
 	close_fdp(&e->out);
@@ -85,6 +121,7 @@ int engine_adopt(struct engine *e, struct engine_ends *ends, const struct policy
 	e->stdin_fd = TAKE_FD(ends->host_in);
 	e->stdout_fd = TAKE_FD(ends->host_out);
 	e->stderr_fd = TAKE_FD(ends->host_err);
+	e->terminal_fd = TAKE_FD(ends->terminal);
 	return 0;
 }
 
@@ -99,6 +136,76 @@ static int send_token(const struct engine_ends *ends, const char *token,
 	return 0;
 }
 
+static int add_env(struct launch *l, const json_t *env, struct cordon_error **reterr)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)env, name, value)
+	{
+		const char *text = json_string_value(value);
+
+		if (text && launch_env(l, name, text) < 0)
+			return err_errno(reterr, ENOMEM, "the environment");
+	}
+	return 0;
+}
+
+/* The size is the terminal's, not that of the host's; and programs need to know what it can do. */
+static int add_terminal_env(struct launch *l, struct cordon_error **reterr)
+{
+	bool has_term = false;
+
+	for (size_t i = 0; i < l->env.count; i++) {
+		const char *v = l->env.items[i];
+
+		has_term |= str_starts(v, "TERM=") && !str_eq(v, "TERM=dumb") && v[5];
+	}
+	launch_unset(l, "LINES");
+	launch_unset(l, "COLUMNS");
+	return !has_term && launch_env(l, "TERM", "xterm-256color") < 0
+		       ? err_errno(reterr, ENOMEM, "the environment")
+		       : 0;
+}
+
+/* The launch's environment, and its streams. */
+static int prepare(const struct engine_options *o, struct launch *l, struct engine_ends *ret,
+		   struct cordon_error **reterr)
+{
+	int r = network_prepare(o->network, l, reterr);
+
+	if (r == 0 && o->terminal)
+		r = add_terminal_env(l, reterr);
+	if (r == 0)
+		r = add_env(l, o->env, reterr);
+	if (r < 0)
+		return r;
+	return o->terminal ? open_terminal(o, ret, reterr)
+			   : engine_ends_open(ret, !o->script, reterr);
+}
+
+static int start_box(struct engine *e, const struct engine_options *o, const struct launch *l,
+		     const struct engine_ends *ends, struct cordon_error **reterr)
+{
+	struct box_options box = { .policy = o->policy,
+				   .launch = l,
+				   .stdin_fd = ends->in,
+				   .stdout_fd = ends->out,
+				   .stderr_fd = ends->err,
+				   .wire_fd = ends->wire,
+				   .layers_off = o->layers_off };
+
+	if (o->terminal) {
+		box.stdin_fd = box.stdout_fd = box.stderr_fd = ends->terminal;
+		box.on_terminal = true;
+	}
+	if (o->place)
+		return place_start(o->place, &box, &e->box, reterr);
+	int r = box_start(&box, &e->box, reterr);
+	network_launched(o->network);
+	return r;
+}
+
 static int start_cold(struct engine *e, const struct engine_options *o,
 		      struct cordon_error **reterr)
 {
@@ -107,7 +214,9 @@ static int start_cold(struct engine *e, const struct engine_options *o,
 	cleanup_launch struct launch launch = { 0 };
 	bool reads_token = !o->script && guest_reads_token(o->kind);
 	struct guest_options guest = { .kind = o->kind,
-				       .mode = o->script ? GUEST_SCRIPT : GUEST_SESSION,
+				       .mode = !o->script ? GUEST_SESSION
+					       : o->place ? GUEST_COMMAND
+							  : GUEST_SCRIPT,
 				       .policy = o->policy,
 				       .token = o->script || reads_token ? NULL : token,
 				       .code = o->script,
@@ -120,24 +229,11 @@ static int start_cold(struct engine *e, const struct engine_options *o,
 	int r = guest_launch(&guest, &launch, reterr);
 	if (r < 0)
 		return r;
-	r = network_prepare(o->network, &launch, reterr);
-	if (r == 0)
-		r = engine_ends_open(&ends, !o->script, reterr);
+	r = prepare(o, &launch, &ends, reterr);
 	if (r == 0 && reads_token)
 		r = send_token(&ends, token, reterr);
-	if (r < 0) {
-		engine_ends_done(&ends);
-		return r;
-	}
-	struct box_options box = { .policy = o->policy,
-				   .launch = &launch,
-				   .stdin_fd = ends.in,
-				   .stdout_fd = ends.out,
-				   .stderr_fd = ends.err,
-				   .wire_fd = ends.wire,
-				   .layers_off = o->layers_off };
-	r = box_start(&box, &e->box, reterr);
-	network_launched(o->network);
+	if (r == 0)
+		r = start_box(e, o, &launch, &ends, reterr);
 	if (r == 0)
 		r = engine_adopt(e, &ends, o->policy, token, reterr);
 	engine_ends_done(&ends);
@@ -154,9 +250,13 @@ int engine_start(const struct engine_options *o, struct engine **ret, struct cor
 	}
 	e->kind = o->kind;
 	e->template = o->template;
+	e->place = place_ref(o->place);
+	e->tasks_max = policy_tasks(o->policy);
 	e->timeline = o->timeline;
-	e->stdin_fd = e->stdout_fd = e->stderr_fd = -1;
-	int r = o->template ? template_fork(o->template, e, reterr) : start_cold(e, o, reterr);
+	e->stdin_fd = e->stdout_fd = e->stderr_fd = e->terminal_fd = -1;
+	int r = o->template ? template_fork(o->template, o->network, e, &e->box, reterr)
+		: o->place && place_forks(o->place) ? place_fork(o->place, e, reterr)
+						    : start_cold(e, o, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(e);
@@ -172,7 +272,9 @@ struct engine *engine_free(struct engine *e)
 	close_fdp(&e->stdin_fd);
 	close_fdp(&e->stdout_fd);
 	close_fdp(&e->stderr_fd);
+	close_fdp(&e->terminal_fd);
 	template_put(e->template);
+	place_put(e->place);
 	free(e->assurance);
 	free(e);
 	return NULL;
@@ -211,12 +313,19 @@ static int explain_death(struct engine *e, struct cordon_error **reterr)
 int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns deadline,
 		 struct cordon_error **reterr)
 {
-	struct wire_message m;
-	/* A forked guest is started by its template, so watch the template's processes. */
-	struct pulse pulse =
-		pulse_begin(e->template ? template_box(e->template) : e->box, deadline);
+	struct wire_message m = { 0 };
+	/* A forked guest is started by its template, so watch the template's processes. The
+	 * neighbours of a guest in a place may stop it. */
+	const struct box *carrier = e->template ? template_box(e->template) : e->box;
+	struct pulse pulse = pulse_begin(carrier, deadline);
+	if (e->place) {
+		pulse.place = e->box;
+		pulse.tasks_max = e->tasks_max;
+	}
 	int r = pulse_wait_ready(&pulse, e->box, reterr);
 
+	if (r == 0 && e->place)
+		box_find_guest(e->box);
 	timeline_mark(e->timeline, TIMELINE_ROOT);
 	while (r == 0 && (r = wire_next(e->wire, &m, reterr)) == 0) {
 		if (wire_is_closed(e->wire))
@@ -229,6 +338,8 @@ int engine_greet(struct engine *e, const char *welcome, size_t len, deadline_ns 
 	if (r < 0)
 		return r;
 	timeline_mark(e->timeline, TIMELINE_HELLO);
+	if (m.language.data)
+		(void)str_copy(e->language, sizeof(e->language), m.language.data);
 	r = wire_send_line(e->wire, welcome, len, reterr);
 	e->is_ready = r >= 0;
 	return r < 0 ? r : 0;

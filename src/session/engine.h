@@ -14,6 +14,7 @@
 #include "wire/wire.h"
 
 struct network;
+struct place;
 struct template;
 struct timeline;
 
@@ -28,11 +29,17 @@ struct engine {
 	uint64_t cpu_guest_us;  /* the same for the guest's process alone */
 	bool had_stdin;         /* the last execution was given stdin */
 	int stdout_fd, stderr_fd;
+	/* The guest's end of its terminal; -1: it has none. While the host holds it, the terminal
+	 * never hangs up, so the host need not tell a pause from the end. */
+	int terminal_fd;
+	char language[32]; /* the version of the language, as the guest says in its hello */
 	bool is_ready;
 	/* A reference: a forked guest lives in its template's namespaces and dies with them. NULL:
 	 * started without a template. */
 	struct template *template;
-	char *assurance; /* JSON text, written once the guest is sealed */
+	struct place *place; /* a reference: the place it runs in; NULL: it has a sandbox alone */
+	uint64_t tasks_max;  /* the place's limit on processes and threads */
+	char *assurance;     /* JSON text, written once the guest is sealed */
 	/* The kernel's counters when last read. They are read after a failure, not after every
 	 * execution. */
 	struct box_counts counted;
@@ -42,18 +49,27 @@ struct engine {
 	struct timeline *timeline; /* of its session, or NULL */
 };
 
+/* The size of a terminal, in characters. */
+struct engine_terminal {
+	uint16_t rows, columns;
+};
+
 struct engine_options {
 	const struct policy *policy;
 	enum guest_kind kind;
 	struct template *template; /* NULL: start without one; the reference is taken over */
+	struct place *place;       /* start it in this place; NULL: in a sandbox of its own */
 	const char *script;        /* sh: run this text and end; NULL: a session */
 	size_t script_len;
 	const char *const *args;
 	const char *directory;       /* working directory; NULL: /home/user */
 	const struct strlist *tools; /* sh: tools that become commands; NULL: none */
-	uint32_t layers_off;         /* `doctor --prove` only */
-	struct network *network;     /* the gateway, if the policy opens the network; else NULL */
-	struct timeline *timeline;   /* NULL: times are not recorded */
+	const struct engine_terminal
+		*terminal;         /* script in a place: run it on one; NULL: on pipes */
+	const json_t *env;         /* script in a place: NAME to value; NULL: none */
+	uint32_t layers_off;       /* `doctor --prove` only */
+	struct network *network;   /* the gateway, if the policy opens the network; else NULL */
+	struct timeline *timeline; /* NULL: times are not recorded */
 };
 
 /* Long enough to start an interpreter on a busy machine. A guest that takes longer is stuck. */
@@ -73,14 +89,22 @@ json_t *engine_assurance_json(const struct engine *e, const struct policy *p);
 /* The same as JSON text; owned by e. */
 const char *engine_assurance(struct engine *e, const struct policy *p);
 
+/* Sets the size of its terminal, if it has one; its foreground programs get SIGWINCH. */
+int engine_resize(const struct engine *e, const struct engine_terminal *size);
+
+/* Sends a signal to the guest's process group. On a terminal those that a key sends go to the
+ * programs in the foreground. Does nothing if the guest has ended. */
+void engine_signal(struct engine *e, int signo);
+
 /* The pipes and the wire of a guest, both ends. */
 struct engine_ends {
 	int wire, in, out, err; /* the guest's ends; closed by engine_ends_done */
 	int host_wire, host_in, host_out, host_err;
+	int terminal; /* instead of in, out and err */
 };
 #define ENGINE_ENDS_NONE                                                                           \
 	{                                                                                          \
-		-1, -1, -1, -1, -1, -1, -1, -1                                                     \
+		-1, -1, -1, -1, -1, -1, -1, -1, -1                                                 \
 	}
 int engine_ends_open(struct engine_ends *ret, bool has_wire, struct cordon_error **reterr);
 void engine_ends_done(struct engine_ends *e);

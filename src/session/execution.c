@@ -12,16 +12,13 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "session/execution_buffer.h"
 #include "session/execution_messages.h"
 #include "session/network.h"
 #include "session/result.h"
 
-enum { CPU_CHECK_MS = 200, BRIEF_MS = 10 };
-
-/* STOP_MS: a pod's shell gets this long after the first interrupt, then the second one kills what
- * it runs; after the same time again the pod itself is killed. SETTLE_MS: for pid 1 to pass an
- * interrupt on. */
-enum { STOP_MS = 350, SETTLE_MS = 10000 };
+/* SETTLE_MS: for pid 1 to pass an interrupt on. STOPS: how often code is asked to stop. */
+enum { CPU_CHECK_MS = 200, BRIEF_MS = 10, SETTLE_MS = 10000, STOPS = 2 };
 
 /* Ends the execution because the guest broke the protocol or (is_own) the host failed. */
 static void break_off(struct execution *x, bool is_own, struct cordon_error *e)
@@ -54,7 +51,13 @@ static void send_answer(struct execution *x, int r, const struct tool_calls_answ
 static void call_tool(struct execution *x, const struct wire_message *m)
 {
 	struct cordon_error *e = NULL;
-	struct tool_calls_answer a;
+	struct tool_calls_answer a = { .call = m->call, .is_error = true };
+
+	if (x->stop_by != 0) {
+		a.text = "the execution was asked to stop";
+		send_answer(x, 1, &a, NULL);
+		return;
+	}
 	int r = tool_calls_dispatch(x->session->calls, m->call, m->tool.data, m->args.data,
 				    m->args.len, &a, &e);
 
@@ -74,9 +77,18 @@ static void serve_calls(struct execution *x)
 
 static void take_message(struct execution *x, const struct wire_message *m)
 {
+	struct cordon_error *e = NULL;
+
 	switch (m->type) {
 	case WIRE_RESULT:
-		execution_take_result(x, m);
+		if (execution_buffer_take(x, m, &e) < 0)
+			break_off(x, false, e);
+		else
+			execution_take_result(x, m);
+		break;
+	case WIRE_BUFFER:
+		if (execution_buffer_answer(x, m, &e) < 0)
+			break_off(x, false, e);
 		break;
 	case WIRE_OUTPUT:
 		execution_take_output(x, m);
@@ -113,7 +125,7 @@ static void note_standstill(struct execution *x)
 {
 	struct cordon_session *s = x->session;
 	uint64_t now = clock_now_ns();
-	uint64_t asked = tool_calls_waited_ns(s->calls) + network_waited_ns(s->network);
+	uint64_t asked = tool_calls_waited_ns(s->calls) + network_waited_ns(s->network, &x->turn);
 	uint64_t by_asking = asked - x->asked_ns, by_clock = now - x->noted_ns;
 
 	x->stood_ns += by_asking < by_clock ? by_asking : by_clock;
@@ -144,6 +156,13 @@ static void look_at_cpu_first(struct engine *e)
 		e->cpu_us = e->cpu_guest_us;
 }
 
+/* Others ran in the place since this guest's last execution. */
+static void look_at_place_first(struct engine *e)
+{
+	e->cpu_guest_us = box_cpu_us(e->box, BOX_CPU_GUEST);
+	e->cpu_us = box_cpu_us(e->box, BOX_CPU_ALL);
+}
+
 /* Counts every process, unless that would cost more than it can find: if a guest that runs the code
  * itself took only a moment, its children used even less. Their time is then counted with the next
  * execution. */
@@ -169,6 +188,7 @@ static void look_at_cpu(const struct execution *x)
 static int interrupt(struct execution *x)
 {
 	struct engine *e = x->engine;
+	deadline_ns settle_by = deadline_after_ms(SETTLE_MS);
 
 	if (engine_is_agent(e) && e->wire)
 		return wire_send_interrupt(e->wire, x->id, NULL);
@@ -182,27 +202,37 @@ static int interrupt(struct execution *x)
 		 * they are sent. */
 		x->is_signal_due = wire_get_queued(e->wire) > 0;
 	}
-	return box_interrupt(e->box, deadline_after_ms(SETTLE_MS));
+	if (x->kill_by != 0 && x->kill_by < settle_by)
+		settle_by = x->kill_by;
+	return box_interrupt(e->box, settle_by);
 }
 
-/* Timed out or cancelled. A pod's shell can abandon its command and keep its state, so it gets a
- * moment for that; the command's processes are ended with it. Every other guest is killed. */
+/* Timed out or cancelled. The code is interrupted and has the policy's grace time to stop, so that
+ * the session keeps its state. Halfway it is interrupted again: for the code a second ^C, and a
+ * pod's shell then kills the programs that it runs. After that the guest is killed. */
 static void stop(struct execution *x)
 {
-	if (x->engine->kind != GUEST_KIND_POD || x->stops++ == 2 || session_is_closed(x->session) ||
-	    interrupt(x) < 0) {
-		x->is_over = x->is_dead = true;
+	uint64_t grace_ms = x->session->policy.grace_ms;
+
+	if (x->stops == 0) {
+		x->kill_by = deadline_after_ms(grace_ms);
+		/* Nobody waits for the answers any more. */
+		tool_calls_end(x->session->calls);
+	}
+	if (grace_ms == 0 || x->evidence.is_urgent || x->stops++ == STOPS || interrupt(x) < 0) {
+		x->evidence.killed = x->is_over = x->is_dead = true;
 		return;
 	}
-	x->stop_by = deadline_after_ms(STOP_MS);
+	x->stop_by = x->stops == STOPS ? x->kill_by : deadline_after_ms(grace_ms / STOPS);
 }
 
 /* A cancel may be repeated until the execution has ended. That does not shorten the time it has to
- * stop. */
-static void cancel(struct execution *x)
+ * stop, unless the caller wants it killed. */
+static void cancel(struct execution *x, bool is_urgent)
 {
 	x->evidence.cancelled = x->evidence.cancelled || !x->evidence.timed_out;
-	if (x->stop_by == 0 || session_is_closed(x->session))
+	x->evidence.is_urgent = is_urgent;
+	if (x->stop_by == 0 || is_urgent)
 		stop(x);
 }
 
@@ -253,18 +283,19 @@ static void look_after(struct execution *x, bool is_wanted, bool box_spoke)
 {
 	struct engine *e = x->engine;
 	unsigned wishes = is_wanted ? session_take_wishes(x->session) : 0;
+	bool is_unwanted = wishes & (WISH_CANCEL | WISH_KILL);
 
 	if ((wishes || box_spoke) && box_is_gone(e->box)) {
 		x->is_over = x->is_dead = true;
-		x->evidence.cancelled |= wishes & WISH_CANCEL && !x->evidence.timed_out;
+		x->evidence.cancelled |= is_unwanted && !x->evidence.timed_out;
 		if (e->wire) /* a result may have arrived just before */
 			serve_wire(x, POLLIN);
 	} else if ((wishes & WISH_INTERRUPT || is_signal_due(x)) && interrupt(x) < 0) {
 		/* The interrupt could still arrive later and hit another execution, so end the
 		 * guest. */
 		x->evidence.cancelled = x->is_over = x->is_dead = true;
-	} else if (wishes & WISH_CANCEL) {
-		cancel(x);
+	} else if (is_unwanted) {
+		cancel(x, wishes & WISH_KILL);
 	} else {
 		check_clocks(x);
 	}
@@ -331,6 +362,7 @@ static void begin(struct execution *x)
 				     .max_bytes = p->stdout_bytes,
 				     .max_lines = p->output_lines,
 				     .discard = o->discard_output,
+				     .passes_all = x->engine->terminal_fd >= 0,
 				     .fn = o->output,
 				     .arg = o->output_arg };
 	uint64_t timeout = o->timeout_ms ? o->timeout_ms : p->timeout_ms;
@@ -339,10 +371,12 @@ static void begin(struct execution *x)
 	so.number = 2;
 	so.max_bytes = p->stderr_bytes;
 	output_stream_begin(&x->err, x->engine->stderr_fd, &so);
-	evidence_begin(&x->evidence, x->engine);
+	evidence_begin(&x->evidence, x->engine, p);
 	/* Measuring costs more than most commands, so reuse the figure from the end of the last
 	 * execution. */
-	if (x->engine->cpu_us == 0)
+	if (x->engine->place)
+		look_at_place_first(x->engine);
+	else if (x->engine->cpu_us == 0)
 		look_at_cpu_first(x->engine);
 	x->evidence.cpu_before_us = x->engine->cpu_us;
 	x->evidence.timeout_ms = timeout;
@@ -378,19 +412,41 @@ static bool is_checked_first(const struct execution *x)
 	return s->policy.validate && !x->options->skip_validation && !(is_shell && s->is_once);
 }
 
+static int send_question(struct execution *x, struct cordon_error **reterr)
+{
+	const struct cordon_execute_options *o = x->options;
+
+	tool_calls_begin(x->session->calls, 0);
+	wire_begin(x->engine->wire, x->id, 0);
+	bool with_env = session_tells_env(x->session);
+	cleanup_json json_t *changes = with_env ? session_take_env(x->session) : NULL;
+	cleanup_free char *env = changes ? json_text(changes, NULL) : NULL;
+	struct wire_inspect message = { .id = x->id,
+					.question = x->session->question,
+					.code = o->code,
+					.code_len = o->code_len,
+					.env_json = env };
+	int r = wire_send_inspect(x->engine->wire, &message, reterr);
+	return r < 0 ? r : 0;
+}
+
 static int send_code(struct execution *x, struct cordon_error **reterr)
 {
 	const struct cordon_execute_options *o = x->options;
-	cleanup_json json_t *changes = session_env(x->session);
+	cleanup_json json_t *changes = session_take_env(x->session);
 	cleanup_free char *env = changes ? json_text(changes, NULL) : NULL;
 	struct wire_execute message = { .id = x->id,
 					.code = o->code,
 					.code_len = o->code_len ? o->code_len : strlen(o->code),
 					.context_json = o->context_json,
+					.buffer_json = o->buffer_json,
+					.takes_buffer = x->takes_buffer,
 					.env_json = env,
 					.directory = where_to(x->session),
 					.stdin_path = x->in.told,
-					.is_validated = is_checked_first(x) };
+					.is_validated = is_checked_first(x),
+					.is_shown = o->show_values,
+					.is_asking = o->stdin_read != NULL };
 	cleanup_free char *args = args_text(o->args);
 
 	message.args_json = args;
@@ -408,6 +464,7 @@ static int send_code(struct execution *x, struct cordon_error **reterr)
 	int r = wire_send_execute(x->engine->wire, &message, reterr);
 	if (r >= 0)
 		x->session->is_moved = false;
+	x->session->is_env_old = true;
 	return r < 0 ? r : 0;
 }
 
@@ -438,7 +495,7 @@ static void finish(struct execution *x)
 	if (cpu_us > x->evidence.cpu_before_us)
 		r->cpu_ms = (double)(cpu_us - x->evidence.cpu_before_us) / 1e3;
 	r->memory_mb = (double)peak / (1024 * 1024);
-	network_end(x->session->network, r);
+	network_end(x->session->network, &x->turn, r);
 	execution_tell_lost_outputs(x);
 	x->evidence.err_text = buf_text(&x->err.kept);
 	x->evidence.workspace = x->session->workspace;
@@ -480,15 +537,19 @@ int execution_run(struct cordon_session *s, const struct cordon_execute_options 
 	x->options = o;
 	x->result = result;
 	x->id = fresh_id();
-	int r = stdin_feed_begin(&x->in, s->engine, s->workspace, o, reterr);
+	int r = execution_buffer_begin(x, reterr);
+	if (r == 0)
+		r = stdin_feed_begin(&x->in, s->engine, s->workspace, o, reterr);
 	if (r < 0)
 		return r;
 	begin(x);
-	network_begin(s->network, ++s->next_id);
-	r = x->engine->wire ? send_code(x, reterr) : 0;
+	network_begin(s->network, &x->turn);
+	r = !x->engine->wire ? 0 : s->question ? send_question(x, reterr) : send_code(x, reterr);
 	if (r < 0) {
+		network_end(s->network, &x->turn, NULL);
 		stdin_feed_end(&x->in);
 		evidence_done(&x->evidence);
+		execution_buffer_end(x);
 		return r;
 	}
 	timeline_mark(&s->timeline, TIMELINE_SENT);
@@ -501,10 +562,12 @@ int execution_run(struct cordon_session *s, const struct cordon_execute_options 
 	if (x->engine->wire)
 		wire_end(x->engine->wire);
 	stdin_feed_end(&x->in);
+	execution_buffer_end(x);
 	finish(x);
 	evidence_done(&x->evidence);
 	*ret_alive = !x->is_dead && x->engine->wire;
 	if (*ret_alive && network_is_lost(s->network)) {
+		result_explain_restart(result, "the gateway ended");
 		(void)result_warn(
 			result,
 			"the gateway ended during this execution, and later requests failed; the "

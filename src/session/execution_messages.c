@@ -43,15 +43,23 @@ void execution_take_result(struct execution *x, const struct wire_message *m)
 	v->ok = m->ok;
 	v->has_exit_code = m->has_exit_code;
 	v->exit_code = m->exit_code;
-	r->value_json = copy_text(m->value);
-	r->text = copy_text(m->text);
+	/* After the deadline or a cancel the execution has failed, whatever the code still says. */
+	if (x->stop_by == 0) {
+		r->value_json = copy_text(m->value);
+		r->text = copy_text(m->text);
+	}
 	take_warnings(r, m->warnings);
 	if (m->cwd.data)
 		session_note_cwd(x->session, m->cwd.data, m->cwd.len);
-	r->restarted = m->is_restarted;
+	if (m->is_restarted)
+		session_resend_env(x->session);
+	if (m->is_restarted)
+		result_restarted(r, engine_is_agent(x->engine)
+					    ? "the shell ended"
+					    : "the code could not be interrupted without ending "
+					      "the interpreter");
 	v->told = copy_text(m->denials);
-	if (m->has_error &&
-	    x->stop_by == 0) { /* after a timeout or cancel we already know the cause */
+	if (m->has_error) {
 		v->kind = copy_text(m->error.kind);
 		v->name = copy_text(m->error.name);
 		v->message = copy_text(m->error.message);
@@ -90,6 +98,8 @@ void execution_take_output(struct execution *x, const struct wire_message *m)
 	json_object_set_new(o, "name",
 			    m->name.data ? json_string_lossy(m->name.data, m->name.len)
 					 : json_null());
+	if (m->is_value)
+		json_object_set_new(o, "value", json_true());
 	json_array_append_new(a, o);
 }
 

@@ -10,6 +10,8 @@
 
 struct evidence {
 	bool timed_out, cancelled, over_cpu;
+	bool killed;    /* timed out or cancelled, and the code did not stop by itself */
+	bool is_urgent; /* the caller did not want it to be asked */
 	uint64_t timeout_ms;
 	char *protocol;       /* how the guest broke the protocol, or NULL */
 	char *internal;       /* what failed in the host, or NULL */
@@ -26,10 +28,13 @@ struct evidence {
 	/* Counters as they were before the execution. */
 	struct box_counts before;
 	uint64_t cpu_before_us;
+	uint64_t watched_before; /* the peak of memory that the wall measured itself */
+	bool was_crowded;        /* the limit on processes had been reached */
+	bool was_full;           /* the workspace was full */
 	uint32_t denials_before[BOX_DENIAL_COUNTS];
 };
 
-void evidence_begin(struct evidence *v, struct engine *e);
+void evidence_begin(struct evidence *v, struct engine *e, const struct policy *p);
 void evidence_done(struct evidence *v);
 /* Fills success, error, kind, exit_code and denials of r. */
 void exit_cause_reach(const struct evidence *v, struct engine *e, const struct policy *p,

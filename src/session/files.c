@@ -15,7 +15,9 @@
 #include "guest/mounts.h"
 #include "policy/public.h"
 #include "session/persist.h"
+#include "session/place.h"
 #include "session/session.h"
+#include "session/session_process.h"
 
 #define BUSY_TEXT "the session is executing; wait for the current execution to complete."
 
@@ -24,6 +26,7 @@
 static int workspace_of(struct cordon_session *s, struct workspace **ret,
 			struct cordon_error **reterr)
 {
+	s = session_root(s);
 	pthread_mutex_lock(&s->files_lock);
 	*ret = session_is_closed(s) ? NULL : workspace_ref(s->workspace);
 	pthread_mutex_unlock(&s->files_lock);
@@ -33,14 +36,27 @@ static int workspace_of(struct cordon_session *s, struct workspace **ret,
 /* Every change schedules a save of a persistent workspace. */
 static int touched(struct cordon_session *s, int r)
 {
-	persist_touch(s->persist);
+	persist_touch(session_root(s)->persist);
 	return r;
+}
+
+bool session_is_offloaded(struct cordon_session *s)
+{
+	struct cordon_session *root = session_root(s);
+
+	if (s != root) /* the holder of the owner needs no lock */
+		pthread_mutex_lock(&root->files_lock);
+	bool is = root->workspace && workspace_is_offloaded(root->workspace);
+	if (s != root)
+		pthread_mutex_unlock(&root->files_lock);
+	return is;
 }
 
 /* Called after a change. False: a renewal may have copied the files before the change, and the
  * session now has another workspace. Waits for a renewal in progress. */
 static bool is_current(struct cordon_session *s, const struct workspace *ws)
 {
+	s = session_root(s);
 	pthread_mutex_lock(&s->files_lock);
 	bool is = s->workspace == ws;
 	pthread_mutex_unlock(&s->files_lock);
@@ -50,7 +66,7 @@ static bool is_current(struct cordon_session *s, const struct workspace *ws)
 static int changed(struct cordon_session *s, const struct workspace *ws, int r,
 		   struct cordon_error **reterr)
 {
-	persist_touch(s->persist);
+	persist_touch(session_root(s)->persist);
 	if (r < 0 || is_current(s, ws))
 		return r;
 	return err_set(
@@ -59,8 +75,8 @@ static int changed(struct cordon_session *s, const struct workspace *ws, int r,
 }
 
 /* A live mount is not in the workspace. The caller can use the host's path instead. */
-static int workspace_at(struct cordon_session *s, const char *path, struct workspace **ret,
-			struct cordon_error **reterr)
+int session_workspace_at(struct cordon_session *s, const char *path, struct workspace **ret,
+			 struct cordon_error **reterr)
 {
 	if (!path)
 		return err_set(reterr, CORDON_INVALID, "the path is missing");
@@ -79,7 +95,7 @@ int cordon_file_read(struct cordon_session *s, const char *path, char **ret, siz
 		     struct cordon_error **reterr)
 {
 	cleanup_workspace struct workspace *ws = NULL;
-	int r = workspace_at(s, path, &ws, reterr);
+	int r = session_workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : workspace_read(ws, path, 0, ret, ret_len, reterr);
 }
@@ -88,7 +104,7 @@ int cordon_file_read_at(struct cordon_session *s, const char *path, uint64_t off
 			size_t len, size_t *ret_len, struct cordon_error **reterr)
 {
 	cleanup_workspace struct workspace *ws = NULL;
-	int r = workspace_at(s, path, &ws, reterr);
+	int r = session_workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : workspace_read_at(ws, path, offset, bytes, len, ret_len, reterr);
 }
@@ -98,7 +114,7 @@ int cordon_file_write(struct cordon_session *s, const char *path, const void *by
 {
 	for (;;) {
 		cleanup_workspace struct workspace *ws = NULL;
-		int r = workspace_at(s, path, &ws, reterr);
+		int r = session_workspace_at(s, path, &ws, reterr);
 
 		if (r == 0)
 			r = workspace_write(ws, path, bytes, len, reterr);
@@ -112,7 +128,7 @@ int cordon_file_append(struct cordon_session *s, const char *path, const void *b
 		       struct cordon_error **reterr)
 {
 	cleanup_workspace struct workspace *ws = NULL;
-	int r = workspace_at(s, path, &ws, reterr);
+	int r = session_workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : changed(s, ws, workspace_append(ws, path, bytes, len, reterr), reterr);
 }
@@ -121,7 +137,7 @@ int cordon_file_stat(struct cordon_session *s, const char *path, struct cordon_f
 		     struct cordon_error **reterr)
 {
 	cleanup_workspace struct workspace *ws = NULL;
-	int r = workspace_at(s, path, &ws, reterr);
+	int r = session_workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : workspace_stat(ws, path, ret, reterr);
 }
@@ -130,7 +146,7 @@ int cordon_file_list(struct cordon_session *s, const char *path, cordon_file_lis
 		     struct cordon_error **reterr)
 {
 	cleanup_workspace struct workspace *ws = NULL;
-	int r = workspace_at(s, path, &ws, reterr);
+	int r = session_workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : workspace_list(ws, path, fn, arg, reterr);
 }
@@ -139,7 +155,7 @@ int cordon_file_mkdir(struct cordon_session *s, const char *path, bool parents,
 		      struct cordon_error **reterr)
 {
 	cleanup_workspace struct workspace *ws = NULL;
-	int r = workspace_at(s, path, &ws, reterr);
+	int r = session_workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : changed(s, ws, workspace_mkdir(ws, path, parents, reterr), reterr);
 }
@@ -148,10 +164,10 @@ int cordon_file_move(struct cordon_session *s, const char *from, const char *to,
 		     struct cordon_error **reterr)
 {
 	cleanup_workspace struct workspace *ws = NULL, *same = NULL;
-	int r = workspace_at(s, from, &ws, reterr);
+	int r = session_workspace_at(s, from, &ws, reterr);
 
 	if (r == 0)
-		r = workspace_at(s, to, &same, reterr);
+		r = session_workspace_at(s, to, &same, reterr);
 
 	return r < 0 ? r : changed(s, ws, workspace_move(ws, from, to, reterr), reterr);
 }
@@ -160,61 +176,9 @@ int cordon_file_remove(struct cordon_session *s, const char *path, bool recursiv
 		       struct cordon_error **reterr)
 {
 	cleanup_workspace struct workspace *ws = NULL;
-	int r = workspace_at(s, path, &ws, reterr);
+	int r = session_workspace_at(s, path, &ws, reterr);
 
 	return r < 0 ? r : changed(s, ws, workspace_remove(ws, path, recursive, reterr), reterr);
-}
-
-json_t *session_env(struct cordon_session *s)
-{
-	pthread_mutex_lock(&s->lock);
-	json_t *env = json_deep_copy(s->env);
-	pthread_mutex_unlock(&s->lock);
-	return env;
-}
-
-/* Takes ownership of next. */
-static void exchange_env(struct cordon_session *s, json_t *next)
-{
-	pthread_mutex_lock(&s->lock);
-	cleanup_json json_t *old = s->env;
-	s->env = next;
-	pthread_mutex_unlock(&s->lock);
-}
-
-static bool is_variable_name(const char *name)
-{
-	bool good = name[0] && !(name[0] >= '0' && name[0] <= '9');
-
-	for (const char *p = name; *p; p++)
-		good = good && ((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_' ||
-				(*p >= '0' && *p <= '9'));
-	return good;
-}
-
-int cordon_session_setenv(struct cordon_session *s, const char *name, const char *value,
-			  struct cordon_error **reterr)
-{
-	if (!is_variable_name(name))
-		return err_set(reterr, CORDON_INVALID, "Invalid environment variable name: '%s'",
-			       name);
-	json_t *set = value ? json_string_lossy(value, strlen(value)) : json_null();
-	pthread_mutex_lock(
-		&s->lock); /* held throughout, so that two callers do not lose a change */
-	json_t *next = s->env ? json_copy(s->env) : json_object();
-	int r = json_object_set_new(next, name, set);
-	cleanup_json json_t *old = r == 0 ? s->env : next;
-	if (r == 0)
-		s->env = next;
-	pthread_mutex_unlock(&s->lock);
-	return r == 0 ? 0 : err_errno(reterr, ENOMEM, "set an environment variable");
-}
-
-char *cordon_session_getenv(struct cordon_session *s, const char *name)
-{
-	cleanup_json json_t *env = session_env(s);
-
-	return str_dup(json_string_value(json_object_get(env, name)));
 }
 
 char *session_state_text(struct cordon_session *s)
@@ -233,9 +197,26 @@ void session_note_cwd(struct cordon_session *s, const char *path, size_t len)
 		return;
 	char *copy = str_ndup(path, len);
 	persist_lock(s->persist); /* a save may be reading it */
-	free(s->cwd);
-	s->cwd = copy;
+	session_set_cwd(s, copy);
 	persist_unlock(s->persist);
+}
+
+void session_set_cwd(struct cordon_session *s, char *path)
+{
+	pthread_mutex_lock(&s->lock);
+	char *old = s->cwd;
+	s->cwd = path;
+	pthread_mutex_unlock(&s->lock);
+	free(old);
+}
+
+json_t *session_directory_json(struct cordon_session *s)
+{
+	pthread_mutex_lock(&s->lock);
+	const char *at = s->cwd ? s->cwd : s->directory ? s->directory : "/home/user";
+	json_t *j = json_string_lossy(at, strlen(at));
+	pthread_mutex_unlock(&s->lock);
+	return j;
 }
 
 /* NULL: the directory where sessions start. */
@@ -243,12 +224,13 @@ static void move_to(struct cordon_session *s, const char *path)
 {
 	if (str_eq(path, s->cwd))
 		return;
-	free(s->cwd);
-	s->cwd = str_dup(path);
+	session_set_cwd(s, str_dup(path));
 	s->is_moved = true;
 }
 
-/* Variables that were set since the snapshot must go: null unsets them in the guest. */
+/* Variables that were set since the snapshot must go: null unsets them in the guest. In a shell
+ * they may also be changed ones that it began with, such as PATH: false makes them what they were
+ * then. */
 void session_take_state(struct cordon_session *s, const char *text)
 {
 	cleanup_json json_t *o = NULL;
@@ -263,18 +245,25 @@ void session_take_state(struct cordon_session *s, const char *text)
 	cleanup_json json_t *now = session_env(s);
 	json_t *next = json_deep_copy(env);
 	json_object_foreach(now, name, value) if (!json_object_get(next, name))
-		json_object_set_new(next, name, json_null());
-	exchange_env(s, next);
+		json_object_set_new(next, name, session_tells_env(s) ? json_false() : json_null());
+	session_exchange_env(s, next);
 	persist_lock(s->persist);
 	const char *cwd = json_string_value(json_object_get(o, "cwd"));
 	move_to(s, cwd && cwd[0] == '/' && strlen(cwd) < PATH_MAX ? cwd : NULL);
 	persist_unlock(s->persist);
 }
 
+/* s is no context. */
 static int hold_workspace(struct cordon_session *s, struct workspace **ret,
 			  struct cordon_error **reterr)
 {
-	int r = session_hold(s, BUSY_TEXT, reterr);
+	uint64_t process = session_process_running(s);
+	cleanup_free char *why =
+		process ? str_printf("the command %llu runs in the background: wait for its end, "
+				     "or end it first",
+				     (unsigned long long)process)
+			: NULL;
+	int r = session_hold_whole(s, why ? why : BUSY_TEXT, reterr);
 
 	if (r < 0)
 		return r;
@@ -287,6 +276,7 @@ static int hold_workspace(struct cordon_session *s, struct workspace **ret,
 /* Created on first use, freed with the session. */
 static struct snapshots *snapshots_of(struct cordon_session *s)
 {
+	s = session_root(s);
 	pthread_mutex_lock(&s->lock);
 	struct snapshots *all = s->snapshots;
 	pthread_mutex_unlock(&s->lock);
@@ -296,6 +286,8 @@ static struct snapshots *snapshots_of(struct cordon_session *s)
 int cordon_snapshot_create(struct cordon_session *s, const char *name, struct cordon_error **reterr)
 {
 	cleanup_workspace struct workspace *ws = NULL;
+	s = session_root(s);
+	session_learn_env(s);
 	int r = hold_workspace(s, &ws, reterr);
 
 	if (r < 0)
@@ -319,6 +311,8 @@ int cordon_snapshot_restore(struct cordon_session *s, const char *name,
 {
 	cleanup_free char *state = NULL;
 	cleanup_workspace struct workspace *ws = NULL;
+	s = session_root(s);
+	session_learn_env(s);
 	int r = hold_workspace(s, &ws, reterr);
 
 	if (r < 0)
@@ -352,14 +346,18 @@ int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,
 {
 	struct cordon_session *child = NULL;
 	cleanup_workspace struct workspace *ws = NULL;
+	s = session_root(s);
+	session_learn_env(s);
 	int r = hold_workspace(s, &ws, reterr);
 
 	if (r < 0)
 		return r;
 	struct cordon_policy policy;
+	const char *languages[GUEST_KIND_POD + 1] = { 0 };
 	r = policy_copy(&policy.p, &s->policy, reterr);
 	if (r == 0) {
 		struct cordon_session_options o = { .guest = guest_name(s->kind),
+						    .languages = place_names(s, languages),
 						    .policy = &policy,
 						    .tools = s->tools,
 						    .pre_execute = s->pre_execute,
@@ -377,7 +375,7 @@ int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,
 	if (r == 0)
 		r = snapshot_fork(ws, child->workspace, reterr);
 	if (r == 0)
-		exchange_env(child, session_env(s));
+		session_exchange_env(child, session_env(s));
 	if (r == 0)
 		move_to(child, s->cwd);
 	session_let_go(s);
@@ -392,6 +390,8 @@ int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,
 int cordon_files_export(struct cordon_session *s, int fd, struct cordon_error **reterr)
 {
 	cleanup_workspace struct workspace *ws = NULL;
+	s = session_root(s);
+	session_learn_env(s);
 	int r = hold_workspace(s, &ws, reterr);
 
 	if (r < 0)
@@ -407,6 +407,8 @@ int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json
 {
 	cleanup_free char *state = NULL;
 	cleanup_workspace struct workspace *ws = NULL;
+	s = session_root(s);
+	session_learn_env(s);
 	int r = hold_workspace(s, &ws, reterr);
 
 	if (r < 0)
@@ -450,7 +452,7 @@ static int hold_for_storage(struct cordon_session *s, bool has_callback, struct 
 {
 	if (!has_callback)
 		return err_set(reterr, CORDON_INVALID, "No storage callbacks configured");
-	int r = session_hold(s, "Cannot offload while a command is running", reterr);
+	int r = session_hold_whole(s, "Cannot offload while a command is running", reterr);
 	if (r < 0)
 		return r;
 	r = workspace_of(s, ret, reterr);
@@ -464,6 +466,8 @@ int cordon_session_offload(struct cordon_session *s, cordon_storage_save_fn save
 {
 	struct storage st = { .save = save, .arg = arg };
 	cleanup_workspace struct workspace *ws = NULL;
+	s = session_root(s);
+	session_learn_env(s);
 	int r = hold_for_storage(s, save, &ws, reterr);
 
 	if (r < 0)
@@ -482,6 +486,8 @@ int cordon_session_rehydrate(struct cordon_session *s, cordon_storage_load_fn lo
 	struct storage st = { .load = load, .arg = arg };
 	cleanup_free char *state = NULL;
 	cleanup_workspace struct workspace *ws = NULL;
+	s = session_root(s);
+	session_learn_env(s);
 	int r = hold_for_storage(s, load, &ws, reterr);
 
 	if (r < 0)
@@ -565,19 +571,21 @@ int cordon_project_apply(struct cordon_project *p, const char *const *paths, siz
 }
 
 int cordon_file_get_tar(struct cordon_session *s, const char *path, int tar_fd,
-			struct cordon_error **reterr)
+			char **ret_report_json, struct cordon_error **reterr)
 {
 	cleanup_workspace struct workspace *ws = NULL;
-	int r = workspace_at(s, path, &ws, reterr);
+	int r = session_workspace_at(s, path, &ws, reterr);
 
-	return r < 0 ? r : pack_to_fd(ws, path, tar_fd, reterr);
+	return r < 0 ? r : pack_to_fd(ws, path, tar_fd, ret_report_json, reterr);
 }
 
 int cordon_file_put_tar(struct cordon_session *s, const char *path, int tar_fd,
-			struct cordon_error **reterr)
+			char **ret_report_json, struct cordon_error **reterr)
 {
 	cleanup_workspace struct workspace *ws = NULL;
-	int r = workspace_at(s, path, &ws, reterr);
+	int r = session_workspace_at(s, path, &ws, reterr);
 
-	return r < 0 ? r : changed(s, ws, unpack_from_fd(ws, path, tar_fd, NULL, reterr), reterr);
+	if (r < 0)
+		return r;
+	return changed(s, ws, unpack_from_fd(ws, path, tar_fd, ret_report_json, reterr), reterr);
 }

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <time.h>
 
+#include "session/place.h"
+
 /* Guards the list. It is not held while a session is checked, so opening or closing another one
  * does not wait. The session that is checked leaves the list only afterwards. */
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -12,12 +14,27 @@ static pthread_cond_t looked = PTHREAD_COND_INITIALIZER;
 static struct cordon_session *watched, *looked_at, *look_next;
 static bool is_running;
 
+/* The place is idle if no context and no command runs. */
+static void look_at_place(struct cordon_session *s, uint64_t limit_us)
+{
+	if (s->is_busy || s->is_closed || s->active > 0 || s->idle_cpu_us == 0 || !s->place ||
+	    box_has_ended(place_box(s->place)))
+		return;
+	if (box_cpu_us(place_box(s->place), BOX_CPU_ALL) > s->idle_cpu_us + limit_us)
+		place_spend(s->place);
+}
+
 /* The session is idle and stays so while its lock is held, so its engine may be used here. */
 static void look(struct cordon_session *s)
 {
 	uint64_t limit_us = s->policy.cpu_seconds * 1000000;
 
 	pthread_mutex_lock(&s->lock);
+	if (s->languages) {
+		look_at_place(s, limit_us);
+		pthread_mutex_unlock(&s->lock);
+		return;
+	}
 	struct engine *e = s->is_busy || s->is_closed ? NULL : s->engine;
 	/* Before the first execution, nothing of the guest is untrusted code. */
 	if (e && e->cpu_us > 0 && !e->is_spent && !box_has_ended(e->box) &&

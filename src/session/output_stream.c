@@ -14,7 +14,8 @@ enum {
 	CHUNK = 256 * 1024,
 	PIPE_BYTES = 1 << 20,
 	DRAIN_ROUNDS = 64,
-	SAMPLE = 512,
+	HEAD = 2048, /* of stderr, where no copy is kept for the result */
+	TAIL = 8192,
 	KEPT_MAX = 1 << 30 /* per stream of a result, even if the policy sets no limit */
 };
 
@@ -25,6 +26,7 @@ void output_stream_begin(struct output_stream *s, int fd, const struct stream_op
 				     .max_lines = o->max_lines,
 				     .max_bytes = o->max_bytes,
 				     .keeps = !o->discard,
+				     .passes_all = o->passes_all,
 				     .fn = o->fn,
 				     .arg = o->arg };
 	buf_init(&s->kept, o->max_bytes < KEPT_MAX ? o->max_bytes : KEPT_MAX);
@@ -57,19 +59,41 @@ static void keep(struct output_stream *s, const char *bytes, size_t len)
 		s->is_truncated = true;
 }
 
-/* Keeps the beginning of stderr, which may tell why the code ended. */
+/* Keeps the beginning and the end of stderr, which tell what was refused and why the code ended. */
 static void sample(struct output_stream *s, const char *bytes, size_t len)
 {
-	size_t room = SAMPLE - (s->kept.len < SAMPLE ? s->kept.len : SAMPLE);
+	struct buf *b = &s->kept;
 
-	if (s->number == 2 && room > 0)
-		(void)buf_add(&s->kept, bytes, len < room ? len : room);
+	while (s->number == 2 && len > 0) {
+		size_t n = len < TAIL ? len : TAIL;
+
+		if (b->len + n > HEAD + 2 * TAIL) {
+			memmove(b->data + HEAD, b->data + b->len - TAIL, TAIL);
+			b->len = HEAD + TAIL;
+			b->data[HEAD - 1] = '\n'; /* the line that is cut here is none */
+		}
+		if (buf_add(b, bytes, n) < 0)
+			return;
+		bytes += n;
+		len -= n;
+	}
 }
 
 static void take(struct output_stream *s, const char *bytes, size_t len)
 {
 	size_t room = (size_t)(s->max_bytes - s->seen);
 
+	if (s->passes_all) { /* what is kept has a limit of its own */
+		s->is_truncated |= s->keeps && s->kept.len + len > s->max_bytes;
+		if (s->keeps && s->kept.len < s->max_bytes)
+			keep(s, bytes,
+			     len < s->max_bytes - s->kept.len
+				     ? len
+				     : (size_t)(s->max_bytes - s->kept.len));
+		if (s->fn)
+			s->fn(s->number, bytes, len, s->arg);
+		return;
+	}
 	if (len > room) {
 		s->is_truncated = true;
 		len = room;

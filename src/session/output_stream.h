@@ -15,8 +15,9 @@ struct output_stream {
 	uint64_t max_lines, lines;
 	uint64_t max_bytes, seen;
 	bool is_truncated;
-	bool is_wide; /* the pipe's buffer was enlarged */
-	bool keeps;   /* false: only the callback sees the bytes */
+	bool is_wide;    /* the pipe's buffer was enlarged */
+	bool keeps;      /* false: only the callback sees the bytes */
+	bool passes_all; /* the limits are for what is kept, not for the callback */
 	cordon_output_fn fn;
 	void *arg;
 };
@@ -25,6 +26,7 @@ struct stream_options {
 	int number;
 	uint64_t max_bytes, max_lines;
 	bool discard;
+	bool passes_all; /* a terminal, which would be dead if its output stopped */
 	cordon_output_fn fn;
 	void *arg;
 };

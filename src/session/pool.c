@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "policy/public.h"
 #include "session/session.h"
+#include "session/session_expose.h"
 
 enum {
 	POOL_DEFAULT = 4,
@@ -172,14 +173,14 @@ static void close_one(struct cordon_pool *p)
 	pthread_cond_signal(&p->work);
 }
 
-/* Making and closing sessions takes processor time from the caller who just took one. While more
- * than half of the pool is idle, that work can wait a moment. Otherwise it must not wait, or a
- * caller that takes sessions without pause would soon find none. */
+/* Making and closing sessions takes processor time from the caller who just took one. While half of
+ * the pool is idle, that work can wait a moment. Otherwise it must not wait, or a caller that takes
+ * sessions without pause would soon find none. */
 static deadline_ns rest_until(const struct cordon_pool *p)
 {
 	deadline_ns until = p->used_ns + REST_MS * 1000000ULL;
 
-	if (p->is_closed || p->first || p->idle_count * 2 <= p->size || !has_room(p))
+	if (p->is_closed || p->first || p->idle_count * 2 < p->size || !has_room(p))
 		return 0;
 	return deadline_is_over(until) ? 0 : until;
 }
@@ -261,6 +262,11 @@ int cordon_pool_new(const struct cordon_pool_options *opts, struct cordon_pool *
 		    struct cordon_error **reterr)
 {
 	int r = check_size(opts, reterr);
+	if (r == 0 && opts->session.languages)
+		r = err_set(reterr, CORDON_UNSUPPORTED, "the sessions of a pool have one language");
+	if (r == 0 && opts->session.packages)
+		r = err_set(reterr, CORDON_UNSUPPORTED,
+			    "the sessions of a pool install no packages");
 	struct cordon_pool *p = r < 0 ? NULL : mem_alloc(sizeof(*p));
 
 	if (!p)
@@ -407,6 +413,7 @@ void cordon_pool_release(struct cordon_pool *p, struct cordon_session *s)
 {
 	if (!s)
 		return;
+	session_expose_end(s); /* its ports are not those of who gets it next */
 	pthread_mutex_lock(&p->lock);
 	p->busy_count--;
 	p->used_ns = clock_now_ns();

@@ -7,8 +7,9 @@
 
 /* LOOK_MS: how long nothing may arrive before the processes are checked. STOPS: how many checks in
  * a row must find them stopped, because the processes of a program that is continued at a terminal
- * continue one after the other. */
-enum { LOOK_MS = 500, STOPS = 2 };
+ * continue one after the other. FULLS: the same for a place without room; long enough for a guest
+ * that needs no more processes than it has. */
+enum { LOOK_MS = 500, STOPS = 2, FULLS = 20 };
 
 struct pulse pulse_begin(const struct box *carrier, deadline_ns deadline)
 {
@@ -23,12 +24,20 @@ static deadline_ns next_look(const struct pulse *p)
 	return p->deadline && p->deadline < look ? p->deadline : look;
 }
 
+static bool is_full(const struct pulse *p)
+{
+	return p->place && box_processes(p->place, BOX_TASKS_NOW, p->tasks_max) + 1 >= p->tasks_max;
+}
+
 /* Called when nothing arrived in time. */
 static int look(struct pulse *p, struct cordon_error **reterr)
 {
 	p->stops = p->carrier && box_is_stopped(p->carrier) ? p->stops + 1 : 0;
 	if (p->stops >= STOPS)
 		return err_set(reterr, CORDON_STATE, "the sandbox was stopped while it started");
+	p->fulls = is_full(p) ? p->fulls + 1 : 0;
+	if (p->fulls >= FULLS)
+		return err_set(reterr, CORDON_LIMIT, "it did not start");
 	if (deadline_is_over(p->deadline))
 		return err_set(reterr, CORDON_TIMEOUT, "the sandbox did not start in time");
 	return 0;

@@ -6,6 +6,11 @@
 
 #include "base/str.h"
 
+const char *session_audit_id(const struct cordon_session *s)
+{
+	return s->owner && !s->name[0] ? s->owner->id : s->id;
+}
+
 int session_audit_begin(struct cordon_session *s, const struct cordon_session_options *o,
 			struct cordon_error **reterr)
 {
@@ -58,11 +63,15 @@ static int commit(const struct cordon_session *s, struct audit_event *event,
 
 int session_audit_session(struct cordon_session *s, const char *event, struct cordon_error **reterr)
 {
-	struct audit_event *e = audit_begin(s->audit, event, s->id);
+	struct audit_event *e = audit_begin(s->audit, event, session_audit_id(s));
 
 	if (!e)
 		return 0;
 	audit_add_text(e, "guest", guest_name(s->kind), strlen(guest_name(s->kind)));
+	if (s->owner) {
+		audit_add_text(e, "sandbox_id", s->owner->id, strlen(s->owner->id));
+		audit_add_text(e, "context", s->name, strlen(s->name));
+	}
 	if (s->engine && !str_eq(event, "session_close")) {
 		cleanup_json json_t *policy = policy_to_json(&s->policy);
 		cleanup_free char *text = json_text(policy, NULL);
@@ -82,7 +91,7 @@ int session_audit_session(struct cordon_session *s, const char *event, struct co
 int session_audit_code(struct cordon_session *s, const struct cordon_execute_options *o,
 		       struct cordon_error **reterr)
 {
-	struct audit_event *e = audit_begin(s->audit, "execute_start", s->id);
+	struct audit_event *e = audit_begin(s->audit, "execute_start", session_audit_id(s));
 
 	if (!e)
 		return 0;
@@ -102,7 +111,8 @@ static int denials(struct cordon_session *s, const struct cordon_result *r,
 		/* Denials of tools are recorded where they are decided. */
 		if (str_eq(json_string_value(json_object_get(d, "layer")), "tools"))
 			continue;
-		struct audit_event *e = audit_begin(s->audit, "capability.denied", s->id);
+		struct audit_event *e =
+			audit_begin(s->audit, "capability.denied", session_audit_id(s));
 		cleanup_free char *text = json_text(d, NULL);
 
 		if (text)
@@ -117,7 +127,8 @@ static int denials(struct cordon_session *s, const struct cordon_result *r,
 static int limit(struct cordon_session *s, const char *subtype, struct cordon_error **reterr)
 {
 	struct cordon_error *err = NULL;
-	int r = audit_write(s->audit, "limit.exceeded", s->id, "subtype", subtype, &err);
+	int r = audit_write(s->audit, "limit.exceeded", session_audit_id(s), "subtype", subtype,
+			    &err);
 
 	return settle(s, r, err, reterr);
 }
@@ -155,7 +166,7 @@ int session_audit_result(struct cordon_session *s, const struct cordon_execute_o
 		done = limit(s, r->kind, reterr);
 	if (done < 0)
 		return done;
-	struct audit_event *e = audit_begin(s->audit, event_of(r), s->id);
+	struct audit_event *e = audit_begin(s->audit, event_of(r), session_audit_id(s));
 	audit_add_seconds(e, "elapsed", (uint64_t)(r->time_ms * 1e6));
 	audit_add_uint(e, "exit_code", (uint64_t)(r->exit_code < 0 ? 0 : r->exit_code));
 	if (r->error) {

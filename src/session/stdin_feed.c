@@ -4,13 +4,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/mem.h"
 
-enum { CHUNK = 65536, LONGEST_MS = 50 };
+enum { CHUNK = 65536, LONGEST_MS = 50, HELD_MS = 20 };
 
 int stdin_feed_begin(struct stdin_feed *f, struct engine *e, struct workspace *ws,
 		     const struct cordon_execute_options *o, struct cordon_error **reterr)
@@ -21,7 +22,8 @@ int stdin_feed_begin(struct stdin_feed *f, struct engine *e, struct workspace *w
 				  .workspace = ws,
 				  .bytes = o->stdin_bytes,
 				  .left = o->stdin_bytes ? o->stdin_len : 0,
-				  .source = o->stdin_fd > 0 ? o->stdin_fd : -1 };
+				  .source = o->stdin_fd > 0 ? o->stdin_fd : -1,
+				  .options = o };
 	f->to = TAKE_FD(e->stdin_fd);
 	f->is_kept = e->kind == GUEST_KIND_POD && f->source < 0;
 	if (e->kind == GUEST_KIND_POD)
@@ -52,16 +54,47 @@ static void look(struct stdin_feed *f)
 	f->path[0] = '\0';
 }
 
+static ssize_t read_some(struct stdin_feed *f)
+{
+	const struct cordon_execute_options *o = f->options;
+
+	return o->stdin_read ? o->stdin_read(f->source, f->chunk, CHUNK, o->stdin_arg)
+			     : read(f->source, f->chunk, CHUNK);
+}
+
 static void read_source(struct stdin_feed *f)
 {
 	if (!f->chunk)
 		f->chunk = mem_alloc(CHUNK);
-	ssize_t n = f->chunk ? read(f->source, f->chunk, CHUNK) : 0;
+	ssize_t n = f->chunk ? read_some(f) : 0;
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		f->source = -1;
 	f->bytes = f->chunk;
-	f->left = n > 0 ? (size_t)n : 0;
+	f->left = f->chunk_len = n > 0 ? (size_t)n : 0;
+}
+
+/* How much of the last chunk the guest has not read. The guest may write to its stdin, too. */
+static size_t unread(const struct stdin_feed *f)
+{
+	int waiting = 0;
+
+	if (f->to >= 0)
+		(void)ioctl(f->to, FIONREAD, &waiting);
+	size_t all = f->left + (waiting > 0 ? (size_t)waiting : 0);
+	return all < f->chunk_len ? all : f->chunk_len;
+}
+
+/* Whether the source must not be read yet. */
+static bool is_held(const struct stdin_feed *f)
+{
+	return f->options->stdin_read && f->source >= 0 && f->to >= 0 && unread(f) > 0;
+}
+
+static bool may_read(struct stdin_feed *f)
+{
+	f->held = is_held(f) ? f->held + 1 : 0;
+	return f->left == 0 && f->source >= 0 && f->held == 0;
 }
 
 /* write(2) without SIGPIPE: a guest that closes its stdin must not kill the host. */
@@ -88,7 +121,7 @@ void stdin_feed_go_on(struct stdin_feed *f, bool source_ready)
 		look(f);
 	if (f->to < 0)
 		return;
-	if (f->left == 0 && f->source >= 0 && source_ready)
+	if (may_read(f) && source_ready)
 		read_source(f);
 	while (f->left > 0) {
 		ssize_t n = write_quietly(f->to, f->bytes, f->left);
@@ -115,11 +148,13 @@ int stdin_feed_to_fd(const struct stdin_feed *f)
 
 int stdin_feed_source_fd(const struct stdin_feed *f)
 {
-	return f->left == 0 && f->to >= 0 ? f->source : -1;
+	return f->left == 0 && f->to >= 0 && !is_held(f) ? f->source : -1;
 }
 
 int stdin_feed_patience_ms(const struct stdin_feed *f)
 {
+	if (is_held(f))
+		return f->held < 5 ? 1 << f->held : HELD_MS;
 	if (!f->is_awaited)
 		return -1;
 	return f->looks < 6 ? 1 << f->looks : LONGEST_MS;
@@ -127,6 +162,10 @@ int stdin_feed_patience_ms(const struct stdin_feed *f)
 
 void stdin_feed_end(struct stdin_feed *f)
 {
+	size_t n = f->options->stdin_unread ? unread(f) : 0;
+
+	if (n > 0)
+		f->options->stdin_unread(f->chunk + f->chunk_len - n, n, f->options->stdin_arg);
 	if (f->is_kept)
 		f->engine->stdin_fd = TAKE_FD(f->to);
 	close_fdp(&f->to);

@@ -26,6 +26,9 @@ struct stdin_feed {
 	size_t left;
 	int source;  /* the caller's descriptor for more; -1: none */
 	char *chunk; /* buffer for bytes of source; NULL before the first read */
+	size_t chunk_len;
+	unsigned held; /* how often the guest had not read it yet */
+	const struct cordon_execute_options *options;
 };
 
 int stdin_feed_begin(struct stdin_feed *f, struct engine *e, struct workspace *ws,
@@ -37,5 +40,5 @@ int stdin_feed_to_fd(const struct stdin_feed *f);
 int stdin_feed_source_fd(const struct stdin_feed *f);
 /* When to call stdin_feed_go_on even if no descriptor is ready; -1: never. */
 int stdin_feed_patience_ms(const struct stdin_feed *f);
-/* Ends it. Input that the guest did not read is discarded. */
+/* Ends it. Input that the guest did not read is given back (stdin_unread) or discarded. */
 void stdin_feed_end(struct stdin_feed *f);

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,6 +20,8 @@
 #include "base/mem.h"
 #include "base/os.h"
 #include "base/random.h"
+#include "session/network_stock.h"
+#include "session/place_views.h"
 #include "session/pulse.h"
 #include "session/timeline.h"
 #include "session/welcome.h"
@@ -43,8 +46,11 @@ struct template
 	enum guest_kind kind;
 	uint8_t hash[32];
 	struct policy policy;
+	unsigned languages; /* of places: as in template_key, and so are the tools */
+	struct strlist tools;
 	struct box *box;
 	struct wire *wire;
+	struct network_stock *stock; /* gateways for its sessions; NULL: the policy opens none */
 	int null_fd;
 	unsigned refs; /* its sessions are in its pid namespace and end with it */
 	_Atomic unsigned forks;
@@ -69,12 +75,30 @@ static struct template *destroy(struct template *t)
 		return NULL;
 	box_free(t->box);
 	wire_free(t->wire);
+	network_stock_close(t->stock);
 	close_fdp(&t->null_fd);
 	policy_done(&t->policy);
+	strlist_done(&t->tools);
 	cordon_error_free(t->error);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 	return NULL;
+}
+
+/* One of places has the files of all their languages. */
+static int start_with_views(struct template *t, struct box_options *o, struct cordon_error **reterr)
+{
+	struct place_views views = { 0 };
+	int r = t->languages ? place_views_make(t->languages, &t->policy, &t->tools, &views, reterr)
+			     : 0;
+
+	o->stays = t->languages != 0;
+	o->also = views.list;
+	o->also_count = views.count;
+	if (r == 0)
+		r = box_start(o, &t->box, reterr);
+	place_views_done(&views);
+	return r;
 }
 
 /* A template does not use its stdin, stdout and stderr. */
@@ -87,6 +111,8 @@ static int start_box(struct template *t, const char *token, struct cordon_error 
 	int pair[2];
 
 	int r = guest_launch(&guest, &launch, reterr);
+	if (r == 0)
+		r = network_stock_fill(t->stock, t->kind == GUEST_KIND_POD, &launch, reterr);
 	if (r < 0)
 		return r;
 	t->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -99,7 +125,7 @@ static int start_box(struct template *t, const char *token, struct cordon_error 
 				   .stdout_fd = t->null_fd,
 				   .stderr_fd = t->null_fd,
 				   .wire_fd = pair[1] };
-	r = box_start(&box, &t->box, reterr);
+	r = start_with_views(t, &box, reterr);
 	close(pair[1]);
 	if (r == 0)
 		r = wire_new(pair[0], &wire, &t->wire, reterr);
@@ -138,6 +164,7 @@ static void reset(struct template *t)
 {
 	t->box = box_free(t->box);
 	t->wire = wire_free(t->wire);
+	t->stock = network_stock_close(t->stock);
 	close_fdp(&t->null_fd);
 }
 
@@ -146,7 +173,9 @@ static int start_once(struct template *t, struct cordon_error **reterr)
 	char token[TOKEN_DIGITS + 1];
 
 	random_hex(token, TOKEN_DIGITS);
-	int r = start_box(t, token, reterr);
+	int r = network_stock_open(&t->policy, &t->stock, reterr);
+	if (r == 0)
+		r = start_box(t, token, reterr);
 	if (r == 0)
 		r = greet(t, reterr);
 	if (r == 0)
@@ -186,7 +215,7 @@ static int start(struct template *t, struct cordon_error **reterr)
 	return r;
 }
 
-static int new_template(enum guest_kind kind, const struct policy *p, const uint8_t hash[static 32],
+static int new_template(const struct template_key *k, const uint8_t hash[static 32],
 			struct template **ret, struct cordon_error **reterr)
 {
 	struct template *t = mem_alloc(sizeof(*t));
@@ -195,11 +224,14 @@ static int new_template(enum guest_kind kind, const struct policy *p, const uint
 		return err_errno(reterr, ENOMEM, "start a template");
 	pthread_mutex_init(&t->lock, NULL);
 	t->null_fd = -1;
-	t->kind = kind;
+	t->kind = k->kind;
+	t->languages = k->languages;
 	t->state = STARTING;
 	memcpy(t->hash, hash, 32);
 	t->born_ns = t->used_ns = clock_now_ns();
-	int r = policy_copy(&t->policy, p, reterr);
+	int r = policy_copy(&t->policy, k->policy, reterr);
+	if (r == 0 && k->tools && strlist_copy(&t->tools, k->tools) < 0)
+		r = err_errno(reterr, ENOMEM, "start a template");
 	if (r < 0) {
 		destroy(t);
 		return r;
@@ -301,16 +333,15 @@ static void *follow(void *arg)
 	return NULL;
 }
 
-/* Starts the successor in the background while this template still serves. If that fails, this one
- * is used to its end. Signals are blocked, so that they go to the host's own threads. */
-static void start_next(struct template *t)
+/* Starts a template in the background. Signals are blocked, so that they go to the host's own
+ * threads. */
+static void start_behind(const struct template_key *key, const uint8_t hash[static 32])
 {
 	struct template *next = NULL;
 	sigset_t all, before;
 	pthread_t thread;
 
-	t->is_followed = true;
-	if (new_template(t->kind, &t->policy, t->hash, &next, NULL) < 0)
+	if (new_template(key, hash, &next, NULL) < 0)
 		return;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -323,6 +354,16 @@ static void start_next(struct template *t)
 	(void)pthread_detach(thread);
 	enlist(next);
 	followers++;
+}
+
+/* Starts the successor while this template still serves. If that fails, this one is used to its
+ * end. */
+static void start_next(struct template *t)
+{
+	struct template_key key = { t->kind, &t->policy, t->languages, &t->tools };
+
+	t->is_followed = true;
+	start_behind(&key, t->hash);
 }
 
 /* A ready template if there is one, else one that is starting, else NULL. */
@@ -342,17 +383,17 @@ static struct template *find(enum guest_kind kind, const uint8_t hash[static 32]
 
 /* Takes a reference to a ready template. Called with the lock held; releases it while one
  * starts. */
-static int take(enum guest_kind kind, const struct policy *p, const uint8_t hash[static 32],
+static int take(const struct template_key *key, const uint8_t hash[static 32],
 		struct template **ret, struct cordon_error **reterr)
 {
-	struct template *t = find(kind, hash);
+	struct template *t = find(key->kind, hash);
 
 	if (t) {
 		t->refs++;
 		while (t->state == STARTING)
 			pthread_cond_wait(&registry_changed, &registry_lock);
 	} else {
-		int r = new_template(kind, p, hash, &t, reterr);
+		int r = new_template(key, hash, &t, reterr);
 		if (r < 0)
 			return r;
 		enlist(t);
@@ -373,18 +414,37 @@ static int take(enum guest_kind kind, const struct policy *p, const uint8_t hash
 		       why ? why : cordon_error_message(t->error));
 }
 
-int template_get(enum guest_kind kind, const struct policy *p, struct template **ret,
+/* The policy, and for places what their root has besides. */
+static int hash_key(const struct template_key *k, uint8_t ret[static 32])
+{
+	crypto_hash_sha256_state state;
+	int r = policy_hash(k->policy, ret);
+
+	if (r < 0 || !k->languages)
+		return r;
+	crypto_hash_sha256_init(&state);
+	crypto_hash_sha256_update(&state, ret, 32);
+	crypto_hash_sha256_update(&state, (const unsigned char *)&k->languages,
+				  sizeof(k->languages));
+	for (size_t i = 0; k->tools && i < k->tools->count; i++)
+		crypto_hash_sha256_update(&state, (const unsigned char *)k->tools->items[i],
+					  strlen(k->tools->items[i]) + 1);
+	crypto_hash_sha256_final(&state, ret);
+	return 0;
+}
+
+int template_get(const struct template_key *key, struct template **ret,
 		 struct cordon_error **reterr)
 {
 	uint8_t hash[32];
 	struct template *dead, *more;
-	int r = policy_hash(p, hash);
+	int r = hash_key(key, hash);
 
 	if (r < 0)
 		return err_errno(reterr, ENOMEM, "hash the policy");
 	pthread_mutex_lock(&registry_lock);
 	dead = sweep();
-	r = take(kind, p, hash, ret, reterr);
+	r = take(key, hash, ret, reterr);
 	more = r < 0 ? sweep() : NULL;
 	pthread_mutex_unlock(&registry_lock);
 	destroy_all(dead);
@@ -423,6 +483,31 @@ bool template_check(struct template *t, bool is_silent)
 const struct box *template_box(const struct template *t)
 {
 	return t->box;
+}
+
+bool template_is_ready(const struct template_key *key)
+{
+	uint8_t hash[32];
+
+	if (hash_key(key, hash) < 0)
+		return false;
+	pthread_mutex_lock(&registry_lock);
+	const struct template *t = find(key->kind, hash);
+	bool is_ready = t && t->state == READY;
+	if (!t)
+		start_behind(key, hash);
+	pthread_mutex_unlock(&registry_lock);
+	return is_ready;
+}
+
+enum guest_kind template_kind(const struct template *t)
+{
+	return t->kind;
+}
+
+struct network_stock *template_stock(const struct template *t)
+{
+	return t->stock;
 }
 
 struct template *template_put(struct template *t)
@@ -474,7 +559,8 @@ static int send_request(struct template *t, const char *token, const int fds[SPA
 	}
 }
 
-int template_fork(struct template *t, struct engine *e, struct cordon_error **reterr)
+int template_fork(struct template *t, struct network *n, struct engine *e, struct box **ret_box,
+		  struct cordon_error **reterr)
 {
 	char token[TOKEN_DIGITS + 1];
 	struct engine_ends ends = ENGINE_ENDS_NONE;
@@ -484,8 +570,12 @@ int template_fork(struct template *t, struct engine *e, struct cordon_error **re
 	int r = engine_ends_open(&ends, true, reterr);
 	if (r < 0)
 		return r;
-	r = box_prepare(&t->policy, t->box, &e->box, &forked, reterr);
+	r = box_prepare(&t->policy, t->box, ret_box, &forked, reterr);
+	if (r == 0)
+		r = network_fork_fds(n, &forked.fds[BOX_FORK_RELAY], &forked.fds[BOX_FORK_OWN_FILE],
+				     reterr);
 	if (r < 0) {
+		box_fork_fds_done(&forked);
 		engine_ends_done(&ends);
 		return r;
 	}
@@ -500,6 +590,7 @@ int template_fork(struct template *t, struct engine *e, struct cordon_error **re
 	if (r == 0)
 		r = engine_adopt(e, &ends, &t->policy, token, reterr);
 	timeline_mark(e->timeline, TIMELINE_ASKED);
+	network_launched(n);
 	box_fork_fds_done(&forked);
 	engine_ends_done(&ends);
 	return r;

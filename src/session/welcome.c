@@ -38,6 +38,7 @@ char *welcome_line(const struct welcome_options *o, size_t *ret_len)
 	json_object_set_new(options, "tools", list ? list : json_array());
 	json_object_set_new(options, "message_bytes", json_integer((json_int_t)p->message_bytes));
 	json_object_set_new(options, "rpc_bytes", json_integer((json_int_t)p->rpc_bytes));
+	json_object_set_new(options, "value_bytes", json_integer((json_int_t)p->value_bytes));
 	json_object_set_new(options, "env", o->env ? json_incref(o->env) : json_object());
 	if (o->ahead)
 		json_object_set_new(options, "ahead", json_true());
