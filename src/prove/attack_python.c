@@ -17,7 +17,7 @@
 #include "wall/wall.h"
 
 /* Parses "worked", "not here" or "refused WHY". */
-static void judge(const char *said, struct trial *t)
+void attack_python_said(const char *said, struct trial *t)
 {
 	if (str_eq(said, "worked"))
 		t->outcome = TRIAL_OPEN;
@@ -55,10 +55,10 @@ void attack_python_judge(struct cordon_result *r, struct trial *t)
 	}
 	const char *text = cordon_result_value_json(r);
 	if (json_parse(text, strlen(text), 0, &value, NULL) == 0 && json_is_string(value))
-		judge(json_string_value(value), t);
+		attack_python_said(json_string_value(value), t);
 }
 
-static json_t *words(const struct bait *b)
+json_t *attack_python_words(const struct bait *b)
 {
 	json_t *a = json_array();
 
@@ -73,7 +73,7 @@ int attack_python_code(const struct trial_options *o, const char *role, struct b
 	const struct wall_attacks wall = wall_choose(o->policy)->attacks();
 	cleanup_json json_t *context = json_object();
 
-	json_object_set_new(context, "bait_words", words(o->bait));
+	json_object_set_new(context, "bait_words", attack_python_words(o->bait));
 	cleanup_free char *text = json_text(context, NULL);
 	buf_init(code, 1 << 20);
 	if (!text || buf_add(code, wall.python, wall.python_len) < 0 ||
@@ -81,6 +81,21 @@ int attack_python_code(const struct trial_options *o, const char *role, struct b
 		return err_errno(reterr, ENOMEM, "the code of an attack");
 	*ret_context = TAKE_PTR(text);
 	return 0;
+}
+
+/* The host must not take what it cannot seal. */
+static void judge_columns(const struct cordon_result *r, struct trial *t)
+{
+	uint64_t bytes = 0;
+	const char *kind = cordon_result_error_kind(r);
+
+	if (cordon_result_buffer(r, &bytes) >= 0) {
+		t->outcome = TRIAL_OPEN;
+		(void)str_copy(t->said, sizeof(t->said), "worked");
+	} else if (str_eq(kind, "protocol")) {
+		t->outcome = TRIAL_HELD;
+		snprintf(t->said, sizeof(t->said), "%.60s", cordon_result_error(r));
+	}
 }
 
 int attack_python_inside(const struct trial_options *o, struct trial *ret,
@@ -98,14 +113,19 @@ int attack_python_inside(const struct trial_options *o, struct trial *ret,
 	if (r < 0)
 		return r;
 	struct cordon_session_options session = { .guest = "python", .policy = &policy };
-	struct cordon_execute_options options = { .code = buf_text(&code),
-						  .code_len = code.len,
-						  .context_json = context };
+	struct cordon_execute_options options = {
+		.code = buf_text(&code),
+		.code_len = code.len,
+		.context_json = context,
+		.takes_buffer = o->attack->flags & PROBE_COLUMNS,
+	};
 	r = cordon_run(&session, &options, &result, reterr);
 	policy_done(&policy.p);
 	if (r < 0)
 		return r;
 	attack_python_judge(result, &t);
+	if (o->attack->flags & PROBE_COLUMNS)
+		judge_columns(result, &t);
 	judge_remains(o, &t);
 	cordon_result_free(result);
 	*ret = t;
@@ -157,7 +177,7 @@ int attack_python_outside(const struct trial_options *o, struct trial *ret,
 	for (; n > 0 && text[n - 1] == '\n'; n--)
 		text[n - 1] = '\0';
 	if (n > 0)
-		judge(text, &t);
+		attack_python_said(text, &t);
 	else
 		snprintf(t.said, sizeof(t.said), "ended with status %d", WEXITSTATUS(status));
 	judge_remains(o, &t);

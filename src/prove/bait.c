@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "prove/package_server.h"
 
 enum { FD_TCP, FD_UDP, FD_ABSTRACT, FD_ABSTRACT_MAIL, FD_PATH, FD_PATH_MAIL, FD_SHARED };
 /* A descriptor that a careless host would pass on gets this number. */
@@ -169,6 +170,41 @@ static int add_numbers(struct bait *b, const struct policy *p)
 	return b->shm >= 0 && say_number(b, "shm", (uint64_t)b->shm) < 0 ? -ENOMEM : 0;
 }
 
+static int add_sockets(struct bait *b)
+{
+	int r = add_inet(b, FD_TCP, SOCK_STREAM, "tcp");
+
+	if (r == 0)
+		r = add_inet(b, FD_UDP, SOCK_DGRAM, "udp");
+	if (r == 0)
+		r = add_unix(b, FD_ABSTRACT, SOCK_STREAM, "abstract");
+	if (r == 0)
+		r = add_unix(b, FD_ABSTRACT_MAIL, SOCK_DGRAM, "abstract_mail");
+	if (r == 0)
+		r = add_unix(b, FD_PATH, SOCK_STREAM, "path");
+	if (r == 0)
+		r = add_unix(b, FD_PATH_MAIL, SOCK_DGRAM, "path_mail");
+	return r;
+}
+
+/* A registry, and what is beside it on the host. */
+static int add_packages(struct bait *b, struct cordon_error **reterr)
+{
+	char registry[48], other[48];
+	int r = package_server_new(&b->packages, reterr);
+
+	if (r < 0)
+		return r;
+	snprintf(registry, sizeof(registry), "http://127.0.0.1:%u",
+		 package_server_port(b->packages));
+	snprintf(other, sizeof(other), "http://127.0.0.1:%u",
+		 package_server_other_port(b->packages));
+	b->built = json_object();
+	if (!b->built || say(b, "registry", registry) < 0 || say(b, "elsewhere", other) < 0)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	return 0;
+}
+
 int bait_init(struct bait *b, const struct policy *policy, bool is_mounted, bool has_groups,
 	      struct cordon_error **reterr)
 {
@@ -181,17 +217,7 @@ int bait_init(struct bait *b, const struct policy *policy, bool is_mounted, bool
 	snprintf(b->marker, sizeof(b->marker), "marker-%s", b->secret);
 	int r = add_file(b);
 	if (r == 0)
-		r = add_inet(b, FD_TCP, SOCK_STREAM, "tcp");
-	if (r == 0)
-		r = add_inet(b, FD_UDP, SOCK_DGRAM, "udp");
-	if (r == 0)
-		r = add_unix(b, FD_ABSTRACT, SOCK_STREAM, "abstract");
-	if (r == 0)
-		r = add_unix(b, FD_ABSTRACT_MAIL, SOCK_DGRAM, "abstract_mail");
-	if (r == 0)
-		r = add_unix(b, FD_PATH, SOCK_STREAM, "path");
-	if (r == 0)
-		r = add_unix(b, FD_PATH_MAIL, SOCK_DGRAM, "path_mail");
+		r = add_sockets(b);
 	if (r == 0)
 		r = add_shared(b, is_mounted);
 	if (r == 0 && say_number(b, "groups", has_groups) < 0)
@@ -202,7 +228,10 @@ int bait_init(struct bait *b, const struct policy *policy, bool is_mounted, bool
 		bait_done(b);
 		return err_errno(reterr, -r, "set up the targets of the attacks");
 	}
-	return 0;
+	r = add_packages(b, reterr);
+	if (r < 0)
+		bait_done(b);
+	return r;
 }
 
 int bait_add_program(struct bait *b, const void *bytes, size_t len, struct cordon_error **reterr)
@@ -244,6 +273,8 @@ void bait_done(struct bait *b)
 		(void)rmdir(b->shared);
 	if (b->dir[0])
 		(void)rmdir(b->dir);
+	b->packages = package_server_free(b->packages);
+	json_decref(b->built);
 	if (b->shm >= 0)
 		(void)shmctl(b->shm, IPC_RMID, NULL);
 	strlist_done(&b->args);

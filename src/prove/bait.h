@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "policy/policy.h"
 
@@ -10,12 +11,16 @@ enum { BAIT_FDS = 7, BAIT_ARGV = 64 };
 /* The directory's path in the sandbox. */
 #define BAIT_SHARED "/mnt/bait"
 
+struct package_server;
+
 struct bait {
 	char dir[64];    /* directory of the files; "": none */
 	char shared[72]; /* directory below it that the policy mounts for reading */
 	char secret[33], marker[48];
 	int fds[BAIT_FDS]; /* sockets, and a descriptor that must not be inherited */
 	int shm;
+	struct package_server *packages;
+	json_t *built;       /* what came of attacks by build steps: attack_package.c */
 	char program[80];    /* "" before bait_add_program */
 	struct strlist args; /* KEY=VALUE for the attack (probe.h of the wall) */
 };

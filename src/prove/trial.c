@@ -15,6 +15,8 @@
 #include "base/file.h"
 #include "base/os.h"
 #include "guest/languages.h"
+#include "prove/attack_forked.h"
+#include "prove/attack_package.h"
 #include "prove/attack_python.h"
 #include "prove/attack_session.h"
 #include "session/leftovers.h"
@@ -108,8 +110,7 @@ static int fill_launch(const struct trial_options *o, struct launch *l,
 	l->executable = NULL;
 	bait_add_args(o->bait, argv, argc);
 	if (launch_file(l, PROBE_PATH, wall.program, wall.program_len, 0555) < 0 ||
-	    strlist_add(&l->exec_paths, PROBE_PATH) < 0 ||
-	    language_command(l, PROBE_PATH, argv) < 0)
+	    launch_exec(l, PROBE_PATH) < 0 || language_command(l, PROBE_PATH, argv) < 0)
 		return err_errno(reterr, ENOMEM, "the launch of an attack");
 	return 0;
 }
@@ -206,12 +207,50 @@ static void judge_box(const struct box *box, struct trial *t)
 	strcpy(t->said, "killed");
 }
 
+/* What a guest leaves behind lives as long as its place. */
+static void end_place(struct box *place)
+{
+	if (place)
+		box_kill(place);
+}
+
+/* A place whose first guest ends at once, because it knows no such attack; and the attack as a
+ * further guest. */
+static int join(const struct box_options *o, struct box **ret_place, struct box **ret,
+		struct cordon_error **reterr)
+{
+	static char name[] = "probe", unknown[] = "nothing";
+	char *nothing[] = { name, unknown };
+	struct box_options first = *o;
+	struct launch idle = *o->launch; /* its files are borrowed */
+
+	idle.argv = (struct strlist){ .items = nothing, .count = 2 };
+	first.launch = &idle;
+	first.stays = true;
+	first.stdin_fd = first.stdout_fd = first.stderr_fd = first.wire_fd = -1;
+	int r = box_start(&first, ret_place, reterr);
+	cleanup_box struct box *gone = NULL;
+	if (r == 0)
+		r = box_wait_ready(*ret_place, deadline_after_ms(TRIAL_MS), reterr);
+	if (r == 0)
+		r = box_first(*ret_place, &gone, reterr);
+	if (r == 0 && !box_wait_gone(gone, deadline_after_ms(TRIAL_MS)))
+		r = err_set(reterr, CORDON_TIMEOUT, "the first guest of a place does not end");
+	return r < 0 ? r : box_join(*ret_place, o, ret, reterr);
+}
+
+static int start(const struct trial_options *o, const struct box_options *box,
+		 struct box **ret_place, struct box **ret, struct cordon_error **reterr)
+{
+	return o->joins ? join(box, ret_place, ret, reterr) : box_start(box, ret, reterr);
+}
+
 static int try_once(const struct trial_options *o, struct trial *ret, struct cordon_error **reterr)
 {
 	static const struct network_listener nobody;
 	cleanup_gateway struct gateway *gateway = NULL;
 	cleanup_launch struct launch launch = { 0 };
-	cleanup_box struct box *box = NULL;
+	cleanup_box struct box *place = NULL, *box = NULL; /* freed in the opposite order */
 	struct ends e = { -1, -1, -1, -1, -1, -1 };
 	struct trial t = { .outcome = TRIAL_BROKEN };
 	char text[64];
@@ -233,7 +272,7 @@ static int try_once(const struct trial_options *o, struct trial *ret, struct cor
 				       .stderr_fd = e.out,
 				       .wire_fd = e.wire,
 				       .layers_off = o->layers_off };
-	r = box_start(&options, &box, reterr);
+	r = start(o, &options, &place, &box, reterr);
 	close_fdp(&e.in);
 	close_fdp(&e.out);
 	close_fdp(&e.wire);
@@ -241,6 +280,7 @@ static int try_once(const struct trial_options *o, struct trial *ret, struct cor
 		strcpy(t.said, "did not end");
 	else if (r == 0)
 		r = box_failure(box, reterr);
+	end_place(place);
 	if (r == 0 && box_look(box).is_out_of_memory) {
 		t.outcome = TRIAL_HELD;
 		strcpy(t.said, "killed");
@@ -283,6 +323,10 @@ static int try_charged(const struct trial_options *o, struct trial *ret,
 
 int trial_inside(const struct trial_options *o, struct trial *ret, struct cordon_error **reterr)
 {
+	if (o->is_forked)
+		return attack_forked_inside(o, ret, reterr);
+	if (o->attack->flags & PROBE_BUILD)
+		return attack_package_inside(o, ret, reterr);
 	if (o->attack->flags & (PROBE_IDLE | PROBE_SIBLING))
 		return attack_session_inside(o, ret, reterr);
 	if (o->attack->is_python)

@@ -34,6 +34,8 @@ struct trial_options {
 	enum guest_kind kind; /* whose view and filter to use */
 	uint32_t layers_off;
 	bool is_empty;    /* PROBE_CHARGED: a run for comparison, which uses nothing */
+	bool joins;       /* the attack is a guest that joins a place */
+	bool is_forked;   /* the attack is in a session that a template forked (attack_forked.h) */
 	const char *seal; /* a filter in hexadecimal that is loaded before the attack; NULL: none */
 };
 
