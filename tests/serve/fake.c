@@ -10,6 +10,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "net/host/fetch.h"
+#include "net/host/gateway_process.h"
 #include "serve/fake.h"
 #include "session/pool.h"
 
@@ -24,6 +26,7 @@ struct cordon_project {
 };
 struct cordon_result {
 	char *json;
+	bool is_long; /* the code was "long": all parts are, and it failed */
 };
 
 void (*fake_on_open)(const struct cordon_session_options *o);
@@ -95,13 +98,34 @@ int cordon_session_execute(struct cordon_session *s, const struct cordon_execute
 		o->output(1, o->code, o->code_len ? o->code_len : strlen(o->code), o->output_arg);
 	r->json =
 		copy("{\"success\":true,\"result\":1,\"stdout\":\"\",\"stderr\":\"\",\"outputs\":[{"
-		     "\"mime\":\"image/png\",\"encoding\":\"base64\",\"data\":\"AA==\"}]}");
+		     "\"mime\":\"image/png\",\"encoding\":\"base64\",\"data\":\"AA==\"},"
+		     "{\"mime\":\"image/svg+xml\",\"encoding\":\"text\",\"data\":\"<svg/>\"},"
+		     "{\"mime\":\"text/html\",\"encoding\":\"text\",\"data\":\"<p>\"},"
+		     "{\"mime\":\"application/json\",\"encoding\":\"text\",\"data\":"
+		     "\"{\\\"columns\\\":[\\\"a\\\"],\\\"index\\\":[0],\\\"data\\\":[[1]]}\"}],"
+		     "\"exception\":{\"line\":2},\"restarted\":true}");
+	r->is_long = str_eq(o->code, "long");
 	if (!r->json) {
 		free(r);
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	}
 	*ret = r;
 	return 0;
+}
+
+int cordon_run(const struct cordon_session_options *session, const struct cordon_execute_options *o,
+	       struct cordon_result **ret, struct cordon_error **reterr)
+{
+	(void)session;
+	return cordon_session_execute(NULL, o, ret, reterr);
+}
+
+int session_reopen(const struct cordon_session_options *opts, const char *id,
+		   struct cordon_session **ret, struct cordon_error **reterr);
+int session_reopen(const struct cordon_session_options *opts, const char *id,
+		   struct cordon_session **ret, struct cordon_error **reterr)
+{
+	return id[0] ? cordon_session_open(opts, ret, reterr) : -CORDON_INVALID;
 }
 
 struct cordon_result *cordon_result_free(struct cordon_result *r)
@@ -112,28 +136,54 @@ struct cordon_result *cordon_result_free(struct cordon_result *r)
 	return NULL;
 }
 
+/* Longer than a model is shown, and with characters of two bytes. */
+static const char *long_text(void)
+{
+	static char text[40001];
+
+	for (size_t i = 0; i < sizeof(text) - 1; i++)
+		text[i] = i % 2 ? '\xa9' : '\xc3';
+	return text;
+}
+
 #define FIXED(type, name, value)                                                                   \
 	type name                                                                                  \
 	{                                                                                          \
 		return value;                                                                      \
 	}
-FIXED(bool, cordon_result_success(const struct cordon_result *r), r != NULL)
+FIXED(bool, cordon_result_success(const struct cordon_result *r), !r->is_long)
+FIXED(int, cordon_result_buffer(const struct cordon_result *r, uint64_t *ret_bytes),
+      (*ret_bytes = 0, r ? -1 : -2))
 FIXED(const char *, cordon_result_json(struct cordon_result *r), r->json)
 FIXED(const char *, cordon_result_value_text(const struct cordon_result *r), r ? "1" : NULL)
-FIXED(const char *, cordon_result_error(const struct cordon_result *r), r ? NULL : "")
-FIXED(const char *, cordon_result_error_kind(const struct cordon_result *r), r ? NULL : "")
+FIXED(const char *, cordon_result_error(const struct cordon_result *r),
+      r->is_long ? long_text() : NULL)
+FIXED(const char *, cordon_result_error_kind(const struct cordon_result *r),
+      r->is_long ? "exception" : NULL)
+FIXED(const char *, cordon_result_traceback(const struct cordon_result *r),
+      r->is_long ? long_text() : NULL)
+FIXED(const char *, cordon_result_value_json(struct cordon_result *r), r ? "{\"code\":\"1\"}" : "")
+FIXED(char *, cordon_result_losses_text(const struct cordon_result *r), r ? copy("lost") : NULL)
+FIXED(bool, cordon_result_truncated(const struct cordon_result *r, int stream),
+      r->is_long &&stream == 1)
 FIXED(char *, cordon_result_denials_text(const struct cordon_result *r),
       r ? copy("denied\n") : NULL)
+FIXED(char *, cordon_result_restart_text(const struct cordon_result *r), r ? copy("") : NULL)
 FIXED(int, cordon_result_exit_status(const struct cordon_result *r), r ? 0 : 1)
 FIXED(const char *, cordon_session_id(const struct cordon_session *s), s->id)
+uint64_t session_memory_bytes(struct cordon_session *s);
+FIXED(uint64_t, session_memory_bytes(struct cordon_session *s), s ? 64 << 20 : 0)
+uint64_t session_value_bytes(const struct cordon_session *s);
+FIXED(uint64_t, session_value_bytes(const struct cordon_session *s), s ? 1 << 20 : 0)
 FIXED(char *, cordon_session_describe(const struct cordon_session *s), s ? copy("{}") : NULL)
 FIXED(char *, cordon_snapshot_list(struct cordon_session *s), s ? copy("[]") : NULL)
 
 const char *cordon_result_stdout(const struct cordon_result *r, size_t *ret_len)
 {
-	(void)r;
-	*ret_len = 3;
-	return "out";
+	const char *text = r->is_long ? long_text() : "out";
+
+	*ret_len = strlen(text);
+	return text;
 }
 
 const char *cordon_result_stderr(const struct cordon_result *r, size_t *ret_len)
@@ -168,7 +218,17 @@ const char *cordon_result_stderr(const struct cordon_result *r, size_t *ret_len)
 	}
 OK1(cordon_session_cancel)
 OK1(cordon_session_interrupt)
+OK1(cordon_session_kill)
 OK1(cordon_session_restart)
+int cordon_session_install(struct cordon_session *s, const struct cordon_install_options *o,
+			   char **ret_json, struct cordon_error **reterr)
+{
+	(void)s;
+	if (!o->names || !o->names[0])
+		return err_set(reterr, CORDON_INVALID, "there is no package to install");
+	*ret_json = str_dup("{\"manager\":\"pip\",\"packages\":{},\"count\":0}");
+	return *ret_json ? 0 : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
 OK3(cordon_session_setenv, const char *, const char *)
 char *cordon_session_getenv(struct cordon_session *s, const char *name)
 {
@@ -183,8 +243,23 @@ OK4(cordon_file_append, const char *, const void *, size_t)
 OK3(cordon_file_mkdir, const char *, bool)
 OK3(cordon_file_move, const char *, const char *)
 OK3(cordon_file_remove, const char *, bool)
-OK3(cordon_file_put_tar, const char *, int)
-OK3(cordon_file_get_tar, const char *, int)
+int cordon_watch_open(struct cordon_session *s, const char *path, bool recursive, uint64_t *ret,
+		      struct cordon_error **reterr)
+{
+	(void)s, (void)path, (void)recursive, (void)reterr;
+	*ret = 1;
+	return 0;
+}
+int cordon_watch_wait(struct cordon_session *s, uint64_t watch, uint64_t wait_ms, char **ret_json,
+		      struct cordon_error **reterr)
+{
+	(void)s, (void)watch, (void)wait_ms;
+	*ret_json = str_dup("[]");
+	return *ret_json ? 0 : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+OK2(cordon_watch_close, uint64_t)
+OK4(cordon_file_put_tar, const char *, int, char **)
+OK4(cordon_file_get_tar, const char *, int, char **)
 
 int cordon_session_resolve(struct cordon_session *s, const char *id, bool allow, const char *value,
 			   const char *reason, struct cordon_error **reterr)
@@ -199,6 +274,82 @@ int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret,
 	(void)s;
 	return cordon_session_open(NULL, ret, reterr);
 }
+
+/* One process, number 1, that has ended. */
+int cordon_session_context(struct cordon_session *s, const char *language, const char *name,
+			   struct cordon_session **ret, struct cordon_error **reterr)
+{
+	(void)language, (void)name, (void)reterr;
+	*ret = s;
+	return 0;
+}
+
+int cordon_process_start(struct cordon_session *s, const struct cordon_command_options *o,
+			 uint64_t *ret, struct cordon_error **reterr)
+{
+	(void)s, (void)reterr;
+	*ret = 1;
+	if (o->output)
+		o->output(1, o->command, strlen(o->command), o->output_arg);
+	if (o->ended)
+		o->ended(1, o->ended_arg);
+	return 0;
+}
+
+int cordon_process_wait(struct cordon_session *s, uint64_t process, uint64_t wait_ms,
+			struct cordon_result **ret, struct cordon_error **reterr)
+{
+	const struct cordon_execute_options o = { .code = "" };
+
+	(void)process, (void)wait_ms;
+	return cordon_session_execute(s, &o, ret, reterr);
+}
+
+OK2(cordon_process_kill, uint64_t)
+OK2(cordon_session_unexpose, unsigned)
+FIXED(char *, cordon_session_exposed(struct cordon_session *s), s ? copy("[]") : NULL)
+
+int cordon_session_expose(struct cordon_session *s, unsigned port,
+			  const struct cordon_expose_options *opts, char **ret_address,
+			  struct cordon_error **reterr)
+{
+	(void)s, (void)port, (void)opts;
+	return copied(ret_address, "/run/8000.sock", reterr);
+}
+
+int cordon_process_resize(struct cordon_session *s, uint64_t process, unsigned rows,
+			  unsigned columns, struct cordon_error **reterr)
+{
+	(void)s, (void)process, (void)rows, (void)columns, (void)reterr;
+	return 0;
+}
+
+int cordon_process_signal(struct cordon_session *s, uint64_t process, int signal_number,
+			  struct cordon_error **reterr)
+{
+	(void)s, (void)process, (void)signal_number, (void)reterr;
+	return 0;
+}
+
+int cordon_process_write(struct cordon_session *s, uint64_t process, const void *bytes, size_t len,
+			 size_t *ret_len, struct cordon_error **reterr)
+{
+	(void)s, (void)process, (void)bytes, (void)reterr;
+	*ret_len = len;
+	return 0;
+}
+
+int cordon_process_output(struct cordon_session *s, uint64_t process, int stream, uint64_t offset,
+			  char **ret, size_t *ret_len, uint64_t *ret_offset,
+			  struct cordon_error **reterr)
+{
+	(void)s, (void)process, (void)stream;
+	*ret_offset = offset;
+	*ret_len = 3;
+	return copied(ret, "out", reterr);
+}
+
+FIXED(char *, cordon_process_list(struct cordon_session *s), s ? copy("[]") : NULL)
 
 int cordon_file_read(struct cordon_session *s, const char *path, char **ret, size_t *ret_len,
 		     struct cordon_error **reterr)
@@ -424,4 +575,26 @@ void cordon_fetch_done(struct cordon_fetch_result *r)
 	free(r->url);
 	free(r->headers);
 	free(r->body);
+}
+
+/* ---- for a tracer, which no test here has */
+
+int fetch_run(const struct fetch_options *o, struct fetch_result *ret, struct cordon_error **reterr)
+{
+	(void)o;
+	(void)ret;
+	return err_set(reterr, CORDON_OS, "there is no network");
+}
+
+void fetch_result_done(struct fetch_result *r)
+{
+	(void)r;
+}
+
+int gateway_process_hash(const struct gateway_options *options, uint8_t ret[static 32],
+			 struct cordon_error **reterr)
+{
+	(void)options;
+	(void)ret;
+	return err_set(reterr, CORDON_UNSUPPORTED, "there is no gateway");
 }

@@ -145,9 +145,8 @@ int main(void)
 		all[FIXTURES + i] = mcptool_table[i];
 	(void)signal(SIGPIPE, SIG_IGN);
 	int r = mcphttp_new(&options, &room, &e);
-	const struct httpd_route routes[] = { { "/mcp", mcphttp_serve, room, MCP_MESSAGE_MAX },
-					      { 0 } };
-	const struct httpd_options o = { .address = "127.0.0.1:0", .routes = routes };
+	const struct httpd_table tables[] = { { mcphttp_routes, room }, { 0 } };
+	const struct httpd_options o = { .address = "127.0.0.1:0", .tables = tables };
 	if (r == 0)
 		r = httpd_start(&o, &server, &e);
 	if (r < 0) {

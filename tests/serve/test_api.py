@@ -25,7 +25,15 @@ TABLE = {
     "cordon_file_mkdir": "files.mkdir", "cordon_file_move": "files.move", "cordon_file_put_tar": "files.put_tar",
     "cordon_file_read": "files.read", "cordon_file_read_at": "files.read", "cordon_file_remove": "files.remove",
     "cordon_file_stat": "files.stat", "cordon_file_write": "files.write",
+    "cordon_watch_open": "files.watch", "cordon_watch_wait": "files.changes", "cordon_watch_close": "files.unwatch",
     "cordon_files_export": "files.export", "cordon_files_import": "files.import",
+    "cordon_session_inspect": "- for a prompt beside the library, while somebody types",
+    "cordon_process_kill": "process.kill", "cordon_process_list": "process.list", "cordon_process_output": "process.output", "cordon_process_resize": "process.resize", "cordon_process_signal": "process.signal",
+    "cordon_process_start": "session.command", "cordon_process_wait": "process.wait", "cordon_process_write": "process.write",
+    "cordon_session_expose": "session.expose", "cordon_session_exposed": "session.exposed",
+    "cordon_session_unexpose": "session.unexpose",
+    "cordon_session_command": "session.command", "cordon_session_context": "session.context",
+    "cordon_session_inspect": "- a prompt's questions, which `cordon shell` and `cordon run` of a notebook ask",
     "cordon_pod_add": "pod.add", "cordon_pod_list": "pod.list", "cordon_pod_remove": "pod.remove",
     "cordon_policy_apply_file": "- the client reads its files and sends `policy`",
     "cordon_policy_apply_json": "session.open", "cordon_policy_check": "policy.check", "cordon_policy_copy": "- memory",
@@ -37,7 +45,7 @@ TABLE = {
     "cordon_project_open": "project.open",
     "cordon_result_denials_text": "- a text for people; the denials are in the result", "cordon_result_error": "session.execute",
     "cordon_result_error_kind": "session.execute", "cordon_result_exit_status": "run", "cordon_result_truncated": "session.execute", "cordon_result_free": "- memory",
-    "cordon_result_json": "session.execute", "cordon_result_stderr": "session.execute", "cordon_result_stdout": "session.execute",
+    "cordon_result_buffer": "session.execute", "cordon_result_json": "session.execute", "cordon_result_stderr": "session.execute", "cordon_result_stdout": "session.execute",
     "cordon_result_success": "session.execute", "cordon_result_traceback": "session.execute",
     "cordon_result_value_json": "session.execute", "cordon_result_value_text": "session.execute",
     "cordon_attacks": "- their names are in the answer of doctor.prove",
@@ -50,9 +58,10 @@ TABLE = {
     "cordon_session_cancel": "session.cancel", "cordon_session_close": "session.close",
     "cordon_session_describe": "session.describe", "cordon_session_execute": "session.execute",
     "cordon_session_fork": "session.fork", "cordon_session_id": "session.list", "cordon_session_interrupt": "session.interrupt",
+    "cordon_session_kill": "- session.close uses it", "cordon_result_restart_text": "- a text for people; restart_reason is in the result",
     "cordon_session_is_alive": "session.describe", "cordon_session_offload": "offload", "cordon_session_open": "session.open",
     "cordon_session_rehydrate": "rehydrate", "cordon_session_resolve": "approval.resolve",
-    "cordon_session_restart": "session.restart", "cordon_session_setenv": "session.setenv",
+    "cordon_session_install": "session.install", "cordon_session_restart": "session.restart", "cordon_session_setenv": "session.setenv",
     "cordon_session_getenv": "env.get",
     "cordon_snapshot_create": "snapshot.create", "cordon_snapshot_list": "snapshot.list",
     "cordon_snapshot_remove": "snapshot.remove", "cordon_snapshot_restore": "snapshot.restore",
@@ -66,11 +75,20 @@ FIELDS = {
     "cordon_session_options": {
         "guest": "guest", "policy": "policy", "tools": "tools", "workspace": "workspace", "env": "env", "approval": "- approval",
         "pre_execute": "- a client decides before it sends", "pre_execute_arg": "-",
-        "approval_arg": "-", "audit": "audit", "audit_arg": "-", "log": "verbose", "log_arg": "-", "directory": "directory", "cold": "cold"},
+        "approval_arg": "-", "audit": "audit", "audit_arg": "-", "log": "verbose", "log_arg": "-", "directory": "directory", "cold": "cold", "packages": "packages",
+        "languages": "languages"},
+    "cordon_command_options": {
+        "command": "command", "directory": "cwd", "env": "env", "stdin_bytes": "stdin", "stdin_len": "-", "timeout_ms": "timeout_ms",
+        "output": "stream", "output_arg": "-", "discard_output": "keep_output", "ended": "- process.ended", "ended_arg": "-",
+        "forget": "- of a command that is not in the background", "pty": "pty", "pty_rows": "pty", "pty_columns": "pty"},
+    "cordon_expose_options": {"host_port": "host_port", "path": "path"},
     "cordon_execute_options": {
-        "code": "code", "code_len": "-", "context_json": "context", "stdin_bytes": "stdin", "stdin_len": "-", "output": "stream",
+        "code": "code", "code_len": "-", "context_json": "context", "buffer_json": "buffer", "buffer_fd": "- the attachment", "takes_buffer": "buffers",
+        "stdin_bytes": "stdin", "stdin_len": "-", "output": "stream",
         "output_arg": "-", "discard_output": "keep_output", "timeout_ms": "timeout_ms", "tool_calls": "tool_calls",
-        "skip_validation": "validate", "stdin_fd": "- descriptors do not travel", "args": "- of `cordon run FILE ARG`"},
+        "skip_validation": "validate", "stdin_fd": "- descriptors do not travel",
+        "stdin_read": "- of a terminal", "stdin_unread": "- of a terminal", "stdin_arg": "-", "args": "- of `cordon run FILE ARG`",
+        "show_values": "- a client has the values"},
     "cordon_pool_options": {"session": "-", "size": "size", "max_size": "max_size", "reuse": "reuse"},
     "cordon_tool": {
         "name": "name", "description": "description", "args_json": "args", "category": "category", "usage": "usage",
@@ -84,7 +102,7 @@ FIELDS = {
                              "arg": "-"},
     "cordon_pod_add_options": {"replace": "replace", "timeout_ms": "timeout_ms"},
 }
-PARAMS = {"cordon_session_options": "session.open", "cordon_execute_options": "session.execute", "cordon_pool_options": "pool.open",
+PARAMS = {"cordon_expose_options": "session.expose", "cordon_session_options": "session.open", "cordon_command_options": "session.command", "cordon_execute_options": "session.execute", "cordon_pool_options": "pool.open",
           "cordon_prove_options": "doctor.prove", "cordon_fetch_options": "fetch", "cordon_pod_add_options": "pod.add"}
 
 
@@ -110,7 +128,7 @@ def fields_of(text, name):
         if pointer:
             found.append(pointer.group(1))
         elif last:
-            found += [re.sub(r"\W", "", w) for w in line.strip().split(",")] if "," in line else [last.group(1)]
+            found += [re.search(r"(\w+)\s*$", w).group(1) for w in line.split(",")]
     return found
 
 

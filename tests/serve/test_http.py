@@ -218,7 +218,7 @@ def test_losses_are_told():
 
 
 def test_bodies():
-    with Http("--no-token") as h:
+    with Http("--tools", "full", "--no-token") as h:
         h.initialize()
         assert h.request("POST", b"junk")[0] == 400
         assert h.request("POST", [{"jsonrpc": "2.0", "id": 1, "method": "ping"}])[0] == 400
@@ -258,6 +258,7 @@ def test_stateless():
         first = h.new_tool("run_code", code="x = 41")["structuredContent"]["sandbox_id"]
         assert h.new_tool("run_code", code="x")["isError"], "no sandbox is shared without being named"
         assert h.new_tool("run_code", code="x + 1", sandbox_id=first)["structuredContent"]["result"] == "42"
+        assert h.new_tool("run_command", command="echo beside", sandbox_id=first)["structuredContent"]["stdout"] == "beside\n"  # a second language
         assert "sandbox_id" in h.new("server/discover")[1][0]["result"]["instructions"]
         for _ in range(20):  # those that nobody named make room for others
             h.new_tool("run_command", command="true")

@@ -1,8 +1,11 @@
 """Many requests at once: waiting requests block no others, and descriptors suffice for what the docs promise."""
+import os
 import resource
+import tempfile
 import threading
 
 from driver import Client, Failure
+from holdings import slack_kib
 
 LIMIT = -32003  # "limit" of include/cordon/error.h
 WAIT_MS = 3600000
@@ -107,3 +110,23 @@ def test_a_pool_lasts():
         for t in threads:
             t.join()
         assert not failed, failed[0]
+
+
+def resident_kib(client):
+    with open("/proc/%d/status" % client.process.pid, encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:"))
+
+
+def test_memory_of_transfers_is_given_back():
+    """Each thread kept a piece of 8 MiB or more: 180 MB in all."""
+    with tempfile.NamedTemporaryFile() as f, Client() as c:
+        f.write(bytes(1 << 20))
+        f.flush()
+        os.chmod(f.name, 0o666)
+        s = c.open(guest="sh")
+        for _ in range(20):
+            ids = [c.send("files.upload", {"session": s, "path": f"/tmp/{i}", "from": f.name}) for i in range(24)]
+            assert {c.wait(n)["length"] for n in ids} == {1 << 20}
+            ids = [c.send("files.download", {"session": s, "path": f"/tmp/{i}", "to": f.name}) for i in range(24)]
+            assert {c.wait(n)["length"] for n in ids} == {1 << 20}
+        assert resident_kib(c) < slack_kib(64 << 10), resident_kib(c)

@@ -5,7 +5,7 @@ import time
 
 from driver import is_alive
 from test_edges import MAX, Raw, code_of, descendants, padded, q
-from test_mcp import NAMES, Mcp
+from test_mcp import SHORT, Mcp
 from test_rpc import until
 
 
@@ -87,7 +87,7 @@ def test_initialize_in_every_shape():
 def test_calls_before_initialize():
     """The handshake gives nothing that a call needs, and nobody is let in by it: what comes early is answered."""
     with mcp() as c:
-        assert {t["name"] for t in c.ask(q("tools/list"))["result"]["tools"]} == NAMES
+        assert {t["name"] for t in c.ask(q("tools/list"))["result"]["tools"]} == SHORT
         assert c.ask(call("run_code", code="6 * 7"))["result"]["structuredContent"]["result"] == "42"
         assert "result" in c.ask(q("initialize", protocolVersion="2025-11-25"))
 

@@ -138,11 +138,16 @@ def test_second_execute_is_refused():  # SES-10, SES-09
 
 def test_timeout_and_restart():  # TMO-01, SES-07, SES-08
     with Client() as c:
-        s = c.open(guest="python", tools=[ADD])
+        s = c.open(guest="python", tools=[ADD], policy={"grace_ms": 60000})
         c.tools = {"add": lambda a, b: a + b}
+        c.execute(s, "kept = 100")
         r = c.execute(s, "while True: pass", timeout_ms=300)
-        assert r["error_kind"] == "timeout" and r["restarted"]
-        assert c.execute(s, "100 + 1")["result"] == 101
+        assert r["error_kind"] == "timeout" and not r["restarted"] and "restart_reason" not in r
+        assert "KeyboardInterrupt" in r["exception"]["traceback"]
+        assert c.execute(s, "kept + 1")["result"] == 101
+        deaf = c.open(guest="python", policy={"grace_ms": 100})
+        r = c.execute(deaf, "sum(range(1 << 60))", timeout_ms=300)
+        assert r["error_kind"] == "timeout" and r["restarted"] and "did not stop within 100 ms" in r["restart_reason"]
         before = c.call("session.describe", session=s)["pid"]
         c.execute(s, "x = 1")
         c.call("session.restart", session=s)
@@ -262,6 +267,51 @@ def test_files():  # FS-01..03
                 pass
 
 
+def test_upload_and_download():
+    """Pieces of a file between the host and a session, without either in memory."""
+    with Client() as c, tempfile.TemporaryDirectory() as folder:
+        s = c.open(guest="sh", policy={"fs_bytes": 16 << 20})
+        data = os.urandom((8 << 20) + 5)
+        host, back = os.path.join(folder, "host"), os.path.join(folder, "back")
+        with open(host, "wb") as f:
+            f.write(data)
+        open(back, "wb").close()
+        r = c.call("files.upload", session=s, path="/home/user/d/f", from_=host)
+        assert r == {"length": 8 << 20, "eof": False, "size": len(data)}, r
+        r = c.call("files.upload", session=s, path="/home/user/d/f", from_=host, offset=8 << 20)
+        assert r == {"length": 5, "eof": True, "size": len(data)}, r
+        for offset in (0, 8 << 20):
+            r = c.call("files.download", session=s, path="/home/user/d/f", to=back, offset=offset, length=8 << 20)
+            assert r["eof"] == (offset > 0) and r["size"] == len(data), r
+        with open(back, "rb") as f:
+            assert f.read() == data
+        c.fails(-32003, "ENOSPC", "files.upload", session=s, path="/home/user/d/f", from_=host, offset=1)  # all or nothing
+        assert c.call("files.stat", session=s, path="/home/user/d/f")["size"] == len(data)
+        os.mkfifo(os.path.join(folder, "fifo"))
+        os.symlink(back, os.path.join(folder, "link"))
+        for name in (os.path.join(folder, "fifo"), folder, "/dev/zero", "/dev/null"):  # and nothing waits for a writer
+            c.fails(-32602, "not a regular file", "files.upload", session=s, path="/home/user/x", from_=name)
+        for name in (os.path.join(folder, "fifo"), os.path.join(folder, "link"), os.path.join(folder, "none"), folder, "/dev/full"):
+            try:
+                c.call("files.download", session=s, path="/home/user/d/f", to=name)
+                raise AssertionError(name)
+            except Failure:
+                pass
+        c.fails(-32005, "", "files.upload", session=s, path="/home/user/x", from_=os.path.join(folder, "none"))
+        c.fails(-32005, "", "files.download", session=s, path="/home/user/none", to=back)
+        c.fails(-32602, "length", "files.upload", session=s, path="/home/user/x", from_=host, length=(8 << 20) + 1)
+        c.fails(-32602, "", "files.upload", session=s, path="/home/user/x", from_=host, offset=(1 << 63) - 1)
+        c.call("session.execute", session=s, code="mkfifo p; ln -s /etc/passwd out; ln -s d/f in")
+        for path in ("/home/user/p", "/home/user/out", "/home/user/d"):
+            try:
+                c.call("files.download", session=s, path=path, to=back)
+                raise AssertionError(path)
+            except Failure:
+                pass
+        assert c.call("files.download", session=s, path="/home/user/in", to=back)["length"] == 8 << 20
+        assert [e["name"] for e in c.call("files.list", session=s, path="/home/user")["entries"]] == ["d", "in", "out", "p"]
+
+
 def test_snapshots_and_forks():  # SNP-01..03, RPC-05
     with Client() as c:
         s = c.open(guest="python")
@@ -316,6 +366,7 @@ def test_pool():  # POOL-01..07
             assert c.call("pool.execute", pool=p, code="add(%d, 1)" % i)["result"] == i + 1
         assert not c.call("pool.execute", pool=p, code="1/0")["success"]
         assert until(lambda: c.call("pool.status", pool=p)["idle"] == 2, 30), c.call("pool.status", pool=p)
+        assert p in c.call("pool.list")["pools"]
         answered = threading.Event()
         c.tools["hold"] = lambda: answered.wait(50)
         q = c.call("pool.open", guest="python", size=2, tools=[{"name": "hold"}])["pool"]
@@ -449,6 +500,9 @@ def test_pods_words():  # RPC-01, 02, 03, 05, 06, 08
         c.fails(-32602, "Command too large", "run", command="x" * 70000)
         c.fails(-32602, "Unknown sandboxId", "run", sandboxId="7", command="ls")
         f = c.fails(1, "ENOENT", "files.read", path="/home/user/nonexistent")
+        assert str(f).count("ENOENT") == 1, f
+        c.fails(1, "ENOENT: outside", "files.read", path="/nonexistent")
+        c.fails(1, "EROFS: ", "files.write", path="/etc/x", data="")
         c.call("files.write", path="/home/user/t", data=base64.b64encode(b"home").decode())
         fork, named = c.call("sandbox.fork")["sandboxId"], c.call("sandbox.create", label="two")["sandboxId"]
         for sandbox, text in ((fork, "fork"), (named, "named")):

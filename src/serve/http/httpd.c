@@ -1,56 +1,33 @@
 /* serve/http/httpd.c - see httpd.h. */
 #include "serve/http/httpd.h"
 
-#include <microhttpd.h>
-#include <netinet/in.h>
-#include <stdio.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/condvar.h"
+#include "base/file.h"
 #include "base/mem.h"
+#include "base/os.h"
 #include "base/str.h"
-#include "serve/http/httpdoor.h"
-#include "serve/http/httphost.h"
+#include "serve/http/httpd_exchange.h"
+#include "serve/http/problem.h"
 
 enum {
-	CONNECTIONS = 64,
+	REQUESTS = 64,
 	STRANGERS = 192, /* connections allowed in addition to those being served */
 	LEAVING = 64,    /* connections being closed */
 	HEADER_MS = 10000,
-	BODY_MS = 60000,
+	BODY_MS = 60000, /* for each BODY_STEP */
+	BODY_STEP = 4 << 20,
+	END_MS = 3000,           /* for the last answers */
 	HEADER_BYTES = 32 << 10, /* memory of a connection: its headers must fit */
 	TIMEOUT_SECONDS = 60,    /* for a connection without activity */
-	BLOCK = 16 << 10,
-	HEADERS_MAX = 4,
-};
-
-struct httpd {
-	struct MHD_Daemon *daemon;
-	struct httphost hosts;
-	struct httpdoor *door;
-	char address[80];
-	httpd_authorize_fn authorize;
-	void *authorize_arg;
-	const struct httpd_route *routes;
-};
-
-struct httpd_exchange {
-	struct httpd *server;
-	struct MHD_Connection *connection;
-	const char *method;
-	const struct httpd_route *route;
-	struct buf body;
-	unsigned refusal; /* HTTP status of the refusal; 0: allowed */
-	char principal[HTTPD_PRINCIPAL_BYTES];
-	struct {
-		const char *name;
-		char *value;
-	} headers[HEADERS_MAX];
-	char field[1024]; /* holds a header value that httpd_header had to trim */
-	enum MHD_Result queued;
 };
 
 const char *httpd_address(const struct httpd *h)
@@ -58,147 +35,60 @@ const char *httpd_address(const struct httpd *h)
 	return h->address;
 }
 
-const char *httpd_method(const struct httpd_exchange *x)
+unsigned httpd_connections(struct httpd *h)
 {
-	return x->method;
+	return h->connections;
 }
 
-const char *httpd_principal(const struct httpd_exchange *x)
+/* ---- before the handler */
+
+/* What a request says about itself, as far as two parsers could differ about it. */
+struct heading {
+	unsigned seen[6];
+	bool has_length, has_coding, has_odd_name;
+};
+
+/* With a space before the colon, for example: some parsers take that for the same name. */
+static bool is_odd_name(const char *name)
 {
-	return x->principal;
+	static const char plain[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	return !*name || name[strspn(name, plain)];
 }
 
-const char *httpd_body(const struct httpd_exchange *x, size_t *ret_len)
+static enum MHD_Result note_header(void *arg, enum MHD_ValueKind kind, const char *key,
+				   const char *value)
 {
-	*ret_len = x->body.len;
-	return buf_text(&x->body);
-}
-
-int httpd_fd(struct httpd_exchange *x)
-{
-	const union MHD_ConnectionInfo *i =
-		MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-
-	return i ? i->connect_fd : -1;
-}
-
-const char *httpd_header(struct httpd_exchange *x, const char *name)
-{
-	const char *v = MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
-
-	if (!v)
-		return NULL;
-	v += strspn(v, " \t");
-	size_t len = strlen(v);
-	if (len == 0 || !strchr(" \t", v[len - 1]))
-		return v;
-	while (len > 0 && strchr(" \t", v[len - 1]))
-		len--;
-	if (len >= sizeof(x->field))
-		return v; /* too long to match any value that callers compare with */
-	memcpy(x->field, v, len);
-	x->field[len] = '\0';
-	return x->field;
-}
-
-void httpd_add_header(struct httpd_exchange *x, const char *name, const char *value)
-{
-	for (size_t i = 0; i < HEADERS_MAX; i++)
-		if (!x->headers[i].name) {
-			x->headers[i].name = name;
-			x->headers[i].value = str_dup(value);
-			return;
-		}
-}
-
-/* Sends the response. If that fails, the connection is closed. */
-static void queue(struct httpd_exchange *x, unsigned status, const char *type,
-		  struct MHD_Response *r)
-{
-	if (!r) {
-		x->queued = MHD_NO; /* the connection is closed */
-		return;
-	}
-	if (type)
-		(void)MHD_add_response_header(r, "Content-Type", type);
-	(void)MHD_add_response_header(r, "Cache-Control", "no-store");
-	(void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
-	for (size_t i = 0; i < HEADERS_MAX && x->headers[i].name; i++)
-		if (x->headers[i].value)
-			(void)MHD_add_response_header(r, x->headers[i].name, x->headers[i].value);
-	x->queued = MHD_queue_response(x->connection, status, r);
-	MHD_destroy_response(r);
-}
-
-void httpd_answer(struct httpd_exchange *x, unsigned status, const char *type, const void *body,
-		  size_t len)
-{
-	queue(x, status, type,
-	      MHD_create_response_from_buffer(len, (void *)(uintptr_t)(len ? body : ""),
-					      MHD_RESPMEM_MUST_COPY));
-}
-
-static ssize_t read_stream(void *arg, uint64_t pos, char *bytes, size_t max)
-{
-	struct httpd_stream *s = arg;
-	ssize_t n = s->read(bytes, max, s->arg);
-
-	(void)pos;
-	if (n > 0)
-		return n;
-	return n == 0 ? MHD_CONTENT_READER_END_OF_STREAM : MHD_CONTENT_READER_END_WITH_ERROR;
-}
-
-static void end_stream(void *arg)
-{
-	cleanup_free struct httpd_stream *s = arg;
-
-	s->done(s->arg);
-}
-
-void httpd_answer_stream(struct httpd_exchange *x, unsigned status, const char *type,
-			 const struct httpd_stream *stream)
-{
-	struct httpd_stream *s = mem_alloc(sizeof(*s));
-	struct MHD_Response *r = NULL;
-
-	if (s) {
-		*s = *stream;
-		r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_stream, s,
-						      end_stream);
-	}
-	if (!r) {
-		free(s);
-		stream->done(stream->arg);
-	}
-	queue(x, status, type, r);
-}
-
-static enum MHD_Result count_header(void *arg, enum MHD_ValueKind kind, const char *key,
-				    const char *value)
-{
-	static const char *const once[] = { "Host", "Origin", "Authorization", "Mcp-Session-Id" };
-	unsigned *seen = arg;
+	static const char *const once[] = { "Host",      "Origin",         "Authorization",
+					    "X-API-Key", "Mcp-Session-Id", "Content-Length" };
+	struct heading *h = arg;
 
 	(void)kind;
 	(void)value;
 	for (size_t i = 0; i < sizeof(once) / sizeof(*once); i++)
 		if (strcasecmp(key, once[i]) == 0)
-			seen[i]++;
+			h->seen[i]++;
+	h->has_length |= strcasecmp(key, "Content-Length") == 0;
+	h->has_coding |= strcasecmp(key, "Transfer-Encoding") == 0;
+	h->has_odd_name |= is_odd_name(key);
 	return MHD_YES;
 }
 
-/* A header that may occur only once occurs twice. That can be an attempt to make two parsers see
- * different requests. */
-static bool has_doubles(struct MHD_Connection *c)
+/* Whether another server on the way could see another request in the same bytes: a header that may
+ * occur only once occurs twice, the length of the body is told in two ways, or a name is none. */
+static bool is_ambiguous(struct MHD_Connection *c)
 {
-	unsigned seen[4] = { 0 };
+	struct heading h = { 0 };
+	bool is = false;
 
-	(void)MHD_get_connection_values(c, MHD_HEADER_KIND, count_header, seen);
-	return seen[0] > 1 || seen[1] > 1 || seen[2] > 1 || seen[3] > 1;
+	(void)MHD_get_connection_values(c, MHD_HEADER_KIND, note_header, &h);
+	for (size_t i = 0; i < sizeof(h.seen) / sizeof(*h.seen); i++)
+		is |= h.seen[i] > 1;
+	return is || (h.has_length && h.has_coding) || h.has_odd_name;
 }
 
-static struct httpdoor_guest *guest_of(struct MHD_Connection *c)
+struct httpdoor_guest *httpd_guest(struct MHD_Connection *c)
 {
 	const union MHD_ConnectionInfo *i =
 		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -206,63 +96,296 @@ static struct httpdoor_guest *guest_of(struct MHD_Connection *c)
 	return i ? i->socket_context : NULL;
 }
 
+/* Whether a browser says that a page of another origin sends this. Host and Origin are compared by
+ * name, and a page of another port has the same: a server in a sandbox may have made it. Links
+ * lead here all the same. */
+static bool is_foreign_page(struct httpd_exchange *x)
+{
+	const char *site = httpd_header(x, "Sec-Fetch-Site");
+	bool is_link = str_eq(httpd_header(x, "Sec-Fetch-Mode"), "navigate") &&
+		       (str_eq(x->method, "GET") || str_eq(x->method, "HEAD"));
+
+	return site && !str_eq(site, "same-origin") && !str_eq(site, "none") && !is_link;
+}
+
+static bool is_our_name(struct httpd_exchange *x)
+{
+	struct httpd *h = x->server;
+	const char *origin = httpd_header(x, "Origin"), *host = httpd_header(x, "Host");
+	bool is_port = httpd_is_for_port(x, NULL, NULL, 0);
+
+	if (h->is_unix && !origin)
+		return true;
+	if (!is_port && (!httphost_has(&h->hosts, host) || is_foreign_page(x)))
+		return false;
+	return !origin || httphost_has_origin(&h->hosts, origin) ||
+	       (is_port && httphost_is_origin(host, origin));
+}
+
+bool httpd_is_for_port(struct httpd_exchange *x, unsigned *ret_port, char *ret_id, size_t size)
+{
+	const char *name = httphost_split(httpd_header(x, "Host"), ret_port, ret_id, size);
+
+	return name && httphost_has(&x->server->hosts, name);
+}
+
+bool httpd_has_tls(const struct httpd_exchange *x)
+{
+	return x->server->options.tls_cert != NULL;
+}
+
+/* Whether the body is announced as larger than the route takes. */
+static bool is_too_large(struct httpd_exchange *x)
+{
+	const char *length = httpd_header(x, "Content-Length");
+
+	return length && strtoull(length, NULL, 10) > x->match.route->body_max;
+}
+
+/* Who sends it, and whether that one may. 0, or the status of the refusal. */
+static unsigned authorize(struct httpd_exchange *x)
+{
+	const struct httpd_options *o = &x->server->options;
+	const struct httpd_route *r = x->match.route;
+
+	if (r->authorize)
+		return r->authorize(x, r->right, x->match.arg);
+	return o->authorize && r->right != HTTPD_OPEN ? o->authorize(x, r->right, o->authorize_arg)
+						      : 0;
+}
+
+/* Whether there is room for it. 0, or the status of the refusal. */
+static unsigned admit(struct httpd_exchange *x)
+{
+	struct httpd *h = x->server;
+	const struct httpd_route *r = x->match.route;
+
+	if (h->is_draining && !(r->flags & (HTTPD_QUICK | HTTPD_AT_END)))
+		return 503;
+	/* What anybody may ask takes no place: it is quick. */
+	if (r->right == HTTPD_OPEN && !r->authorize && (r->flags & HTTPD_QUICK))
+		return 0;
+	/* What ends something has a place even if all others are taken: they may wait for it. */
+	bool ends = !(r->flags & HTTPD_BODY_STREAM) && str_eq(x->method, "DELETE");
+	bool is_counted = h->options.admit && !(r->flags & HTTPD_AT_END) && !ends;
+	x->is_admitted = is_counted && h->options.admit(x, h->options.admit_arg);
+	if (is_counted && !x->is_admitted)
+		return 429;
+	return httpdoor_begin(h->door, httpd_guest(x->connection)) ? 0 : 503;
+}
+
+/* 0, or the status of the refusal. A name of a sandbox's port never leads to our own paths. */
+static unsigned find_route(struct httpd_exchange *x, const char *path)
+{
+	const struct httpd_options *o = &x->server->options;
+
+	x->match.route = o->divert ? o->divert(x, &x->match.arg, o->divert_arg) : NULL;
+	if (x->match.route)
+		return path[0] == '/' ? 0 : 400;
+	if (httpd_is_for_port(x, NULL, NULL, 0))
+		return 404;
+	return route_find(o->tables, x->method, path, &x->match);
+}
+
 /* 0, or the status of the refusal. */
 static unsigned judge(struct httpd_exchange *x, const char *path)
 {
-	struct httpd *h = x->server;
-	const char *origin;
+	unsigned refusal;
 
-	if (has_doubles(x->connection))
-		return MHD_HTTP_BAD_REQUEST;
-	if (!httphost_has(&h->hosts, httpd_header(x, "Host")))
-		return MHD_HTTP_FORBIDDEN;
-	origin = httpd_header(x, "Origin");
-	if (origin && !httphost_has_origin(&h->hosts, origin))
-		return MHD_HTTP_FORBIDDEN;
-	if (h->authorize &&
-	    !h->authorize(httpd_header(x, "Authorization"), x->principal, h->authorize_arg))
-		return MHD_HTTP_UNAUTHORIZED;
-	for (const struct httpd_route *r = h->routes; r->path; r++)
-		if (str_eq(r->path, path))
-			x->route = r;
-	if (!x->route)
-		return MHD_HTTP_NOT_FOUND;
-	return httpdoor_begin(h->door, guest_of(x->connection)) ? 0 : MHD_HTTP_SERVICE_UNAVAILABLE;
+	if (is_ambiguous(x->connection))
+		return 400;
+	if (!is_our_name(x))
+		return 421;
+	refusal = find_route(x, path);
+	if (!refusal)
+		refusal = authorize(x);
+	if (!refusal && is_too_large(x))
+		refusal = 413;
+	return refusal ? refusal : admit(x);
+}
+
+static unsigned shown_status(unsigned refusal)
+{
+	if (refusal == HTTPD_UNDECIDED)
+		return 503;
+	return refusal == 421 ? 403 : refusal;
 }
 
 static void refuse(struct httpd_exchange *x)
 {
-	const char *why = x->refusal == MHD_HTTP_FORBIDDEN ? "this Host or Origin is not allowed\n"
-			  : x->refusal == MHD_HTTP_UNAUTHORIZED      ? "a bearer token is needed\n"
-			  : x->refusal == MHD_HTTP_NOT_FOUND         ? "not found\n"
-			  : x->refusal == MHD_HTTP_CONTENT_TOO_LARGE ? "the request is too large\n"
-			  : x->refusal == MHD_HTTP_SERVICE_UNAVAILABLE
-				  ? "too many requests at once\n"
-				  : "bad request\n";
+	static const struct {
+		unsigned status;
+		const char *code, *sentence, *remedy;
+	} table[] = {
+		{ 400, "invalid", "the request is not well-formed, or can be read in two ways",
+		  "send Host, key and length of the body once, and valid escapes" },
+		{ 401, "denied", "a key is needed",
+		  "send Authorization: Bearer KEY, or X-API-Key: KEY" },
+		{ 403, "denied", "this key may not do that", "use an administrator's key" },
+		{ 404, "not_found", "there is no such path", "see GET /v1/openapi.json" },
+		{ 405, "invalid", "this path does not have this method",
+		  "the header Allow lists those that it has" },
+		{ 413, "limit", "the request is too large", "send it in pieces" },
+		{ 421, "denied", "this Host or Origin is not allowed",
+		  "name it with --host where the server is started" },
+		{ 429, "limit", "too many requests", "send them more slowly" },
+		{ 503, "limit", "too many requests at once, or the server is stopping",
+		  "try again later" },
+		{ 507, "limit", "there is no room for the body", "try again later" },
+		{ HTTPD_UNDECIDED, "os", "the key could not be looked up",
+		  "try again later; the server's database may be locked, or its disk full" },
+		{ 0, "os", "the request failed", "see the log of the server" },
+	};
+	const struct httpd_route *r = x->match.route;
+	size_t i = 0;
 
-	if (x->refusal == MHD_HTTP_UNAUTHORIZED)
+	if (r && r->refuse && r->refuse(x, x->refusal))
+		return;
+	while (table[i].status && table[i].status != x->refusal)
+		i++;
+	if (x->refusal == 401)
 		httpd_add_header(x, "WWW-Authenticate", "Bearer realm=\"cordon\"");
-	if (x->refusal == MHD_HTTP_SERVICE_UNAVAILABLE)
-		httpd_add_header(x, "Retry-After", "1");
-	httpd_answer(x, x->refusal, "text/plain; charset=utf-8", why, strlen(why));
+	if (x->refusal == 405)
+		httpd_add_header(x, "Allow", x->match.allow);
+	problem_answer_as(x, shown_status(x->refusal), table[i].code, table[i].sentence,
+			  table[i].remedy);
 }
 
-static struct httpd_exchange *exchange_new(struct httpd *h, struct MHD_Connection *c,
-					   const char *method, const char *path)
+/* ---- the body */
+
+static int keep_in_file(struct httpd_exchange *x, const char *bytes, size_t len)
 {
-	struct httpd_exchange *x = mem_alloc(sizeof(*x));
+	if (x->body_fd < 0)
+		x->body_fd = file_scratch();
+	return x->body_fd < 0 ? x->body_fd : file_write_all(x->body_fd, bytes, len);
+}
+
+static void take_body(struct httpd_exchange *x, const char *bytes, size_t len)
+{
+	const struct httpd_route *r = x->match.route;
+
+	if (x->refusal)
+		return;
+	/* A large body may take longer, as long as it comes. */
+	if ((x->body_bytes + len) / BODY_STEP > x->body_bytes / BODY_STEP)
+		httpdoor_progress(x->server->door, httpd_guest(x->connection));
+	x->body_bytes += len;
+	if (x->body_bytes > r->body_max)
+		x->refusal = 413;
+	else if (r->flags & HTTPD_BODY_FILE ? keep_in_file(x, bytes, len) < 0
+					    : buf_add(&x->body, bytes, len) < 0)
+		x->refusal = 507;
+}
+
+/* ---- the handler */
+
+static void leave_running(struct httpd *h)
+{
+	pthread_mutex_lock(&h->lock);
+	h->running--;
+	pthread_cond_broadcast(&h->changed);
+	pthread_mutex_unlock(&h->lock);
+}
+
+/* In a worker thread. */
+static void handle(void *arg)
+{
+	struct httpd_exchange *x = arg;
+	struct httpd *h = x->server;
+
+	x->match.route->fn(x, x->match.arg);
+	httpd_put(x);
+	leave_running(h);
+}
+
+/* False: there is no thread for it. */
+static bool start_handler(struct httpd_exchange *x)
+{
+	struct httpd *h = x->server;
+
+	pthread_mutex_lock(&h->lock);
+	h->running++;
+	pthread_mutex_unlock(&h->lock);
+	if (workers_run(h->workers, handle, httpd_ref(x)))
+		return true;
+	httpd_put(x);
+	leave_running(h);
+	return false;
+}
+
+/* The whole request is there: the connection waits for its answer. */
+static enum MHD_Result begin(struct httpd_exchange *x)
+{
+	if (x->refusal || (x->match.route->flags & HTTPD_QUICK)) {
+		x->is_quick = true;
+		if (x->refusal)
+			refuse(x);
+		else
+			x->match.route->fn(x, x->match.arg);
+		return httpd_exchange_queue(x);
+	}
+	x->is_suspended = true;
+	MHD_suspend_connection(x->connection);
+	if (start_handler(x))
+		return MHD_YES;
+	x->refusal = 503;
+	refuse(x);
+	return MHD_YES;
+}
+
+static bool has_body(struct httpd_exchange *x)
+{
+	const char *length = httpd_header(x, "Content-Length");
+
+	return httpd_header(x, "Transfer-Encoding") || (length && !str_eq(length, "0"));
+}
+
+/* The library would wait for the rest of a body whose sender is gone. */
+static void on_lost_body(void *arg)
+{
+	struct httpd_exchange *x = arg;
+
+	httpdoor_hurry(x->server->door, httpd_guest(x->connection));
+}
+
+static struct httpd_exchange *meet(struct httpd *h, struct MHD_Connection *c, const char *method,
+				   const char *path)
+{
+	struct httpd_exchange *x = httpd_exchange_new(h, c, method);
 
 	if (!x)
 		return NULL;
-	x->server = h;
-	x->connection = c;
-	x->method = method;
-	x->refusal = judge(x, path);
-	buf_init(&x->body, x->route ? x->route->body_max : 0);
+	x->path = route_decode(path, strlen(path));
+	httpspan_begin(x);
+	x->refusal = x->method && x->path ? judge(x, path) : 400;
+	if (!x->refusal && (x->match.route->flags & HTTPD_BODY_STREAM) &&
+	    !httpd_intake_copy(x, path))
+		x->refusal = 503;
+	x->is_streamed_in = !x->refusal && x->has_copies && has_body(x);
+	if (!x->refusal && has_body(x))
+		httpd_watch(x, on_lost_body, x);
+	buf_init(&x->body, x->match.route ? x->match.route->body_max : 0);
 	return x;
 }
 
-/* libmicrohttpd calls it once with the headers, once per piece of the body, and once at the end. */
+/* A body that the handler reads: another piece, or its end, or the answer is there. */
+static enum MHD_Result go_on(struct httpd_exchange *x, const char *bytes, size_t *len)
+{
+	struct httpdoor_guest *g = httpd_guest(x->connection);
+	uint64_t before = x->body_bytes;
+
+	if (*len > 0) {
+		httpd_intake_feed(x, bytes, len);
+		if (x->body_bytes / BODY_STEP > before / BODY_STEP)
+			httpdoor_progress(x->server->door, g);
+		return MHD_YES;
+	}
+	httpdoor_received(x->server->door, g);
+	return httpd_intake_end(x) ? httpd_exchange_queue(x) : MHD_YES;
+}
+
+/* libmicrohttpd calls it once with the headers, once per piece of the body, once at the end, and
+ * once more when a suspended connection goes on. */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *path,
 				  const char *method, const char *version, const char *bytes,
 				  size_t *len, void **state)
@@ -271,26 +394,26 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 
 	(void)version;
 	if (!x) {
-		*state = x = exchange_new(arg, c, method, path);
+		*state = x = meet(arg, c, method, path);
 		if (!x)
 			return MHD_NO;
-		if (!x->refusal)
-			return MHD_YES;
-		refuse(x);
-		return x->queued;
+		if (x->is_streamed_in && !start_handler(x))
+			x->refusal = 503;
+		return x->refusal ? begin(x) : MHD_YES;
 	}
+	if (x->is_streamed_in && !x->refusal)
+		return go_on(x, bytes, len);
 	if (*len > 0) {
-		if (!x->refusal && buf_add(&x->body, bytes, *len) < 0)
-			x->refusal = MHD_HTTP_CONTENT_TOO_LARGE;
+		take_body(x, bytes, *len);
 		*len = 0;
 		return MHD_YES;
 	}
-	httpdoor_received(x->server->door, guest_of(c));
-	if (x->refusal)
-		refuse(x);
-	else
-		x->route->fn(x, x->route->arg);
-	return x->queued;
+	if (x->has_begun)
+		return httpd_exchange_queue(x);
+	x->has_begun = true;
+	httpd_unwatch(x);
+	httpdoor_received(x->server->door, httpd_guest(c));
+	return begin(x);
 }
 
 static void on_end(void *arg, struct MHD_Connection *c, void **state,
@@ -302,12 +425,15 @@ static void on_end(void *arg, struct MHD_Connection *c, void **state,
 	(void)code;
 	if (!x)
 		return;
-	httpdoor_end(x->server->door, guest_of(c));
-	buf_done(&x->body);
-	for (size_t i = 0; i < HEADERS_MAX; i++)
-		free(x->headers[i].value);
-	free(x);
 	*state = NULL;
+	httpdoor_end(x->server->door, httpd_guest(c));
+	/* The library reports the end of an upgraded connection while it holds a lock of its own,
+	 * which MHD_resume_connection takes, too. Others call that with our locks held, so here
+	 * none of them may be taken. Everything else was done when it left HTTP. */
+	if (x->is_upgraded)
+		httpd_put(x);
+	else
+		httpd_exchange_leave(x);
 }
 
 /* A connection was opened or is about to be closed. */
@@ -320,11 +446,15 @@ static void on_connection(void *arg, struct MHD_Connection *c, void **context,
 		const union MHD_ConnectionInfo *i =
 			MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
 		*context = i ? httpdoor_enter(h->door, i->connect_fd) : NULL;
+		h->connections++;
 	} else {
 		httpdoor_leave(h->door, *context);
 		*context = NULL;
+		h->connections--;
 	}
 }
+
+/* ---- start and stop */
 
 /* The library never logs. */
 static void be_silent(void *arg, const char *fmt, va_list ap)
@@ -334,58 +464,137 @@ static void be_silent(void *arg, const char *fmt, va_list ap)
 	(void)ap;
 }
 
+/* Paths and queries are decoded by route.c, which refuses what is not text. */
+static size_t keep_escapes(void *arg, struct MHD_Connection *c, char *text)
+{
+	(void)arg;
+	(void)c;
+	return strlen(text);
+}
+
 static struct MHD_Daemon *start_daemon(struct httpd *h, int fd, unsigned connections)
 {
+	const struct httpd_options *o = &h->options;
+	struct MHD_OptionItem tls[] = {
+		{ MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)o->tls_cert },
+		{ MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->tls_key },
+		{ MHD_OPTION_END, 0, NULL },
+	};
+
+	if (!o->tls_cert)
+		tls[0].option = MHD_OPTION_END;
 	return MHD_start_daemon(
-		MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
-			MHD_USE_ERROR_LOG,
+		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE |
+			MHD_USE_ERROR_LOG | (o->tls_cert ? MHD_USE_TLS : 0),
 		0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, be_silent, NULL,
 		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL,
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_CONNECTION_LIMIT,
 		connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_SECONDS, MHD_OPTION_END);
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_SECONDS,
+		MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_ARRAY, tls,
+		MHD_OPTION_END);
+}
+
+static int listen_at(struct httpd *h, int *ret_fd, struct cordon_error **reterr)
+{
+	const struct httpd_options *o = &h->options;
+
+	if (o->listen_fd <= 0)
+		return httphost_listen(&h->hosts, o->address, o->is_public, o->hosts, ret_fd,
+				       h->address, sizeof(h->address), reterr);
+	*ret_fd = o->listen_fd;
+	return httphost_adopt(&h->hosts, o->listen_fd, o->is_public || o->is_unix, o->hosts,
+			      h->address, sizeof(h->address), reterr);
+}
+
+static struct httpd *httpd_free(struct httpd *h)
+{
+	workers_free(h->workers);
+	hangup_free(h->hangup);
+	tls_pump_free(h->pump);
+	httpdoor_free(h->door);
+	httphost_done(&h->hosts);
+	pthread_mutex_destroy(&h->lock);
+	pthread_cond_destroy(&h->changed);
+	free(h);
+	return NULL;
 }
 
 int httpd_start(const struct httpd_options *o, struct httpd **ret, struct cordon_error **reterr)
 {
 	struct httpd *h = mem_alloc(sizeof(*h));
-	unsigned served = o->connections ? o->connections : (unsigned)CONNECTIONS;
+	unsigned served = o->requests ? o->requests : (unsigned)REQUESTS;
 	const struct httpdoor_options door = { .served = served,
-					       .connected = served + STRANGERS,
+					       .connected = o->connections ? o->connections
+									   : served + STRANGERS,
 					       .header_ms = o->header_ms ? o->header_ms : HEADER_MS,
 					       .body_ms = BODY_MS };
 	int fd = -1;
 
 	if (!h)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	h->authorize = o->authorize;
-	h->authorize_arg = o->authorize_arg;
-	h->routes = o->routes;
+	h->options = *o;
+	h->is_unix = o->is_unix;
+	pthread_mutex_init(&h->lock, NULL);
+	condvar_init(&h->changed);
 	int r = httpdoor_new(&door, &h->door, reterr);
 	if (r == 0)
-		r = httphost_listen(&h->hosts, o->address, o->is_public, o->hosts, &fd, h->address,
-				    sizeof(h->address), reterr);
+		r = workers_new(served, &h->workers, reterr);
+	if (r == 0)
+		r = hangup_new(&h->hangup, reterr);
+	if (r == 0 && o->tls_cert)
+		(void)tls_pump_new(&h->pump, NULL);
+	if (r == 0)
+		r = listen_at(h, &fd, reterr);
 	if (r == 0 && !(h->daemon = start_daemon(h, fd, door.connected + LEAVING))) {
 		close(fd);
-		r = err_set(reterr, CORDON_OS, "the HTTP server could not be started");
+		r = err_set(reterr, CORDON_OS, "the HTTP server could not be started: check %s",
+			    o->tls_cert ? "that the certificate and the key are PEM, and fit"
+					: "the limits of open files and processes (ulimit -n -u)");
 	}
 	if (r < 0) {
-		httphost_done(&h->hosts);
-		httpdoor_free(h->door);
-		free(h);
+		(void)httpd_free(h);
 		return r;
 	}
 	*ret = h;
 	return 0;
 }
 
+void httpd_drain(struct httpd *h)
+{
+	h->is_draining = true;
+}
+
+void httpd_hurry(struct httpd *h)
+{
+	h->is_hurried = true;
+}
+
+bool httpd_is_draining(const struct httpd *h)
+{
+	return h->is_draining;
+}
+
 struct httpd *httpd_stop(struct httpd *h)
 {
 	if (!h)
 		return NULL;
+	httpd_drain(h);
+	int fd = MHD_quiesce_daemon(h->daemon);
+	if (fd >= 0)
+		close(fd);
+	httpdoor_close(h->door, false);
+	deadline_ns until = deadline_after_ms(END_MS);
+	pthread_mutex_lock(&h->lock);
+	while (h->running > 0 && condvar_wait(&h->changed, &h->lock, until))
+		;
+	pthread_mutex_unlock(&h->lock);
+	/* Who does not read an answer loses it. */
+	httpdoor_close(h->door, true);
+	pthread_mutex_lock(&h->lock);
+	while (h->running > 0)
+		pthread_cond_wait(&h->changed, &h->lock);
+	pthread_mutex_unlock(&h->lock);
 	MHD_stop_daemon(h->daemon);
-	httpdoor_free(h->door);
-	httphost_done(&h->hosts);
-	free(h);
-	return NULL;
+	return httpd_free(h);
 }

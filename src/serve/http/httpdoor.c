@@ -7,19 +7,21 @@
 #include "base/condvar.h"
 #include "base/mem.h"
 
-enum { LOOK_MS = 250 };
+enum { LOOK_MS = 250, HURRY_MS = 1000 };
 
 enum state {
 	STATE_UNKNOWN, /* not authenticated */
 	STATE_IDLE,    /* authenticated, between two requests */
 	STATE_SENDING, /* being served: the body is arriving */
 	STATE_SERVED,
+	STATE_UPGRADED, /* it speaks another protocol */
 };
 
 struct httpdoor_guest {
 	int fd;
 	enum state state;
 	bool is_put_out;
+	bool is_hurried;   /* the rest of the body must come within HURRY_MS */
 	uint64_t since_ns; /* when this state began */
 	struct httpdoor_guest *prev, *next;
 };
@@ -39,6 +41,12 @@ static bool is_served(const struct httpdoor_guest *g)
 	return g->state == STATE_SENDING || g->state == STATE_SERVED;
 }
 
+/* Whether the door leaves it alone. */
+static bool is_kept(const struct httpdoor_guest *g)
+{
+	return is_served(g) || g->state == STATE_UPGRADED;
+}
+
 /* Closes the connection as if the peer had left; its own thread cleans up. Called with the lock
  * held. */
 static void put_out(struct httpdoor *d, struct httpdoor_guest *g)
@@ -55,6 +63,9 @@ static bool is_late(const struct httpdoor *d, const struct httpdoor_guest *g, ui
 	uint64_t most_ms = g->state == STATE_UNKNOWN   ? d->options.header_ms
 			   : g->state == STATE_SENDING ? d->options.body_ms
 						       : 0;
+
+	if (g->state == STATE_SENDING && g->is_hurried)
+		most_ms = HURRY_MS;
 
 	return most_ms && now - g->since_ns > most_ms * 1000000;
 }
@@ -116,7 +127,7 @@ static struct httpdoor_guest *find_superfluous(struct httpdoor *d)
 	struct httpdoor_guest *found = NULL;
 
 	for (struct httpdoor_guest *g = d->first; g; g = g->next) {
-		if (g->is_put_out || is_served(g))
+		if (g->is_put_out || is_kept(g))
 			continue;
 		if (!found || g->state < found->state ||
 		    (g->state == found->state && g->since_ns <= found->since_ns))
@@ -174,9 +185,29 @@ bool httpdoor_begin(struct httpdoor *d, struct httpdoor_guest *g)
 	if (fits && !is_served(g))
 		d->served++;
 	g->state = fits ? STATE_SENDING : STATE_IDLE;
+	g->is_hurried = false;
 	g->since_ns = clock_now_ns();
 	pthread_mutex_unlock(&d->lock);
 	return fits;
+}
+
+void httpdoor_progress(struct httpdoor *d, struct httpdoor_guest *g)
+{
+	if (!g)
+		return;
+	pthread_mutex_lock(&d->lock);
+	g->since_ns = clock_now_ns();
+	pthread_mutex_unlock(&d->lock);
+}
+
+void httpdoor_hurry(struct httpdoor *d, struct httpdoor_guest *g)
+{
+	if (!g)
+		return;
+	pthread_mutex_lock(&d->lock);
+	g->is_hurried = true;
+	g->since_ns = clock_now_ns();
+	pthread_mutex_unlock(&d->lock);
 }
 
 void httpdoor_received(struct httpdoor *d, struct httpdoor_guest *g)
@@ -186,6 +217,16 @@ void httpdoor_received(struct httpdoor *d, struct httpdoor_guest *g)
 	pthread_mutex_lock(&d->lock);
 	if (g->state == STATE_SENDING)
 		g->state = STATE_SERVED;
+	pthread_mutex_unlock(&d->lock);
+}
+
+void httpdoor_upgrade(struct httpdoor *d, struct httpdoor_guest *g)
+{
+	if (!g)
+		return;
+	httpdoor_end(d, g);
+	pthread_mutex_lock(&d->lock);
+	g->state = STATE_UPGRADED;
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -199,5 +240,14 @@ void httpdoor_end(struct httpdoor *d, struct httpdoor_guest *g)
 		g->state = STATE_IDLE;
 		g->since_ns = clock_now_ns();
 	}
+	pthread_mutex_unlock(&d->lock);
+}
+
+void httpdoor_close(struct httpdoor *d, bool all)
+{
+	pthread_mutex_lock(&d->lock);
+	for (struct httpdoor_guest *g = d->first; g; g = g->next)
+		if (all || !is_kept(g))
+			put_out(d, g);
 	pthread_mutex_unlock(&d->lock);
 }

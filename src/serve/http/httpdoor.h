@@ -31,7 +31,15 @@ struct httpdoor_guest *httpdoor_enter(struct httpdoor *d, int fd);
 void httpdoor_leave(struct httpdoor *d, struct httpdoor_guest *g);
 /* The headers arrived with a valid token. False: all places are taken. */
 bool httpdoor_begin(struct httpdoor *d, struct httpdoor_guest *g);
+/* So much of the body has arrived that body_ms begins again. */
+void httpdoor_progress(struct httpdoor *d, struct httpdoor_guest *g);
+/* The client has closed its side: what it has sent must be read soon. */
+void httpdoor_hurry(struct httpdoor *d, struct httpdoor_guest *g);
 /* The whole request has arrived. */
 void httpdoor_received(struct httpdoor *d, struct httpdoor_guest *g);
+/* The connection left HTTP: it takes no place, and only its owner closes it. */
+void httpdoor_upgrade(struct httpdoor *d, struct httpdoor_guest *g);
 /* Frees the place. Does nothing if none was taken. */
 void httpdoor_end(struct httpdoor *d, struct httpdoor_guest *g);
+/* Closes all connections, or all that serve nothing. */
+void httpdoor_close(struct httpdoor *d, bool all);

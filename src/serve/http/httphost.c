@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -101,8 +102,24 @@ static int listen_at(struct place *p, int *ret_fd, struct cordon_error **reterr)
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 	if (bind(fd, &p->a.any, p->len) != 0 || listen(fd, BACKLOG) != 0 ||
 	    getsockname(fd, &p->a.any, &p->len) != 0)
-		return err_errno(reterr, errno, "listen at %s", p->name);
+		return err_errno(reterr, errno, "listen at %s%s", p->name,
+				 errno == EADDRINUSE
+					 ? " (another program listens there: choose another port)"
+					 : "");
 	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int check(struct httphost *h, const struct place *p, bool is_public,
+		 const char *const *names, struct cordon_error **reterr)
+{
+	if (!p->is_loopback && !is_public)
+		return err_set(reterr, CORDON_DENIED,
+			       "%s is not a loopback address: other machines could reach it; use "
+			       "--public to allow that",
+			       p->name);
+	if (add_names(h, p, names) < 0)
+		return err_set(reterr, CORDON_INVALID, "a host name is too long");
 	return 0;
 }
 
@@ -115,18 +132,67 @@ int httphost_listen(struct httphost *h, const char *address, bool is_public,
 
 	if (r < 0)
 		return r;
-	if (!p.is_loopback && !is_public)
-		return err_set(reterr, CORDON_DENIED,
-			       "%s is not a loopback address: other machines could reach it; use "
-			       "--public to allow that",
-			       p.name);
-	if (add_names(h, &p, names) < 0)
-		return err_set(reterr, CORDON_INVALID, "a host name is too long");
-	r = listen_at(&p, ret_fd, reterr);
+	r = check(h, &p, is_public, names, reterr);
+	if (r == 0)
+		r = listen_at(&p, ret_fd, reterr);
 	if (r < 0)
 		return r;
 	unsigned port = ntohs(p.a.any.sa_family == AF_INET ? p.a.v4.sin_port : p.a.v6.sin6_port);
 	snprintf(text, text_size, "%s:%u", p.name, port);
+	return 0;
+}
+
+/* The address of a socket that listens. */
+static int inspect(int fd, struct place *ret, unsigned *ret_port, struct cordon_error **reterr)
+{
+	char bare[INET6_ADDRSTRLEN];
+	struct place *p = ret;
+
+	*p = (struct place){ .len = sizeof(p->a) };
+	*ret_port = 0;
+	if (getsockname(fd, &p->a.any, &p->len) != 0)
+		return err_errno(reterr, errno, "read the address of the socket");
+	if (p->a.any.sa_family == AF_INET) {
+		(void)inet_ntop(AF_INET, &p->a.v4.sin_addr, p->name, sizeof(p->name));
+		p->is_loopback = ntohl(p->a.v4.sin_addr.s_addr) >> 24 == 127;
+		*ret_port = ntohs(p->a.v4.sin_port);
+	} else if (p->a.any.sa_family == AF_INET6) {
+		(void)inet_ntop(AF_INET6, &p->a.v6.sin6_addr, bare, sizeof(bare));
+		snprintf(p->name, sizeof(p->name), "[%s]", bare);
+		p->is_loopback = IN6_IS_ADDR_LOOPBACK(&p->a.v6.sin6_addr);
+		*ret_port = ntohs(p->a.v6.sin6_port);
+	} else {
+		p->is_loopback = true; /* only this machine reaches a Unix socket */
+		(void)str_copy(p->name, sizeof(p->name), "localhost");
+	}
+	return 0;
+}
+
+int httphost_adopt(struct httphost *h, int fd, bool is_public, const char *const *names, char *text,
+		   size_t text_size, struct cordon_error **reterr)
+{
+	struct place p;
+	unsigned port;
+	int r = inspect(fd, &p, &port, reterr);
+
+	if (r == 0)
+		r = check(h, &p, is_public, names, reterr);
+	if (r == 0)
+		snprintf(text, text_size, "%s:%u", p.name, port);
+	return r;
+}
+
+int httphost_is_near(const char *address, int fd, bool *ret_near, bool *ret_unix,
+		     struct cordon_error **reterr)
+{
+	struct place p;
+	unsigned port;
+	int r = address ? parse(address, &p, reterr) : inspect(fd, &p, &port, reterr);
+
+	if (r < 0)
+		return r;
+	*ret_near = p.is_loopback;
+	*ret_unix = p.a.any.sa_family == AF_UNIX;
 	return 0;
 }
 
@@ -167,4 +233,35 @@ bool httphost_has_origin(const struct httphost *h, const char *origin)
 	if (str_starts(origin, "http://"))
 		return httphost_has(h, origin + 7);
 	return str_starts(origin, "https://") && httphost_has(h, origin + 8);
+}
+
+const char *httphost_split(const char *host, unsigned *ret_port, char *ret_id, size_t size)
+{
+	char *end = NULL;
+
+	if (!host || !isdigit((unsigned char)host[0]) || host[0] == '0')
+		return NULL;
+	unsigned long port = strtoul(host, &end, 10);
+	if (*end != '-' || port > 65535)
+		return NULL;
+	const char *id = end + 1;
+	size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789");
+	if (n == 0 || id[n] != '.' || (ret_id && n >= size))
+		return NULL;
+	if (ret_port)
+		*ret_port = (unsigned)port;
+	if (ret_id) {
+		memcpy(ret_id, id, n);
+		ret_id[n] = '\0';
+	}
+	return id + n + 1;
+}
+
+bool httphost_is_origin(const char *host, const char *origin)
+{
+	const char *name = str_starts(origin, "http://")    ? origin + 7
+			   : str_starts(origin, "https://") ? origin + 8
+							    : NULL;
+
+	return name && host && strcasecmp(name, host) == 0;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "serve/mcp/mcpspan.h"
 #include "serve/mcp/mcptool.h"
 
 static const char *const old_versions[] = { "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05",
@@ -18,11 +19,11 @@ static const char policy_text_uri[] = "cordon://policy/text";
 static const char instructions[] =
 	"Runs code and commands in sandboxes. Without permission from the policy (resource "
 	"cordon://policy/text) they have no network and no files of the host; time, memory and "
-	"other resources are limited. run_code keeps variables between calls of one language; "
-	"run_command is a shell. ";
-static const char with_defaults[] =
-	"Name a sandbox with sandbox_id, or leave it out for the default one of that language. "
-	"Each denial comes with a remedy.";
+	"other resources are limited. All languages and the file tools of a sandbox work on the "
+	"same files. run_code keeps variables between calls of one language; run_command is a "
+	"bash shell. The result says when state was lost. ";
+static const char with_defaults[] = "Leave sandbox_id out to use one sandbox for everything. "
+				    "Each denial comes with a remedy.";
 static const char without_defaults[] =
 	"A call without sandbox_id gets a new sandbox; its result has the sandbox_id for further "
 	"calls. Each denial comes with a remedy.";
@@ -251,7 +252,7 @@ static json_t *answer_old(struct mcp *m, const char *method, const json_t *param
 }
 
 static json_t *answer(struct mcp *m, const json_t *message, const struct mcp_sink *sink,
-		      bool is_new, json_t **ret_error)
+		      struct span *span, bool is_new, json_t **ret_error)
 {
 	const char *method = json_string_value(json_object_get(message, "method"));
 	const json_t *params = json_object_get(message, "params");
@@ -262,9 +263,9 @@ static json_t *answer(struct mcp *m, const json_t *message, const struct mcp_sin
 	if (str_eq(method, "server/discover"))
 		return discover(m);
 	if (str_eq(method, "tools/list"))
-		return listing("tools", mcptool_list(m->options.tools));
+		return listing("tools", mcptool_list(m->options.tools, m->options.lists_all));
 	if (str_eq(method, "tools/call"))
-		return mcptool_call(m, message, sink, ret_error);
+		return mcptool_call(m, message, sink, span, ret_error);
 	if (str_eq(method, "resources/list"))
 		return listing("resources", resources());
 	if (str_eq(method, "resources/templates/list"))
@@ -326,7 +327,10 @@ static json_t *handle_request(struct mcp *m, const json_t *message, const struct
 
 	if (error)
 		return error;
-	json_t *result = answer(m, message, sink, version != NULL, &error);
+	struct span span;
+	mcpspan_begin(&span, m, message, sink);
+	json_t *result = answer(m, message, sink, &span, version != NULL, &error);
+	mcpspan_end(&span, result, error);
 	if (error) {
 		json_decref(result);
 		return envelope(id, "error", error);

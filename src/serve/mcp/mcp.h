@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "serve/rpc/client_session.h"
+#include "serve/trace/span.h"
 
 enum { MCP_MESSAGE_MAX = 8 << 20, MCP_CALLS_MAX = 64 };
 
@@ -24,6 +25,10 @@ struct mcp_options {
 	/* No default sandbox: a call without a sandbox_id gets a new sandbox, and its result has
 	 * the id. For a transport that cannot tell its clients apart. */
 	bool is_stateless;
+	/* For programs: tools/list shows one tool for each purpose, and results are not shortened.
+	 * Otherwise it shows a few for models. */
+	bool lists_all;
+	struct tracer *tracer; /* gets the spans of requests; must outlive it; NULL: nobody */
 };
 
 /* One client. */
@@ -31,6 +36,7 @@ struct mcp {
 	struct mcp_options options;
 	struct client_sessions sessions;
 	pthread_mutex_t opening; /* held while a default sandbox is opened */
+	unsigned opened;         /* which default sandboxes were opened once; guarded by opening */
 	pthread_mutex_t lock;    /* guards the fields below */
 	struct mcpcall *calls;   /* running calls */
 	struct mcpcall_notice *notices;
@@ -43,6 +49,7 @@ struct mcp {
 struct mcp_sink {
 	bool (*send)(const json_t *message, void *arg); /* false: the client no longer listens */
 	void *arg;
+	struct trace_context trace; /* of the HTTP request that carries it; zero: none */
 };
 
 void mcp_init(struct mcp *m, const struct mcp_options *o);

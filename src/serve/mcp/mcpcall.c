@@ -162,7 +162,7 @@ void mcpcall_cancel(struct mcp *m, const json_t *id, const struct mcp_sink *sink
 		if (sink ? c->sink != sink : !c->id || !json_equal(c->id, id))
 			continue;
 		c->is_cancelled = true;
-		number = json_incref(c->number);
+		number = json_deep_copy(c->number); /* the call may end meanwhile */
 	}
 	pthread_mutex_unlock(&m->lock);
 	/* Cancels only the call's own execution, because another call may be running in that

@@ -15,12 +15,16 @@ struct mcpcall {
 	const json_t *meta;  /* of the request; NULL: none */
 	const json_t *token; /* progress token; NULL: no progress wanted */
 	int log_level;       /* lowest level wanted; -1: none */
+	struct span *span;   /* of the request: the parent of others */
 	/* The result. */
 	json_t *structured; /* as data */
 	json_t *content;    /* further content: images */
 	char *text;         /* as text; NULL: the data as text */
 	bool is_error;
-	json_t *refusal; /* {code, message, data}: a JSON-RPC error instead of a result */
+	bool is_apart;        /* its default sandbox was opened and has one language */
+	bool may_use_default; /* a call of manage_sandbox without sandbox_id */
+	bool is_replaced;     /* its default sandbox is new, because the earlier one is gone */
+	json_t *refusal;      /* {code, message, data}: a JSON-RPC error instead of a result */
 	/* Guarded by the client's lock. */
 	struct client_session *cs;
 	bool is_cancelled;

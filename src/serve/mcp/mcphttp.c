@@ -103,8 +103,10 @@ static json_t *check_new(struct httpd_exchange *x, const json_t *message)
 	return NULL;
 }
 
-static void serve_new(struct mcphttp *h, struct httpd_exchange *x, const json_t *message)
+static void serve_new(struct mcphttp *h, struct httpd_exchange *x, json_t **taken)
 {
+	const json_t *message = *taken;
+
 	if (!json_object_get(message, "id")) {
 		httpd_answer(x, 202, NULL, NULL, 0);
 		return;
@@ -122,7 +124,7 @@ static void serve_new(struct mcphttp *h, struct httpd_exchange *x, const json_t 
 	const struct mcpstream_options o = {
 		.clients = &h->clients,
 		.client = c,
-		.message = message,
+		.message = TAKE_PTR(*taken),
 		.accepts_events = has_type(httpd_header(x, "Accept"), "text/event-stream"),
 		.dies_with_connection = true,
 		.status = status_new,
@@ -139,6 +141,13 @@ static unsigned status_old(const json_t *answer)
 	return 200;
 }
 
+static bool hear_nothing(const json_t *message, void *arg)
+{
+	(void)message;
+	(void)arg;
+	return false;
+}
+
 static void open_session(struct mcphttp *h, struct httpd_exchange *x, const json_t *message)
 {
 	struct mcpclient *c = mcpclient_new(&h->clients, httpd_principal(x));
@@ -149,7 +158,8 @@ static void open_session(struct mcphttp *h, struct httpd_exchange *x, const json
 			     "too many sessions at once");
 		return;
 	}
-	cleanup_json json_t *answer = mcp_handle(&c->mcp, message, NULL);
+	const struct mcp_sink sink = { .send = hear_nothing, .trace = *httpd_trace(x) };
+	cleanup_json json_t *answer = mcp_handle(&c->mcp, message, &sink);
 	httpd_add_header(x, "Mcp-Session-Id", c->id);
 	answer_json(x, 200, answer);
 	mcpclient_put(&h->clients, c);
@@ -169,8 +179,9 @@ static struct mcpclient *find_session(struct mcphttp *h, struct httpd_exchange *
 	return c;
 }
 
-static void serve_old(struct mcphttp *h, struct httpd_exchange *x, const json_t *message)
+static void serve_old(struct mcphttp *h, struct httpd_exchange *x, json_t **taken)
 {
+	const json_t *message = *taken;
 	const json_t *id = json_object_get(message, "id");
 	const char *version = httpd_header(x, "MCP-Protocol-Version");
 	const char *method = json_string_value(json_object_get(message, "method"));
@@ -191,7 +202,7 @@ static void serve_old(struct mcphttp *h, struct httpd_exchange *x, const json_t 
 		const struct mcpstream_options o = {
 			.clients = &h->clients,
 			.client = c,
-			.message = message,
+			.message = TAKE_PTR(*taken),
 			.accepts_events = has_type(httpd_header(x, "Accept"), "text/event-stream"),
 			.status = status_old,
 		};
@@ -242,9 +253,9 @@ static void serve_post(struct mcphttp *h, struct httpd_exchange *x)
 		return;
 	}
 	if (says_new || mcp_version_of(params))
-		serve_new(h, x, message);
+		serve_new(h, x, &message);
 	else
-		serve_old(h, x, message);
+		serve_old(h, x, &message);
 }
 
 void mcphttp_serve(struct httpd_exchange *x, void *room)
@@ -263,6 +274,11 @@ void mcphttp_serve(struct httpd_exchange *x, void *room)
 	}
 }
 
+const struct httpd_route mcphttp_routes[] = {
+	{ .path = "/mcp", .right = HTTPD_KEY, .fn = mcphttp_serve, .body_max = MCP_MESSAGE_MAX },
+	{ 0 },
+};
+
 int mcphttp_new(const struct mcphttp_options *o, struct mcphttp **ret, struct cordon_error **reterr)
 {
 	struct mcphttp *h = mem_alloc(sizeof(*h));
@@ -271,6 +287,7 @@ int mcphttp_new(const struct mcphttp_options *o, struct mcphttp **ret, struct co
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	mcpclients_init(&h->clients, &o->mcp, o->clients ? o->clients : (unsigned)CLIENTS,
 			o->sandboxes ? o->sandboxes : (unsigned)SANDBOXES);
+	h->clients.quota.above = o->quota;
 	mcpclients_on_loss(&h->clients, o->lost, o->lost_arg);
 	h->idle_ms = o->idle_ms ? o->idle_ms : IDLE_MS;
 	*ret = h;

@@ -15,12 +15,15 @@ struct mcphttp_options {
 	 * for: DELETE, idleness, the end of the server. From any thread. NULL: nobody is told. */
 	void (*lost)(const char *text, void *arg);
 	void *lost_arg;
+	struct client_session_quota *quota; /* sandboxes count there, too; NULL: not */
 	uint64_t idle_ms; /* mcphttp_sweep ends what was unused for this long; 0: half an hour */
 };
 
 int mcphttp_new(const struct mcphttp_options *o, struct mcphttp **ret,
 		struct cordon_error **reterr);
-/* For a route of httpd.h, with the struct mcphttp as arg. */
+/* For a table of httpd.h, with the struct mcphttp as arg. */
+extern const struct httpd_route mcphttp_routes[];
+/* The handler of its only route, for a server that has several rooms. */
 void mcphttp_serve(struct httpd_exchange *x, void *room);
 /* Ends unused clients and sandboxes; call it regularly. */
 void mcphttp_sweep(struct mcphttp *h);

@@ -192,7 +192,7 @@ int mcpstdio_serve(const struct mcp_options *o, int in_fd, int out_fd, struct co
 	linein_init(&s->in, in_fd, out_fd, MCP_MESSAGE_MAX);
 	lineout_init(&s->out, out_fd);
 	mcp_init(&s->mcp, o);
-	s->sink = (struct mcp_sink){ send_message, s };
+	s->sink = (struct mcp_sink){ .send = send_message, .arg = s };
 	pthread_mutex_init(&s->lock, NULL);
 	condvar_init(&s->idle);
 	serve_lines(s);

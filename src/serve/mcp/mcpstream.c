@@ -1,7 +1,6 @@
 /* serve/mcp/mcpstream.c - see mcpstream.h. */
 #include "serve/mcp/mcpstream.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,13 +20,14 @@ struct stream {
 	struct mcpstream_options o;
 	struct mcp_sink sink;
 	json_t *message;
-	int event_fd, connection_fd;
+	int event_fd;
 	pthread_mutex_t lock; /* guards the fields below */
 	struct buf news;      /* events not sent yet */
 	json_t *answer;       /* NULL: none yet, or none at all */
 	bool is_over;         /* the worker is done */
 	bool has_told;        /* the answer was added to the events */
-	bool is_gone;         /* the client no longer reads */
+	bool has_left;        /* the client closed the connection */
+	bool is_gone;         /* the same, and its code was told */
 	unsigned refs;
 };
 
@@ -91,17 +91,31 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Waits for an event. False: the client hung up. */
-static bool wait_event(struct stream *s, int ms)
+static void wait_event(struct stream *s, int ms)
 {
-	struct pollfd p[2] = { { .fd = s->event_fd, .events = POLLIN },
-			       { .fd = s->connection_fd, .events = POLLRDHUP } };
+	struct pollfd p = { .fd = s->event_fd, .events = POLLIN };
 
-	if (poll(p, 2, ms) < 0)
-		return errno == EINTR;
-	if (p[0].revents & POLLIN)
+	if (poll(&p, 1, ms) > 0)
 		os_event_clear(s->event_fd);
-	return !(p[1].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
+}
+
+/* In the server's thread, which must not wait: the handler sees it and hangs up. */
+static void on_left(void *arg)
+{
+	struct stream *s = arg;
+
+	pthread_mutex_lock(&s->lock);
+	s->has_left = true;
+	pthread_mutex_unlock(&s->lock);
+	wake(s);
+}
+
+static bool has_left(struct stream *s)
+{
+	pthread_mutex_lock(&s->lock);
+	bool has = s->has_left;
+	pthread_mutex_unlock(&s->lock);
+	return has;
 }
 
 /* The client is gone. Whether its code continues depends on the protocol version. */
@@ -129,72 +143,70 @@ static bool wait_shape(struct stream *s)
 			return has_news;
 		if (s->o.accepts_events && deadline_is_over(until))
 			return true;
-		if (!wait_event(s, s->o.accepts_events ? deadline_poll_ms(until) : ALIVE_MS))
+		wait_event(s, s->o.accepts_events ? deadline_poll_ms(until) : ALIVE_MS);
+		if (has_left(s))
 			hang_up(s);
 	}
 }
 
-/* Takes the bytes to send next; the answer comes last. Called with the lock held. */
-static size_t take_news(struct stream *s, char *bytes, size_t max)
+/* Takes what to send next; the answer comes last. */
+static void take_news(struct stream *s, struct buf *ret, bool *ret_end)
 {
+	pthread_mutex_lock(&s->lock);
 	if (s->news.len == 0 && s->is_over && !s->has_told) {
 		s->has_told = true;
 		if (s->answer)
 			(void)add_event(s, s->answer);
 	}
-	size_t n = s->news.len < max ? s->news.len : max;
-	memcpy(bytes, buf_text(&s->news), n);
-	buf_consume(&s->news, n);
-	return n;
+	*ret = s->news;
+	*ret_end = s->has_told;
+	buf_init(&s->news, SIZE_MAX / 2);
+	pthread_mutex_unlock(&s->lock);
 }
 
-static ssize_t read_events(char *bytes, size_t max, void *arg)
+static void send_events(struct httpd_exchange *x, struct stream *s)
 {
 	static const char alive[] = ":\n\n";
-	struct stream *s = arg;
+	bool is_end = false, is_heard = true;
 
-	for (;;) {
-		pthread_mutex_lock(&s->lock);
-		size_t n = s->is_gone ? 0 : take_news(s, bytes, max);
-		bool is_gone = s->is_gone, is_end = n == 0 && s->has_told;
-		pthread_mutex_unlock(&s->lock);
-		if (n > 0 || is_end)
-			return (ssize_t)n;
-		if (is_gone)
-			return -1;
-		uint64_t before = clock_now_ns();
-		if (!wait_event(s, ALIVE_MS))
-			hang_up(s);
-		else if (clock_now_ns() - before >= (uint64_t)ALIVE_MS * 1000000 &&
-			 max >= sizeof(alive) - 1) {
-			memcpy(bytes, alive, sizeof(alive) - 1);
-			return sizeof(alive) - 1;
+	httpd_stream_begin(x, 200, "text/event-stream");
+	while (is_heard && !is_end) {
+		cleanup_buf struct buf news = { 0 };
+		take_news(s, &news, &is_end);
+		if (news.len > 0) {
+			is_heard = httpd_stream_write(x, news.data, news.len);
+			continue;
 		}
+		uint64_t before = clock_now_ns();
+		if (!is_end)
+			wait_event(s, ALIVE_MS);
+		if (clock_now_ns() - before >= (uint64_t)ALIVE_MS * 1000000)
+			is_heard = httpd_stream_write(x, alive, sizeof(alive) - 1);
+		is_heard = is_heard && !has_left(s);
 	}
-}
-
-static void end_events(void *arg)
-{
-	struct stream *s = arg;
-
-	hang_up(s);
-	stream_put(s);
+	if (!is_heard)
+		hang_up(s);
+	httpd_stream_end(x, is_heard);
 }
 
 static void answer_alone(struct httpd_exchange *x, struct stream *s)
 {
 	size_t len = 0;
-	cleanup_free char *text = s->answer ? json_text(s->answer, &len) : NULL;
 
+	/* If the client has left, the call may end just now. */
+	pthread_mutex_lock(&s->lock);
+	cleanup_json json_t *answer = TAKE_PTR(s->answer);
+	pthread_mutex_unlock(&s->lock);
+	cleanup_free char *text = answer ? json_text(answer, &len) : NULL;
 	if (text)
-		httpd_answer(x, s->o.status(s->answer), "application/json", text, len);
-	else if (s->answer)
+		httpd_answer(x, s->o.status(answer), "application/json", text, len);
+	else if (answer)
 		httpd_answer(x, 500, NULL, NULL, 0);
 	else /* cancelled: no answer, which only a stream can express */
 		httpd_answer(x, 200, "text/event-stream", NULL, 0);
 }
 
-static struct stream *stream_new(struct httpd_exchange *x, const struct mcpstream_options *o)
+static struct stream *stream_new(const struct httpd_exchange *x, const struct mcpstream_options *o)
 {
 	struct stream *s = mem_alloc(sizeof(*s));
 
@@ -206,9 +218,8 @@ static struct stream *stream_new(struct httpd_exchange *x, const struct mcpstrea
 		free(s);
 		return NULL;
 	}
-	s->connection_fd = httpd_fd(x);
-	s->message = json_incref((json_t *)(uintptr_t)o->message);
-	s->sink = (struct mcp_sink){ send_news, s };
+	s->message = o->message;
+	s->sink = (struct mcp_sink){ .send = send_news, .arg = s, .trace = *httpd_trace(x) };
 	s->refs = 2;
 	(void)mcpclient_ref(o->clients, o->client);
 	buf_init(&s->news, SIZE_MAX / 2);
@@ -222,6 +233,7 @@ void mcpstream_serve(struct httpd_exchange *x, const struct mcpstream_options *o
 	pthread_t thread;
 
 	if (!s) {
+		json_decref(o->message);
 		httpd_answer(x, 503, NULL, NULL, 0);
 		return;
 	}
@@ -232,11 +244,11 @@ void mcpstream_serve(struct httpd_exchange *x, const struct mcpstream_options *o
 		return;
 	}
 	(void)pthread_detach(thread);
-	if (wait_shape(s)) {
-		const struct httpd_stream body = { read_events, end_events, s };
-		httpd_answer_stream(x, 200, "text/event-stream", &body);
-		return;
-	}
-	answer_alone(x, s);
+	httpd_watch(x, on_left, s);
+	if (wait_shape(s))
+		send_events(x, s);
+	else
+		answer_alone(x, s);
+	httpd_unwatch(x);
 	stream_put(s);
 }

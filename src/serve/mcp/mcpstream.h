@@ -1,6 +1,6 @@
 /* serve/mcp/mcpstream.h - a request whose answer may take a while. A thread of its own runs it
- * while the connection's thread sends: plain JSON if there is only the answer, otherwise an event
- * stream. */
+ * while the worker of the connection sends: plain JSON if there is only the answer, otherwise an
+ * event stream. */
 #pragma once
 
 #include "serve/http/httpd.h"
@@ -9,7 +9,7 @@
 struct mcpstream_options {
 	struct mcpclients *clients;
 	struct mcpclient *client; /* a reference is taken */
-	const json_t *message;
+	json_t *message; /* taken over, in every case: a thread of its own reads and frees it */
 	bool accepts_events;
 	bool dies_with_connection;                /* a client that hangs up cancels the call */
 	unsigned (*status)(const json_t *answer); /* HTTP status for a plain JSON answer */

@@ -1,4 +1,4 @@
-/* serve/mcp/mcptool.c - see mcptool.h. The table of tools, their sandboxes, and the form of
+/* serve/mcp/mcptool.c - see mcptool.h. The list of tools, the check of arguments, and the form of
  * results. */
 #include "serve/mcp/mcptool.h"
 
@@ -7,246 +7,50 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "serve/rpc/reply.h"
 
-enum { IMPLICIT_MAX = 16 }; /* sandboxes kept for calls without a sandbox_id */
-
-static int open_session(struct mcpcall *c, const char *guest, struct client_session *cs,
-			struct cordon_error **reterr)
-{
-	struct cordon_session_options o = { .guest = guest, .policy = c->mcp->options.policy };
-	struct cordon_session *session = NULL;
-	int r = cordon_session_open(&o, &session, reterr);
-
-	if (r < 0) {
-		client_session_fail(&c->mcp->sessions, cs);
-		return r;
-	}
-	client_session_open_session(&c->mcp->sessions, cs, session);
-	mcpcall_take_session(c, cs);
-	return 0;
-}
-
-int mcptool_open(struct mcpcall *c, const char *guest, const char *label, bool is_implicit,
-		 struct cordon_error **reterr)
-{
-	struct client_session *cs = NULL;
-
-	if (label && strlen(label) > CLIENT_SESSION_LABEL_MAX)
-		return err_set(reterr, CORDON_INVALID, "a label has at most %d bytes",
-			       CLIENT_SESSION_LABEL_MAX);
-	if (is_implicit)
-		client_sessions_expire(&c->mcp->sessions, UINT64_MAX, true, IMPLICIT_MAX - 1);
-	int r = client_session_new(&c->mcp->sessions, CLIENT_SESSION_SESSION, false, &cs, reterr);
-	if (r < 0)
-		return r;
-	cs->label = label ? json_string(label) : NULL;
-	cs->is_implicit = is_implicit;
-	(void)str_copy(cs->guest, sizeof(cs->guest), guest);
-	return open_session(c, guest, cs, reterr);
-}
-
-struct search {
-	const char *label;
-	char id[CLIENT_SESSION_ID_BYTES];
-};
-
-static void match_label(const struct client_session *s, void *arg_search)
-{
-	struct search *x = arg_search;
-
-	if (s->label && str_eq(json_string_value(s->label), x->label))
-		(void)str_copy(x->id, sizeof(x->id), s->id);
-}
-
-/* One thread at a time, so that parallel calls share the sandbox. */
-static int find_default(struct mcpcall *c, const char *guest, struct cordon_error **reterr)
-{
-	char label[32];
-	struct search x = { .label = label };
-	int r = 0;
-
-	snprintf(label, sizeof(label), "default %.20s", guest);
-	pthread_mutex_lock(&c->mcp->opening);
-	client_sessions_visit(&c->mcp->sessions, match_label, &x);
-	if (x.id[0])
-		mcpcall_take_session(
-			c, client_session_get(&c->mcp->sessions, x.id, CLIENT_SESSION_SESSION));
-	if (!c->cs)
-		r = mcptool_open(c, guest, label, false, reterr);
-	pthread_mutex_unlock(&c->mcp->opening);
-	return r;
-}
-
-int mcptool_find(struct mcpcall *c, const char *guest, struct cordon_error **reterr)
-{
-	const char *id = mcpcall_arg(c, "sandbox_id");
-
-	if (id) {
-		struct client_session *s =
-			client_session_get(&c->mcp->sessions, id, CLIENT_SESSION_SESSION);
-		mcpcall_take_session(c, s);
-		return s ? 0
-			 : err_set(reterr, CORDON_NOT_FOUND,
-				   "there is no sandbox '%.100s'; list_sandboxes names them", id);
-	}
-	if (c->mcp->options.is_stateless)
-		return mcptool_open(c, guest, NULL, true, reterr);
-	return find_default(c, guest, reterr);
-}
-
-int mcptool_find_named(struct mcpcall *c, struct cordon_error **reterr)
-{
-	const char *id = NULL;
-	int r = mcpcall_need(c, "sandbox_id", &id, reterr);
-
-	return r < 0 ? r : mcptool_find(c, "sh", reterr);
-}
-
-static int create_sandbox(struct mcpcall *c, struct cordon_error **reterr)
-{
-	const char *language = mcpcall_arg(c, "language");
-	int r = mcptool_open(c, language ? language : "sh", mcpcall_arg(c, "label"), false, reterr);
-
-	if (r == 0)
-		json_object_set_new(c->structured, "sandbox_id", json_string(c->cs->id));
-	return r;
-}
-
-static void add_sandbox(const struct client_session *s, void *arg_list)
-{
-	json_t *j = json_object();
-
-	json_object_set_new(j, "sandbox_id", json_string(s->id));
-	json_object_set(j, "label", s->label ? s->label : json_null());
-	json_object_set_new(j, "language", json_string(s->guest));
-	json_object_set_new(j, "state",
-			    json_string(s->is_suspended ? "suspended"
-					: s->execution  ? "running"
-							: "idle"));
-	json_array_append_new(arg_list, j);
-}
-
-static int list_sandboxes(struct mcpcall *c, struct cordon_error **reterr)
+/* "a b c" as an array; NULL: out of memory. */
+static json_t *words(const char *text)
 {
 	json_t *a = json_array();
 
-	(void)reterr;
-	client_sessions_visit(&c->mcp->sessions, add_sandbox, a);
-	json_object_set_new(c->structured, "sandboxes", a);
-	return 0;
-}
-
-static int destroy_sandbox(struct mcpcall *c, struct cordon_error **reterr)
-{
-	int r = mcptool_find_named(c, reterr);
-
-	if (r < 0)
-		return r;
-	client_session_close(&c->mcp->sessions, mcpcall_leave_session(c));
-	cleanup_free char *loss = client_sessions_take_loss(&c->mcp->sessions);
-	return loss ? err_set(reterr, CORDON_OS, "%s", loss) : 0;
-}
-
-static int fork_sandbox(struct mcpcall *c, struct cordon_error **reterr)
-{
-	struct client_sessions *sessions = &c->mcp->sessions;
-	struct cordon_session *session = NULL;
-	struct client_session *cs = NULL;
-	int r = mcptool_find_named(c, reterr);
-
-	if (r == 0)
-		r = client_session_new(sessions, CLIENT_SESSION_SESSION, true, &cs, reterr);
-	if (r < 0)
-		return r;
-	r = cordon_session_fork(c->cs->session, &session, reterr);
-	if (r < 0) {
-		client_session_fail(sessions, cs);
-		return r;
+	while (*text) {
+		size_t len = strcspn(text, " ");
+		json_array_append_new(a, json_stringn(text, len));
+		text += len + strspn(text + len, " ");
 	}
-	(void)str_copy(cs->guest, sizeof(cs->guest), c->cs->guest);
-	client_session_open_session(sessions, cs, session);
-	json_object_set_new(c->structured, "sandbox_id", json_string(cs->id));
-	client_session_put(sessions, cs);
-	return 0;
+	return a;
 }
 
-static int suspend_sandbox(struct mcpcall *c, struct cordon_error **reterr)
+static bool is_listed(enum mcptool_list list, bool lists_all)
 {
-	int r = mcptool_find_named(c, reterr);
-
-	return r < 0 ? r : client_session_suspend(&c->mcp->sessions, c->cs, reterr);
+	return list == MCPTOOL_BOTH || list == (lists_all ? MCPTOOL_FULL : MCPTOOL_SHORT);
 }
 
-static int resume_sandbox(struct mcpcall *c, struct cordon_error **reterr)
+static json_t *property(const struct mcptool_arg *a)
 {
-	int r = mcptool_find_named(c, reterr);
+	json_t *p = json_object();
 
-	if (r == 0)
-		client_session_resume(&c->mcp->sessions, c->cs);
-	return r;
+	json_object_set_new(p, "type", json_string(a->is_integer ? "integer" : "string"));
+	if (a->is_integer)
+		json_object_set_new(p, "minimum", json_integer(0));
+	json_object_set_new(p, "description", json_string(a->about));
+	if (a->choices)
+		json_object_set_new(p, "enum", words(a->choices));
+	if (a->example)
+		json_object_set_new(p, "examples", json_pack("[s]", a->example));
+	return p;
 }
 
-const struct mcptool mcptool_table[] = {
-	{ "run_code",
-	  "Run code in a sandbox and get its output and the value of its last expression; plots "
-	  "come back as images. Variables stay between calls.",
-	  mcptool_run_code,
-	  .args = { "code*:the code", "language:python (default), r or node",
-		    "sandbox_id:which sandbox; default: one for the language",
-		    "timeout_ms#:wall clock" } },
-	{ "run_command", "Run a shell command in a sandbox.", mcptool_run_command,
-	  .args = { "command*:the command line",
-		    "shell:sh (default), or pod for the WebAssembly userland",
-		    "sandbox_id:which sandbox; default: one for the shell",
-		    "timeout_ms#:wall clock" } },
-	{ "read_file", "Read a file of a sandbox. A file that is not text is returned as base64.",
-	  mcptool_read_file, .is_read_only = true,
-	  .args = { "path*:absolute path", "sandbox_id:which sandbox" } },
-	{ "write_file", "Write a file of a sandbox. Missing directories are created.",
-	  mcptool_write_file,
-	  .args = { "path*:absolute path", "contents*:what to write",
-		    "encoding:text (default) or base64", "sandbox_id:which sandbox" } },
-	{ "list_directory", "List a directory of a sandbox.", mcptool_list_directory,
-	  .is_read_only = true, .args = { "path:default /home/user", "sandbox_id:which sandbox" } },
-	{ "create_sandbox", "Make a new sandbox.", create_sandbox,
-	  .args = { "language:sh (default), python, r, node or pod",
-		    "label:a name for list_sandboxes" } },
-	{ "list_sandboxes", "List the sandboxes.", list_sandboxes, .is_read_only = true },
-	{ "destroy_sandbox", "End a sandbox and everything in it.", destroy_sandbox,
-	  .is_destructive = true, .args = { "sandbox_id*:which" } },
-	{ "suspend_sandbox", "Suspend a sandbox: code and commands wait until it is resumed.",
-	  suspend_sandbox, .args = { "sandbox_id*:which" } },
-	{ "resume_sandbox", "Resume a suspended sandbox.", resume_sandbox,
-	  .args = { "sandbox_id*:which" } },
-	{ "snapshot", "Take a snapshot of a sandbox's files.", mcptool_snapshot,
-	  .args = { "sandbox_id*:which" } },
-	{ "restore", "Restore a sandbox's files from a snapshot.", mcptool_restore,
-	  .is_destructive = true, .args = { "sandbox_id*:which", "snapshot_id*:which snapshot" } },
-	{ "fork", "Make an independent sandbox with the same files.", fork_sandbox,
-	  .args = { "sandbox_id*:which" } },
-	{ "export_state", "Export a sandbox's files as one blob (base64).", mcptool_export,
-	  .is_read_only = true, .args = { "sandbox_id*:which" } },
-	{ "import_state", "Import files from a blob into a sandbox, by default a new one.",
-	  mcptool_import,
-	  .args = { "data*:the blob, base64", "sandbox_id:which", "label:a name for a new one" } },
-	{ 0 },
-};
-
-static json_t *input_schema(const struct mcptool *t)
+static json_t *input_schema(const struct mcptool *t, bool lists_all)
 {
 	json_t *schema = json_object(), *properties = json_object(), *required = json_array();
 
-	for (size_t i = 0; i < MCPTOOL_ARGS && t->args[i]; i++) {
-		const char *a = t->args[i], *colon = strchr(a, ':');
-		size_t len = strcspn(a, "*#:");
-		cleanup_free char *name = str_ndup(a, len);
-		json_t *p = json_object();
-		json_object_set_new(p, "type", json_string(a[len] == '#' ? "integer" : "string"));
-		json_object_set_new(p, "description", json_string(colon + 1));
-		json_object_set_new(properties, name ? name : "", p);
-		if (a[len] == '*')
-			json_array_append_new(required, json_string(name));
+	for (const struct mcptool_arg *a = t->args; a < t->args + MCPTOOL_ARGS && a->name; a++) {
+		if (!is_listed(a->list, lists_all))
+			continue;
+		json_object_set_new(properties, a->name, property(a));
+		if (a->is_required)
+			json_array_append_new(required, json_string(a->name));
 	}
 	json_object_set_new(schema, "type", json_string("object"));
 	json_object_set_new(schema, "properties", properties);
@@ -255,15 +59,17 @@ static json_t *input_schema(const struct mcptool *t)
 	return schema;
 }
 
-json_t *mcptool_list(const struct mcptool *table)
+json_t *mcptool_list(const struct mcptool *table, bool lists_all)
 {
 	json_t *list = json_array();
 
 	for (const struct mcptool *tool = table; tool->name; tool++) {
+		if (!is_listed(tool->list, lists_all))
+			continue;
 		json_t *t = json_object(), *hints = json_object(), *out = json_object();
 		json_object_set_new(t, "name", json_string(tool->name));
 		json_object_set_new(t, "description", json_string(tool->description));
-		json_object_set_new(t, "inputSchema", input_schema(tool));
+		json_object_set_new(t, "inputSchema", input_schema(tool, lists_all));
 		json_object_set_new(out, "type", json_string("object"));
 		json_object_set_new(t, "outputSchema", out);
 		json_object_set_new(hints, "readOnlyHint", json_boolean(tool->is_read_only));
@@ -275,15 +81,42 @@ json_t *mcptool_list(const struct mcptool *table)
 	return list;
 }
 
+/* What a model would not expect of the sandbox: it comes after the result. */
+static void add_notice(struct mcpcall *c, const char *text)
+{
+	json_t *part = json_object();
+
+	json_object_set_new(part, "type", json_string("text"));
+	json_object_set_new(part, "text", json_string(text));
+	json_array_append_new(c->content, part);
+}
+
+static void add_notices(struct mcpcall *c)
+{
+	if (c->is_replaced) {
+		add_notice(c,
+			   "State lost: this is a new sandbox. The earlier one was destroyed, or "
+			   "was unused for longest when room was needed; its variables and "
+			   "files are gone.");
+		json_object_set_new(c->structured, "is_new_sandbox", json_true());
+	}
+	if (c->is_apart)
+		add_notice(c, "This machine has no user namespaces, so each language has a sandbox "
+			      "with files of its own. The file tools use that of the shell.");
+}
+
 static json_t *to_result(struct mcpcall *c)
 {
 	json_t *result = json_object(), *part = json_object();
 	cleanup_free char *json = c->text ? NULL : json_text(c->structured, NULL);
 	const char *text = c->text ? c->text : json ? json : "";
 
+	if (!text[0]) /* models refuse an empty text */
+		text = "(no text)";
 	json_object_set_new(part, "type", json_string("text"));
 	json_object_set_new(part, "text", json_string_lossy(text, strlen(text)));
 	json_array_insert_new(c->content, 0, part);
+	add_notices(c);
 	json_object_set(result, "content", c->content);
 	json_object_set(result, "structuredContent", c->structured);
 	json_object_set_new(result, "isError", json_boolean(c->is_error));
@@ -314,57 +147,94 @@ static const struct mcptool *find_tool(const struct mcptool *t, const char *name
 	return t->name ? t : NULL;
 }
 
-static int check_arg(const char *key, const json_t *value, char kind, struct cordon_error **reterr)
+static int check_arg(const struct mcptool_arg *a, const json_t *value, struct cordon_error **reterr)
 {
 	if (json_is_null(value)) /* models send null for a missing argument */
 		return 0;
-	if (kind == '#')
+	if (a->is_integer)
 		return json_is_integer(value) && json_integer_value(value) >= 0
 			       ? 0
 			       : err_set(reterr, CORDON_INVALID,
-					 "the argument '%s' must be a non-negative integer", key);
+					 "the argument '%s' must be a non-negative integer",
+					 a->name);
 	if (!json_is_string(value))
-		return err_set(reterr, CORDON_INVALID, "the argument '%s' must be a string", key);
+		return err_set(reterr, CORDON_INVALID, "the argument '%s' must be a string",
+			       a->name);
 	/* Only file contents may contain a NUL. Elsewhere, less would run than was sent. */
-	if (!str_eq(key, "contents") &&
+	if (!str_eq(a->name, "contents") &&
 	    strlen(json_string_value(value)) != json_string_length(value))
 		return err_set(reterr, CORDON_INVALID, "the argument '%s' contains a NUL character",
-			       key);
+			       a->name);
 	return 0;
 }
 
-/* Checks against inputSchema; the tools themselves report missing arguments. */
-static int check_args(const struct mcptool *t, const json_t *args, struct cordon_error **reterr)
+static const struct mcptool_arg *find_arg(const struct mcptool *t, const char *key)
 {
-	char names[MCPTOOL_ARGS][32];
-	const char *listed[MCPTOOL_ARGS], *key;
-	size_t count = 0, i;
+	for (const struct mcptool_arg *a = t->args; a < t->args + MCPTOOL_ARGS && a->name; a++)
+		if (str_eq(key, a->name) || (a->also[0] && str_eq(key, a->also[0])) ||
+		    (a->also[1] && str_eq(key, a->also[1])))
+			return a;
+	return NULL;
+}
+
+static int refuse_arg(const struct mcptool *t, const char *key, struct cordon_error **reterr)
+{
+	const char *names[MCPTOOL_ARGS];
+	size_t count = 0;
+
+	for (; count < MCPTOOL_ARGS && t->args[count].name; count++)
+		names[count] = t->args[count].name;
+	const char *nearest = str_nearest(key, names, count);
+	return err_set(reterr, CORDON_INVALID, "unknown argument '%.64s'%s%s%s", key,
+		       nearest ? "; did you mean '" : "", nearest ? nearest : "",
+		       nearest ? "'?" : "");
+}
+
+/* Checks against inputSchema, and gives each argument its own name. The tools themselves report
+ * missing arguments. *ret is a new reference. */
+static int take_args(const struct mcptool *t, const json_t *args, json_t **ret,
+		     struct cordon_error **reterr)
+{
+	cleanup_json json_t *own = json_object();
+	const char *key;
 	json_t *value;
 
-	for (; count < MCPTOOL_ARGS && t->args[count]; count++) {
-		snprintf(names[count], sizeof(names[count]), "%.*s",
-			 (int)strcspn(t->args[count], "*#:"), t->args[count]);
-		listed[count] = names[count];
-	}
 	json_object_foreach((json_t *)(uintptr_t)args, key, value)
 	{
-		for (i = 0; i < count && !str_eq(key, listed[i]); i++)
-			;
-		if (i == count) {
-			const char *nearest = str_nearest(key, listed, count);
-			return err_set(reterr, CORDON_INVALID, "unknown argument '%.64s'%s%s%s",
-				       key, nearest ? "; did you mean '" : "",
-				       nearest ? nearest : "", nearest ? "'?" : "");
-		}
-		int r = check_arg(key, value, t->args[i][strlen(listed[i])], reterr);
+		const struct mcptool_arg *a = find_arg(t, key);
+		if (!a)
+			return refuse_arg(t, key, reterr);
+		int r = check_arg(a, value, reterr);
+		if (r == 0 && json_object_get(own, a->name))
+			r = err_set(reterr, CORDON_INVALID, "the argument '%s' is given twice",
+				    a->name);
+		if (r == 0 && json_object_set(own, a->name, value) < 0)
+			r = err_set(reterr, CORDON_NOMEM, "out of memory");
 		if (r < 0)
 			return r;
 	}
+	*ret = TAKE_PTR(own);
 	return 0;
 }
 
+/* The tools of tests take their arguments as they come. */
+static int run_tool(const struct mcptool *t, struct mcpcall *c, struct cordon_error **reterr)
+{
+	cleanup_json json_t *own = NULL;
+
+	if (c->mcp->options.tools == mcptool_table) {
+		int r = take_args(t, c->args, &own, reterr);
+		if (r < 0)
+			return r;
+		c->args = own;
+	}
+	int r = t->fn(c, reterr);
+	c->args = NULL;
+	return r;
+}
+
 json_t *mcptool_call(struct mcp *m, const json_t *message, const struct mcp_sink *sink,
-		     json_t **ret_error)
+		     struct span *span, json_t **ret_error)
 {
 	cleanup_error struct cordon_error *e = NULL;
 	const json_t *params = json_object_get(message, "params");
@@ -386,8 +256,10 @@ json_t *mcptool_call(struct mcp *m, const json_t *message, const struct mcp_sink
 		*ret_error = refuse(cordon_code_rpc(CORDON_LIMIT), cordon_error_message(e));
 		return NULL;
 	}
-	bool is_ours = m->options.tools == mcptool_table;
-	if ((is_ours && check_args(tool, args, &e) < 0) || tool->fn(&c, &e) < 0)
+	c.span = span;
+	span->object = tool->name;
+	span_set_text(span, "gen_ai.tool.name", tool->name);
+	if (run_tool(tool, &c, &e) < 0)
 		fail(&c, e);
 	if (c.refusal)
 		*ret_error = json_incref(c.refusal);

@@ -14,26 +14,33 @@ static int put_tar(struct request *q, struct buf *ret, struct cordon_error **ret
 {
 	const char *path = NULL;
 	cleanup_close int fd = -1;
+	cleanup_free char *report = NULL;
 	int r = target_need(q, "path", &path, reterr);
 
 	if (r == 0)
 		r = payload_open(q, &fd, reterr);
 	if (r == 0)
-		r = cordon_file_put_tar(q->cs->session, path, fd, reterr);
-	return r < 0 ? r : buf_add_str(ret, "{\"ok\":true}");
+		r = cordon_file_put_tar(q->cs->session, path, fd, &report, reterr);
+	return r < 0 ? r : buf_printf(ret, "{\"ok\":true,\"report\":%s}", report ? report : "null");
 }
 
 static int get_tar(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	const char *path = NULL, *to = NULL;
 	cleanup_close int fd = -1;
+	cleanup_free char *report = NULL;
 	int r = target_need(q, "path", &path, reterr);
 
 	if (r == 0)
 		r = payload_create(q, &to, &fd, reterr);
 	if (r == 0)
-		r = cordon_file_get_tar(q->cs->session, path, fd, reterr);
-	return fd < 0 ? r : payload_answer(to, fd, r, ret, reterr);
+		r = cordon_file_get_tar(q->cs->session, path, fd, &report, reterr);
+	if (fd >= 0)
+		r = payload_answer(q, to, fd, r, ret, reterr);
+	if (r < 0)
+		return r;
+	ret->len--; /* the closing brace */
+	return buf_printf(ret, ",\"report\":%s}", report ? report : "null");
 }
 
 /* ---- saved workspaces, and exports by name or path */
@@ -136,7 +143,7 @@ static int read_export(struct request *q, struct buf *ret, struct cordon_error *
 		r = payload_create(q, &to, &out, reterr);
 	if (r == 0)
 		r = cordon_export_read(fd, path, out, reterr);
-	return out < 0 ? r : payload_answer(to, out, r, ret, reterr);
+	return out < 0 ? r : payload_answer(q, to, out, r, ret, reterr);
 }
 
 static int diff_exports(struct request *q, struct buf *ret, struct cordon_error **reterr)
@@ -217,11 +224,11 @@ static int close_project(struct request *q, struct buf *ret, struct cordon_error
 
 /* Methods on a project occupy the session, so that nothing else changes the files meanwhile. */
 const struct rpc_method rpc_archive_methods[] = {
-	{ "files.put_tar", put_tar, RPC_SLOW | RPC_SESSION, "path data from" },
-	{ "files.get_tar", get_tar, RPC_SLOW | RPC_SESSION, "path to" },
+	{ "files.put_tar", put_tar, RPC_SLOW | RPC_SESSION, "path data from attached" },
+	{ "files.get_tar", get_tar, RPC_SLOW | RPC_SESSION, "path to attach" },
 	{ "saved.list", list_saved, RPC_SLOW, "" },
 	{ "saved.read", read_saved, RPC_SLOW, "name" },
-	{ "saved.import", import_saved, RPC_SLOW, "name data from" },
+	{ "saved.import", import_saved, RPC_SLOW, "name data from attached" },
 	{ "saved.remove", remove_saved, RPC_SLOW, "name" },
 	{ "export.list", list_export, RPC_SLOW, "name" },
 	{ "export.read", read_export, RPC_SLOW, "name path to" },

@@ -25,9 +25,9 @@ struct callback {
 	struct callback *next;
 };
 
-void callbacks_init(struct callbacks *t, struct lineout *out, struct client_sessions *sessions)
+void callbacks_init(struct callbacks *t, const struct sink *sink, struct client_sessions *sessions)
 {
-	*t = (struct callbacks){ .out = out, .sessions = sessions };
+	*t = (struct callbacks){ .sink = sink, .sessions = sessions };
 	pthread_mutex_init(&t->lock, NULL);
 	condvar_init(&t->answered);
 }
@@ -83,6 +83,19 @@ static bool add(struct callbacks *t, struct cordon_call *call, struct waiter *wa
 	return fits;
 }
 
+static bool send(const struct callbacks *t, const char *id, const char *method, const char *session,
+		 const char *request, const char *params)
+{
+	const struct sink_message m = { .method = method,
+					.id = id,
+					.session = session,
+					.request = request,
+					.params = params,
+					.len = strlen(params) };
+
+	return t->sink->send(&m, t->sink->arg);
+}
+
 enum cordon_answer callback_call_tool(struct cordon_call *call, void *table)
 {
 	struct callbacks *t = table;
@@ -101,14 +114,10 @@ enum cordon_answer callback_call_tool(struct cordon_call *call, void *table)
 	client_session_name(t->sessions, cordon_call_session(call), session);
 	const char *args = cordon_call_args(call);
 	cleanup_free char *request = client_session_request(t->sessions, cordon_call_session(call));
-	cleanup_free char *head =
-		str_printf("{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"method\":\"tool.call\",\"params\":"
-			   "{\"session\":\"%s\",\"request_id\":%s,\"tool\":\"%s\",\"args\":",
-			   id, session, request ? request : "null", cordon_call_tool(call));
-	const struct line_part parts[] = { { head ? head : "", head ? strlen(head) : 0 },
-					   { args, strlen(args) },
-					   { "}}", 2 } };
-	if (head && lineout_send(t->out, parts, 3))
+	cleanup_free char *params =
+		str_printf("{\"session\":\"%s\",\"request_id\":%s,\"tool\":\"%s\",\"args\":%s}",
+			   session, request ? request : "null", cordon_call_tool(call), args);
+	if (params && send(t, id, "tool.call", session, request, params))
 		return CORDON_ANSWER_PENDING;
 	/* Whoever removes the entry from the table must answer it. */
 	struct callback *c = take(t, id);
@@ -143,13 +152,15 @@ static void settle(struct cordon_call *call, const json_t *message)
 		(void)cordon_call_error(call, "the tool's value could not be stored", NULL);
 }
 
-static void inform(struct callbacks *t, struct waiter *w, const json_t *message)
+/* The result moves to the thread that waits: the caller frees the rest of the message. */
+static void inform(struct callbacks *t, struct waiter *w, json_t *message)
 {
 	const char *error =
 		json_string_value(json_object_get(json_object_get(message, "error"), "message"));
 
 	pthread_mutex_lock(&t->lock);
 	w->result = json_incref(json_object_get(message, "result"));
+	(void)json_object_del(message, "result");
 	if (!w->result)
 		w->error = str_dup(error ? error : "the client's answer has no result");
 	w->is_done = true;
@@ -176,12 +187,7 @@ int callback_request(struct callbacks *t, const char *method, const char *params
 
 	if (!add(t, NULL, &w, id))
 		return err_set(reterr, CORDON_LIMIT, "too many questions wait for the client");
-	cleanup_free char *head = str_printf(
-		"{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"method\":\"%s\",\"params\":", id, method);
-	const struct line_part parts[] = { { head ? head : "", head ? strlen(head) : 0 },
-					   { params, strlen(params) },
-					   { "}", 1 } };
-	bool is_sent = head && lineout_send(t->out, parts, 3);
+	bool is_sent = send(t, id, method, NULL, NULL, params);
 	pthread_mutex_lock(&t->lock);
 	bool is_done = is_sent && wait_answer(t, &w);
 	pthread_mutex_unlock(&t->lock);
@@ -200,7 +206,7 @@ int callback_request(struct callbacks *t, const char *method, const char *params
 			: err_set(reterr, CORDON_OS, "%s: %s", method, error ? error : "failed");
 }
 
-bool callback_answer(struct callbacks *t, const json_t *message)
+bool callback_answer(struct callbacks *t, json_t *message)
 {
 	const char *id = json_string_value(json_object_get(message, "id"));
 	struct callback *c = id ? take(t, id) : NULL;
@@ -240,17 +246,13 @@ void callback_ask(const struct cordon_approval *a, void *table)
 	const char *detail = a->detail ? a->detail : "null";
 	client_session_name(t->sessions, a->session, session);
 	cleanup_free char *request = client_session_request(t->sessions, a->session);
-	cleanup_free char *head =
-		str_printf("{\"jsonrpc\":\"2.0\",\"method\":\"approval\",\"params\":{\"id\":\"%s\","
-			   "\"session\":\"%s\",\"request_id\":%s,\"kind\":\"%s\",\"what\":%s,"
-			   "\"detail\":",
+	cleanup_free char *params =
+		str_printf("{\"id\":\"%s\",\"session\":\"%s\",\"request_id\":%s,\"kind\":\"%s\","
+			   "\"what\":%s,\"detail\":%s}",
 			   a->id, session, request ? request : "null", a->kind,
-			   what_text ? what_text : "null");
-	const struct line_part parts[] = { { head ? head : "", head ? strlen(head) : 0 },
-					   { detail, strlen(detail) },
-					   { "}}", 2 } };
+			   what_text ? what_text : "null", detail);
 
 	/* If the client is gone, the approval times out, which counts as denied. */
-	if (head)
-		(void)lineout_send(t->out, parts, 3);
+	if (params)
+		(void)send(t, NULL, "approval", session, request, params);
 }

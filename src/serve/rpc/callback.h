@@ -7,12 +7,12 @@
 
 #include "base/json.h"
 #include "serve/rpc/client_session.h"
-#include "serve/rpc/line.h"
+#include "serve/rpc/sink.h"
 
 enum { CALLBACKS_MAX = 4096 };
 
 struct callbacks {
-	struct lineout *out;
+	const struct sink *sink;
 	struct client_sessions *sessions; /* tells which request a call belongs to */
 	pthread_mutex_t lock;
 	pthread_cond_t answered; /* for threads that wait for an answer */
@@ -25,7 +25,7 @@ struct callbacks {
 	_Atomic bool nobody_reads;
 };
 
-void callbacks_init(struct callbacks *t, struct lineout *out, struct client_sessions *sessions);
+void callbacks_init(struct callbacks *t, const struct sink *sink, struct client_sessions *sessions);
 void callbacks_done(struct callbacks *t);
 /* A tool function whose arg is the table. The client gets `tool.call`; its answer goes to the
  * guest. */
@@ -34,7 +34,7 @@ enum cordon_answer callback_call_tool(struct cordon_call *call, void *table);
 int callback_request(struct callbacks *t, const char *method, const char *params, json_t **ret,
 		     struct cordon_error **reterr);
 /* Handles an answer of the client. False: it was not expected. */
-bool callback_answer(struct callbacks *t, const json_t *message);
+bool callback_answer(struct callbacks *t, json_t *message);
 /* Fails everything that waits, and all later requests. */
 void callbacks_close(struct callbacks *t);
 /* A cordon_approval_fn whose arg is the table. The client gets `approval`. */

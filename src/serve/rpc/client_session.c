@@ -9,12 +9,13 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/str.h"
+#include "serve/rpc/session_quota.h"
 
 enum { CANCEL_AGAIN_MS = 5 };
 
 void client_sessions_init(struct client_sessions *t)
 {
-	*t = (struct client_sessions){ 0 };
+	*t = (struct client_sessions){ .max = CLIENT_SESSION_SESSIONS_MAX };
 	pthread_mutex_init(&t->lock, NULL);
 	condvar_init(&t->changed);
 }
@@ -34,9 +35,8 @@ static int check_room(const struct client_sessions *t, enum client_session_kind 
 	if (is_fork && t->forks >= CLIENT_SESSION_FORKS_MAX)
 		return err_set(reterr, CORDON_INVALID, "maximum of %d forks reached",
 			       CLIENT_SESSION_FORKS_MAX);
-	if (kind == CLIENT_SESSION_SESSION && t->sessions >= CLIENT_SESSION_SESSIONS_MAX)
-		return err_set(reterr, CORDON_LIMIT, "maximum of %d sessions reached",
-			       CLIENT_SESSION_SESSIONS_MAX);
+	if (kind == CLIENT_SESSION_SESSION && t->sessions >= t->max)
+		return err_set(reterr, CORDON_LIMIT, "maximum of %u sessions reached", t->max);
 	if (kind == CLIENT_SESSION_POOL && t->pools >= CLIENT_SESSION_POOLS_MAX)
 		return err_set(reterr, CORDON_LIMIT, "maximum of %d pools reached",
 			       CLIENT_SESSION_POOLS_MAX);
@@ -45,39 +45,23 @@ static int check_room(const struct client_sessions *t, enum client_session_kind 
 
 static void count(struct client_sessions *t, const struct client_session *s, int by)
 {
-	if (s->lender)
+	bool is_own = !s->lender && !s->owner;
+
+	if (by < 0)
+		session_quota_give_back(t->quota, s->memory, s->places);
+	if (!is_own)
 		return;
 	if (s->kind == CLIENT_SESSION_POOL)
 		t->pools += (unsigned)by;
 	else
 		t->sessions += (unsigned)by;
-	if (by < 0 && s->kind == CLIENT_SESSION_SESSION && t->quota)
-		atomic_fetch_sub(&t->quota->used, 1);
 	if (s->is_fork)
 		t->forks += (unsigned)by;
 }
 
-static int take_quota(struct client_sessions *t, enum client_session_kind kind,
-		      struct cordon_error **reterr)
-{
-	struct client_session_quota *q = t->quota;
-
-	if (kind != CLIENT_SESSION_SESSION || !q)
-		return 0;
-	/* At the limit, unused sessions are ended to make room. */
-	for (unsigned tries = 0; tries <= q->max; tries++) {
-		if (atomic_fetch_add(&q->used, 1) < q->max)
-			return 0;
-		atomic_fetch_sub(&q->used, 1);
-		if (!q->make_room || !q->make_room(q->arg))
-			break;
-	}
-	return err_set(reterr, CORDON_LIMIT, "maximum of %u sessions of all clients reached",
-		       t->quota->max);
-}
-
-int client_session_new(struct client_sessions *t, enum client_session_kind kind, bool is_fork,
-		       struct client_session **ret, struct cordon_error **reterr)
+/* places: of the quota; a pool's sessions are all made in advance. */
+static int make(struct client_sessions *t, enum client_session_kind kind, bool is_fork,
+		unsigned places, struct client_session **ret, struct cordon_error **reterr)
 {
 	struct client_session *s = mem_alloc(sizeof(*s));
 
@@ -85,9 +69,10 @@ int client_session_new(struct client_sessions *t, enum client_session_kind kind,
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	s->kind = kind;
 	s->is_fork = is_fork;
+	s->places = places;
 	s->refs = 2;
 	s->used_ns = clock_now_ns();
-	int r = take_quota(t, kind, reterr);
+	int r = session_quota_take(t->quota, places, reterr);
 	if (r == 0) {
 		pthread_mutex_lock(&t->lock);
 		r = check_room(t, kind, is_fork, reterr);
@@ -97,8 +82,8 @@ int client_session_new(struct client_sessions *t, enum client_session_kind kind,
 			t->first = s;
 		}
 		pthread_mutex_unlock(&t->lock);
-		if (r < 0 && kind == CLIENT_SESSION_SESSION && t->quota)
-			atomic_fetch_sub(&t->quota->used, 1);
+		if (r < 0)
+			session_quota_give_back(t->quota, 0, places);
 	}
 	if (r < 0) {
 		free(s);
@@ -106,6 +91,18 @@ int client_session_new(struct client_sessions *t, enum client_session_kind kind,
 	}
 	*ret = s;
 	return 0;
+}
+
+int client_session_new(struct client_sessions *t, bool is_fork, struct client_session **ret,
+		       struct cordon_error **reterr)
+{
+	return make(t, CLIENT_SESSION_SESSION, is_fork, 1, ret, reterr);
+}
+
+int client_session_new_pool(struct client_sessions *t, unsigned sessions,
+			    struct client_session **ret, struct cordon_error **reterr)
+{
+	return make(t, CLIENT_SESSION_POOL, false, sessions, ret, reterr);
 }
 
 int client_session_lend(struct client_sessions *t, struct client_session *pool,
@@ -250,10 +247,14 @@ static int begin(struct client_session *s, json_t *request, struct cordon_error 
 			reterr, CORDON_STATE,
 			"a session does not support concurrent execute() calls; wait for the "
 			"current execution to complete.");
+	/* A copy: the thread of the request frees the original, others look at this one. */
+	json_t *copy = request ? json_deep_copy(request) : NULL;
+	if (request && !copy)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	s->execution = ++s->executions;
 	s->is_unwanted = false;
 	json_decref(s->request);
-	s->request = json_incref(request);
+	s->request = copy;
 	return 0;
 }
 
@@ -275,13 +276,28 @@ void client_session_end(struct client_sessions *t, struct client_session *s)
 	pthread_mutex_unlock(&t->lock);
 }
 
+/* A context is suspended with its sandbox. */
+static bool is_suspended(const struct client_session *s)
+{
+	return s->is_suspended || (s->owner && s->owner->is_suspended);
+}
+
+bool client_session_is_busy(const struct client_sessions *t, const struct client_session *s)
+{
+	bool is_busy = s->execution;
+
+	for (const struct client_session *c = t->first; c && !is_busy; c = c->next)
+		is_busy = c->owner == s && c->execution;
+	return is_busy;
+}
+
 int client_session_pass(struct client_sessions *t, struct client_session *s,
 			struct cordon_error **reterr)
 {
 	pthread_mutex_lock(&t->lock);
-	while (s->is_suspended && !s->is_closing && !s->is_unwanted && !t->is_draining)
+	while (is_suspended(s) && !s->is_closing && !s->is_unwanted && !t->is_draining)
 		pthread_cond_wait(&t->changed, &t->lock);
-	bool passes = !s->is_suspended;
+	bool passes = !is_suspended(s);
 	pthread_mutex_unlock(&t->lock);
 	return passes ? 0
 		      : err_set(reterr, CORDON_CANCELLED,
@@ -292,7 +308,7 @@ int client_session_suspend(struct client_sessions *t, struct client_session *s,
 			   struct cordon_error **reterr)
 {
 	pthread_mutex_lock(&t->lock);
-	bool is_idle = !s->execution || s->is_suspended;
+	bool is_idle = !client_session_is_busy(t, s) || s->is_suspended;
 	if (is_idle)
 		s->is_suspended = true;
 	pthread_mutex_unlock(&t->lock);
@@ -399,6 +415,31 @@ void client_session_name(struct client_sessions *t, const char *session,
 	pthread_mutex_unlock(&t->lock);
 }
 
+static bool is_part_of(const struct client_session *s, const void *whole)
+{
+	return !s->is_closing && (s->lender == whole || s->owner == whole);
+}
+
+/* The lock is released while one closes, so the list is read from its start after each. */
+static void close_each(struct client_sessions *t,
+		       bool (*fits)(const struct client_session *s, const void *arg),
+		       const void *arg)
+{
+	struct client_session *s = t->first;
+
+	while (s) {
+		if (!fits(s, arg)) {
+			s = s->next;
+			continue;
+		}
+		s->refs++;
+		pthread_mutex_unlock(&t->lock);
+		client_session_close(t, s);
+		pthread_mutex_lock(&t->lock);
+		s = t->first;
+	}
+}
+
 int client_session_lock(struct client_sessions *t, struct client_session *s, unsigned others,
 			struct cordon_error **reterr)
 {
@@ -408,8 +449,11 @@ int client_session_lock(struct client_sessions *t, struct client_session *s, uns
 	/* client_session_cancel and client_session_close may be waiting for the end of this
 	 * execution while they hold a reference. Both set a flag first; then this function gives
 	 * up. */
-	while (s->refs > 2 + others && !s->is_closing && !s->is_unwanted)
+	close_each(t, is_part_of, s);
+	while (s->refs > 2 + others && !s->is_closing && !s->is_unwanted) {
 		wait_little(t);
+		close_each(t, is_part_of, s);
+	}
 	bool gives_way = s->is_closing || s->is_unwanted;
 	s->is_moving = s->is_exchanging = !gives_way;
 	pthread_mutex_unlock(&t->lock);
@@ -437,7 +481,7 @@ static void wait_alone(struct client_sessions *t, struct client_session *s)
 {
 	while (s->refs > 1 || (!is_open(s) && !s->is_failed)) {
 		if (s->execution && s->session)
-			(void)cordon_session_cancel(s->session, NULL);
+			(void)cordon_session_kill(s->session, NULL);
 		wait_little(t);
 	}
 }
@@ -463,12 +507,24 @@ char *client_sessions_take_loss(struct client_sessions *t)
 	return text;
 }
 
+static void leave_owner(struct client_sessions *t, struct client_session *owner)
+{
+	pthread_mutex_lock(&t->lock);
+	owner->leaving--;
+	pthread_cond_broadcast(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+	client_session_put(t, owner);
+}
+
 static void end_session(struct client_sessions *t, struct client_session *s)
 {
 	cleanup_error struct cordon_error *e = NULL;
 
 	s->project = cordon_project_close(s->project);
-	if (s->lender && s->session) {
+	if (s->owner) {
+		cordon_session_close(s->session);
+		leave_owner(t, s->owner);
+	} else if (s->lender && s->session) {
 		cordon_pool_release(s->lender->pool, s->session);
 		client_session_put(t, s->lender);
 	} else {
@@ -479,31 +535,6 @@ static void end_session(struct client_sessions *t, struct client_session *s)
 	s->pool = cordon_pool_free(s->pool);
 }
 
-/* The lock is released while one closes, so the list is read from its start after each. */
-static void close_each(struct client_sessions *t,
-		       bool (*fits)(const struct client_session *s, const void *arg),
-		       const void *arg)
-{
-	struct client_session *s = t->first;
-
-	while (s) {
-		if (!fits(s, arg)) {
-			s = s->next;
-			continue;
-		}
-		s->refs++;
-		pthread_mutex_unlock(&t->lock);
-		client_session_close(t, s);
-		pthread_mutex_lock(&t->lock);
-		s = t->first;
-	}
-}
-
-static bool is_lent_by(const struct client_session *s, const void *pool)
-{
-	return s->lender == pool;
-}
-
 static bool is_of_kind(const struct client_session *s, const void *kind)
 {
 	return s->kind == *(const enum client_session_kind *)kind && !s->is_closing;
@@ -512,15 +543,19 @@ static bool is_of_kind(const struct client_session *s, const void *kind)
 void client_session_close(struct client_sessions *t, struct client_session *s)
 {
 	pthread_mutex_lock(&t->lock);
+	while (s->owner && s->owner->is_changing) /* it may be just this context */
+		pthread_cond_wait(&t->changed, &t->lock);
 	if (s->is_closing) { /* another thread closes it */
 		pthread_mutex_unlock(&t->lock);
 		client_session_put(t, s);
 		return;
 	}
 	s->is_closing = true;
+	if (s->owner)
+		s->owner->leaving++;
 	pthread_cond_broadcast(&t->changed);
 	unlink_session(t, s);
-	close_each(t, is_lent_by, s); /* what a pool has lent ends with it */
+	close_each(t, is_part_of, s); /* what a pool has lent ends with it, as do contexts */
 	wait_alone(t, s);
 	pthread_mutex_unlock(&t->lock);
 	end_session(t, s);
@@ -535,58 +570,11 @@ void client_sessions_close(struct client_sessions *t)
 	 * because their sessions may be lent. */
 	for (struct client_session *s = t->first; s; s = s->next)
 		if (s->execution && s->session)
-			(void)cordon_session_cancel(s->session, NULL);
+			(void)cordon_session_kill(s->session, NULL);
 	for (enum client_session_kind kind = CLIENT_SESSION_SESSION; kind <= CLIENT_SESSION_POOL;
 	     kind++)
 		close_each(t, is_of_kind, &kind);
 	pthread_mutex_unlock(&t->lock);
-}
-
-/* The least recently used session that may be ended, and how many there are. */
-static struct client_session *find_oldest(struct client_sessions *t, bool only_implicit,
-					  unsigned *ret_count)
-{
-	struct client_session *oldest = NULL;
-
-	*ret_count = 0;
-	for (struct client_session *s = t->first; s; s = s->next) {
-		if (s->kind != CLIENT_SESSION_SESSION || !s->session || s->lender ||
-		    s->is_closing || (only_implicit && !s->is_implicit))
-			continue;
-		++*ret_count;
-		if (s->refs == 1 && !s->execution && (!oldest || s->used_ns < oldest->used_ns))
-			oldest = s;
-	}
-	return oldest;
-}
-
-uint64_t client_sessions_oldest_ns(struct client_sessions *t)
-{
-	unsigned count;
-
-	pthread_mutex_lock(&t->lock);
-	const struct client_session *s = find_oldest(t, false, &count);
-	uint64_t ns = s ? s->used_ns : UINT64_MAX;
-	pthread_mutex_unlock(&t->lock);
-	return ns;
-}
-
-void client_sessions_expire(struct client_sessions *t, uint64_t before_ns, bool only_implicit,
-			    unsigned keep)
-{
-	for (;;) {
-		unsigned count;
-		pthread_mutex_lock(&t->lock);
-		struct client_session *s = find_oldest(t, only_implicit, &count);
-		if (s && (count <= keep || s->used_ns >= before_ns))
-			s = NULL;
-		if (s)
-			s->refs++;
-		pthread_mutex_unlock(&t->lock);
-		if (!s)
-			return;
-		client_session_close(t, s);
-	}
 }
 
 void client_sessions_visit(struct client_sessions *t,
@@ -594,7 +582,7 @@ void client_sessions_visit(struct client_sessions *t,
 {
 	pthread_mutex_lock(&t->lock);
 	for (const struct client_session *s = t->first; s; s = s->next)
-		if (s->kind == CLIENT_SESSION_SESSION && is_open(s) && !s->is_closing)
+		if (s->kind == CLIENT_SESSION_SESSION && is_open(s) && !s->is_closing && !s->owner)
 			fn(s, arg);
 	pthread_mutex_unlock(&t->lock);
 }

@@ -183,6 +183,14 @@ static int verify_audit(struct request *q, struct buf *ret, struct cordon_error 
 	return add_json(ret, j, reterr);
 }
 
+/* Nothing more will come: what was asked before is answered. */
+static int end(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	(void)reterr;
+	q->rpc->is_at_end = true;
+	return buf_add_str(ret, "{\"ok\":true}");
+}
+
 static int doctor(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	char *json = NULL;
@@ -196,6 +204,7 @@ static int doctor(struct request *q, struct buf *ret, struct cordon_error **rete
 }
 
 const struct rpc_method rpc_machine_methods[] = {
+	{ "end", end, RPC_LAST, "" },
 	{ "initialize", initialize, 0, "protocol client" },
 	{ "version", version, 0, "" },
 	{ "policy.show", show_policy, 0, "level policy set" },

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/os.h"
 
 enum { CHUNK = 65536, PARTS_MAX = 15, STUCK_MS = 30000 };
 
@@ -23,39 +25,58 @@ void linein_done(struct linein *in)
 	buf_done(&in->buf);
 }
 
-/* Waits for input or its end. False: nobody reads the answers any more, or poll fails. */
-static bool wait_input(const struct linein *in)
+bool linein_give(struct linein *in, const void *bytes, size_t len)
+{
+	return buf_add(&in->buf, bytes, len) == 0;
+}
+
+void linein_shrink(struct linein *in)
+{
+	buf_consume(&in->buf, in->used);
+	in->used = 0;
+	if (in->buf.len > 0)
+		return;
+	buf_done(&in->buf);
+	buf_init(&in->buf, in->max + 2 * (size_t)CHUNK);
+}
+
+/* Waits for input or its end, at most ms; 0: for ever. LINE_END: nobody reads the answers any more,
+ * or poll fails. */
+static enum line_state wait_input(const struct linein *in, int ms)
 {
 	struct pollfd p[2] = { { .fd = in->fd, .events = POLLIN }, { .fd = in->watch_fd } };
 
 	for (;;) {
-		if (poll(p, 2, -1) < 0) {
-			if (errno == EINTR)
-				continue;
-			return false;
-		}
-		if (p[0].revents & (POLLIN | POLLHUP))
-			return true;
-		if (p[0].revents || (p[1].revents & (POLLERR | POLLNVAL)))
-			return false;
+		int n = poll(p, 2, ms > 0 ? ms : -1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			return LINE_IDLE;
+		if (n > 0 && (p[0].revents & (POLLIN | POLLHUP)))
+			return LINE_OK;
+		if (n < 0 || p[0].revents || (p[1].revents & (POLLERR | POLLNVAL)))
+			return LINE_END;
 	}
 }
 
-static bool read_more(struct linein *in)
+static enum line_state read_more(struct linein *in)
 {
-	char *room = wait_input(in) ? buf_reserve(&in->buf, CHUNK) : NULL;
+	enum line_state state = wait_input(in, in->idle_ms);
+	char *room = state == LINE_OK ? buf_reserve(&in->buf, CHUNK) : NULL;
 	ssize_t n;
 
 	if (!room)
-		return false;
+		return state == LINE_OK ? LINE_END : state;
 	do
 		n = read(in->fd, room, CHUNK);
 	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN)
+		return LINE_OK;
 	in->is_at_end = n == 0;
 	if (n <= 0)
-		return false;
+		return LINE_END;
 	buf_commit(&in->buf, (size_t)n);
-	return true;
+	return LINE_OK;
 }
 
 /* What comes before the end of the input is a line, even without a newline. */
@@ -117,9 +138,34 @@ enum line_state linein_next(struct linein *in, char **ret, size_t *ret_len)
 			if (is_first)
 				return LINE_TOO_LONG;
 		}
-		if (!read_more(in))
+		enum line_state state = read_more(in);
+		if (state == LINE_IDLE)
+			return state;
+		if (state == LINE_END)
 			return take_last(in, ret, ret_len) ? LINE_OK : LINE_END;
 	}
+}
+
+bool linein_read(struct linein *in, void *to, size_t len)
+{
+	char *at = to;
+
+	buf_consume(&in->buf, in->used);
+	in->used = in->scanned = 0;
+	size_t ready = in->buf.len < len ? in->buf.len : len;
+	if (ready > 0)
+		memcpy(at, in->buf.data, ready);
+	buf_consume(&in->buf, ready);
+	while (ready < len) {
+		bool is_there = wait_input(in, in->stall_ms) == LINE_OK;
+		ssize_t n = is_there ? read(in->fd, at + ready, len - ready) : 0;
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n <= 0)
+			return false;
+		ready += (size_t)n;
+	}
+	return true;
 }
 
 void lineout_init(struct lineout *out, int fd)
@@ -133,18 +179,22 @@ void lineout_done(struct lineout *out)
 	pthread_mutex_destroy(&out->lock);
 }
 
-static bool wait_output(int fd)
+/* False: the reader took nothing for too long. A shut socket ends the input, too. */
+static bool wait_output(const struct lineout *out)
 {
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	struct pollfd p = { .fd = out->fd, .events = POLLOUT };
+	int n = poll(&p, 1, out->stall_ms > 0 ? out->stall_ms : -1);
 
-	return poll(&p, 1, -1) >= 0 || errno == EINTR;
+	if (n == 0)
+		(void)shutdown(out->fd, SHUT_RDWR);
+	return n > 0 || (n < 0 && errno == EINTR);
 }
 
-static bool write_all(int fd, struct iovec *v, int count)
+static bool write_all(struct lineout *out, struct iovec *v, int count)
 {
 	while (count > 0) {
-		ssize_t n = writev(fd, v, count);
-		if (n < 0 && (errno == EINTR || (errno == EAGAIN && wait_output(fd))))
+		ssize_t n = writev(out->fd, v, count);
+		if (n < 0 && (errno == EINTR || (errno == EAGAIN && wait_output(out))))
 			continue;
 		if (n < 0)
 			return false;
@@ -159,7 +209,32 @@ static bool write_all(int fd, struct iovec *v, int count)
 	return true;
 }
 
+/* The file's bytes are constant, so a pipe may refer to its pages. */
+static bool write_file(struct lineout *out, int fd, uint64_t bytes)
+{
+	off_t at = 0;
+
+	if (bytes > 0 && !out->is_wide)
+		os_pipe_widen(out->fd);
+	out->is_wide = out->is_wide || bytes > 0;
+	while ((uint64_t)at < bytes) {
+		int r = os_send_file(out->fd, fd, &at, bytes - (uint64_t)at);
+		if (r == -EINTR || (r == -EAGAIN && wait_output(out)))
+			continue;
+		if (r < 0)
+			return false;
+		out->stuck_since_ns = clock_now_ns();
+	}
+	return true;
+}
+
 bool lineout_send(struct lineout *out, const struct line_part *parts, size_t count)
+{
+	return lineout_send_file(out, parts, count, -1, 0);
+}
+
+bool lineout_send_file(struct lineout *out, const struct line_part *parts, size_t count, int fd,
+		       uint64_t bytes)
 {
 	struct iovec v[PARTS_MAX + 1];
 
@@ -170,7 +245,7 @@ bool lineout_send(struct lineout *out, const struct line_part *parts, size_t cou
 	v[count] = (struct iovec){ (void *)(uintptr_t) "\n", 1 };
 	pthread_mutex_lock(&out->lock);
 	out->stuck_since_ns = clock_now_ns();
-	if (!out->is_broken && !write_all(out->fd, v, (int)count + 1))
+	if (!out->is_broken && (!write_all(out, v, (int)count + 1) || !write_file(out, fd, bytes)))
 		out->is_broken = true;
 	out->stuck_since_ns = 0;
 	bool good = !out->is_broken;
@@ -180,10 +255,10 @@ bool lineout_send(struct lineout *out, const struct line_part *parts, size_t cou
 
 bool lineout_has_reader(const struct lineout *out)
 {
-	struct pollfd p = { .fd = out->fd };
+	struct pollfd p = { .fd = out->fd, .events = out->is_duplex ? POLLRDHUP : 0 };
 	uint64_t since = out->stuck_since_ns;
 
 	if (since && clock_now_ns() - since > STUCK_MS * 1000000ULL)
 		return false;
-	return poll(&p, 1, 0) <= 0 || !(p.revents & (POLLERR | POLLHUP | POLLNVAL));
+	return poll(&p, 1, 0) <= 0 || !(p.revents & (POLLERR | POLLHUP | POLLRDHUP | POLLNVAL));
 }

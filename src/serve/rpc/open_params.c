@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "policy/public.h"
 #include "serve/rpc/target.h"
 
 static int apply_sets(struct cordon_policy *p, const json_t *sets, struct cordon_error **reterr)
@@ -56,8 +57,12 @@ int open_params_policy(const struct rpc *c, const json_t *params, struct cordon_
 		p = cordon_policy_copy(c->policy, reterr);
 		r = p ? 0 : -CORDON_NOMEM;
 	}
+	if (r == 0 && c->is_shared && c->policy)
+		r = policy_inherit(&p->p, &c->policy->p, reterr);
 	if (r == 0 && params)
 		r = apply_all(p, params, reterr);
+	if (r == 0 && c->is_limited && c->policy)
+		r = policy_narrows(&c->policy->p, &p->p, reterr);
 	if (r < 0) {
 		cordon_policy_free(p);
 		return r;
@@ -196,6 +201,24 @@ static int read_env(const json_t *env, struct strlist *ret, struct cordon_error 
 	return 0;
 }
 
+int open_params_list(const struct request *q, const char *key, struct strlist *ret,
+		     struct cordon_error **reterr)
+{
+	json_t *list = NULL, *one;
+	size_t i;
+	int r = json_get_array(q->params, "/params", key, &list, reterr);
+
+	json_array_foreach(list, i, one)
+	{
+		if (r == 0 && !json_is_string(one))
+			r = err_set(reterr, CORDON_INVALID, "/params/%s must be a list of strings",
+				    key);
+		if (r == 0 && strlist_add(ret, json_string_value(one)) < 0)
+			r = err_set(reterr, CORDON_NOMEM, "out of memory");
+	}
+	return r;
+}
+
 static void send_audit(const char *line, size_t len, void *arg)
 {
 	struct rpc *c = arg;
@@ -267,6 +290,10 @@ static int read_rest(struct request *q, struct open_params *o, struct cordon_err
 		r = read_host_tools(q, &o->tools, reterr);
 	if (r == 0 && env)
 		r = read_env(env, &o->env, reterr);
+	if (r == 0)
+		r = open_params_list(q, "languages", &o->languages, reterr);
+	if (r == 0)
+		r = open_params_list(q, "packages", &o->packages, reterr);
 	return r < 0 ? r : read_watches(q, o, reterr);
 }
 
@@ -282,6 +309,10 @@ int open_params_read(struct request *q, const char *guest, struct open_params *r
 	ret->options.policy = ret->policy;
 	ret->options.tools = ret->tools;
 	ret->options.env = ret->env.count ? (const char *const *)ret->env.items : NULL;
+	if (ret->languages.count)
+		ret->options.languages = (const char *const *)ret->languages.items;
+	if (ret->packages.count)
+		ret->options.packages = (const char *const *)ret->packages.items;
 	ret->options.approval = callback_ask;
 	ret->options.approval_arg = &q->rpc->callbacks;
 	return 0;
@@ -306,4 +337,11 @@ void open_params_done(struct open_params *o)
 	o->policy = cordon_policy_free(o->policy);
 	o->tools = cordon_tools_unref(o->tools);
 	strlist_done(&o->env);
+	strlist_done(&o->languages);
+	strlist_done(&o->packages);
+}
+
+uint64_t open_params_memory(const struct open_params *o)
+{
+	return o->policy ? o->policy->p.memory_bytes : 0;
 }

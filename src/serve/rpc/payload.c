@@ -4,6 +4,7 @@
 #include <cordon/files.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,16 +12,38 @@
 #include "base/base64.h"
 #include "base/file.h"
 #include "base/os.h"
+#include "serve/rpc/session_quota.h"
 #include "serve/rpc/target.h"
 
 enum { INLINE_MAX = 32 << 20 };
+
+static int open_attachment(const struct attachment *a, int *ret_fd, struct cordon_error **reterr)
+{
+	if (a->bytes > a->max)
+		return err_set(reterr, CORDON_LIMIT,
+			       "an attachment has at most %" PRIu64 " bytes: send less at once",
+			       a->max);
+	if (a->fd < 0 && a->bytes > 0)
+		return err_set(reterr, CORDON_NOMEM, "no memory for the attachment");
+	*ret_fd = a->fd >= 0 ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0)
+			     : os_memory_file("cordon-input", false);
+	if (*ret_fd < 0 || lseek(*ret_fd, 0, SEEK_SET) != 0)
+		return err_errno(reterr, errno, "read the attachment");
+	return 0;
+}
 
 int payload_open(const struct request *q, int *ret_fd, struct cordon_error **reterr)
 {
 	const char *from = NULL, *data = NULL;
 	cleanup_free void *bytes = NULL;
 	size_t len = 0;
-	int r = target_string(q, "from", &from, reterr);
+	bool is_attached = false;
+	int r = target_bool(q, "attached", &is_attached, reterr);
+
+	if (r == 0 && is_attached)
+		return open_attachment(&q->attachment, ret_fd, reterr);
+	if (r == 0)
+		r = target_string(q, "from", &from, reterr);
 
 	if (r == 0 && from) {
 		*ret_fd = open(from, O_RDONLY | O_CLOEXEC);
@@ -83,12 +106,39 @@ int payload_add(int fd, struct buf *ret, struct cordon_error **reterr)
 		     : buf_printf(ret, "\",\"length\":%lld}", (long long)lseek(fd, 0, SEEK_END));
 }
 
-int payload_answer(const char *to, int fd, int r, struct buf *ret, struct cordon_error **reterr)
+/* The bytes follow the answer. */
+static int attach(struct request *q, int fd, struct buf *ret, struct cordon_error **reterr)
+{
+	struct client_session_quota *quota = q->rpc->sessions.quota;
+	off_t size = lseek(fd, 0, SEEK_END);
+
+	if (size > 0 && !session_quota_attach(quota, (uint64_t)size))
+		return err_set(reterr, CORDON_LIMIT,
+			       "no room for an answer of %lld bytes: read the others first",
+			       (long long)size);
+	q->answer.fd = size > 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (size > 0 && q->answer.fd < 0)
+		session_quota_detach(quota, (uint64_t)size);
+	if (size < 0 || (size > 0 && q->answer.fd < 0))
+		return err_errno(reterr, errno, "attach the bytes");
+	q->answer.bytes = (uint64_t)size;
+	q->answer.quota = quota;
+	return buf_printf(ret, "{\"length\":%lld,\"buffer\":{\"bytes\":%lld}}", (long long)size,
+			  (long long)size);
+}
+
+int payload_answer(struct request *q, const char *to, int fd, int r, struct buf *ret,
+		   struct cordon_error **reterr)
 {
 	if (r < 0 && to)
 		(void)unlink(to);
+	bool is_attached = false;
+	if (r == 0)
+		r = target_bool(q, "attach", &is_attached, reterr);
 	if (r < 0)
 		return r;
+	if (is_attached && !to)
+		return attach(q, fd, ret, reterr);
 	return to ? buf_printf(ret, "{\"length\":%lld}", (long long)lseek(fd, 0, SEEK_END))
 		  : payload_add(fd, ret, reterr);
 }

@@ -29,6 +29,12 @@ static int read_sizes(const struct request *q, struct cordon_pool_options *ret,
 	return 0;
 }
 
+/* How many sessions it may have. */
+static unsigned largest(const struct cordon_pool_options *o)
+{
+	return o->max_size > o->size ? o->max_size : o->size;
+}
+
 static int open_pool(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	cleanup_open_params struct open_params o = { 0 };
@@ -40,15 +46,19 @@ static int open_pool(struct request *q, struct buf *ret, struct cordon_error **r
 	if (r == 0)
 		r = read_sizes(q, &options, reterr);
 	if (r == 0)
-		r = client_session_new(&q->rpc->sessions, CLIENT_SESSION_POOL, false, &cs, reterr);
+		r = client_session_new_pool(&q->rpc->sessions, largest(&options), &cs, reterr);
 	if (r < 0)
 		return r;
 	options.session = o.options;
-	r = cordon_pool_new(&options, &pool, reterr);
+	r = client_session_charge(&q->rpc->sessions, cs, open_params_memory(&o) * largest(&options),
+				  reterr);
+	if (r == 0)
+		r = cordon_pool_new(&options, &pool, reterr);
 	if (r < 0) {
 		client_session_fail(&q->rpc->sessions, cs);
 		return r;
 	}
+	(void)str_copy(cs->guest, sizeof(cs->guest), o.options.guest ? o.options.guest : "python");
 	client_session_open_pool(&q->rpc->sessions, cs, pool);
 	r = buf_printf(ret, "{\"pool\":\"%s\"}", cs->id);
 	client_session_put(&q->rpc->sessions, cs);
@@ -139,6 +149,21 @@ static int status(struct request *q, struct buf *ret, struct cordon_error **rete
 			  s.busy, s.idle, s.dead);
 }
 
+static int list(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	struct client_sessions *t = &q->rpc->sessions;
+	cleanup_json json_t *ids = json_array();
+
+	pthread_mutex_lock(&t->lock);
+	for (const struct client_session *s = t->first; s; s = s->next)
+		if (s->kind == CLIENT_SESSION_POOL && s->pool && !s->is_closing)
+			json_array_append_new(ids, json_string(s->id));
+	pthread_mutex_unlock(&t->lock);
+	cleanup_free char *text = json_text(ids, NULL);
+	return text ? buf_printf(ret, "{\"pools\":%s}", text)
+		    : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+
 static int close_pool(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	(void)reterr;
@@ -150,9 +175,11 @@ static int close_pool(struct request *q, struct buf *ret, struct cordon_error **
 /* session.close returns a session that pool.acquire lent. */
 const struct rpc_method rpc_pool_methods[] = {
 	{ "pool.open", open_pool, RPC_SLOW, OPEN_PARAMS_PARAMS " size max_size reuse" },
-	{ "pool.execute", execute, RPC_SLOW | RPC_POOL | RPC_WAITS, EXECUTION_PARAMS " wait_ms" },
+	{ "pool.execute", execute, RPC_SLOW | RPC_POOL | RPC_WAITS | RPC_CODE,
+	  EXECUTION_PARAMS " wait_ms" },
 	{ "pool.acquire", acquire, RPC_SLOW | RPC_POOL | RPC_WAITS, "wait_ms" },
 	{ "pool.status", status, RPC_POOL, "" },
+	{ "pool.list", list, 0, "" },
 	{ "pool.close", close_pool, RPC_SLOW | RPC_POOL | RPC_ENDS, "" },
 	{ 0 },
 };

@@ -10,6 +10,7 @@
 #include "serve/rpc/open_params.h"
 #include "serve/rpc/payload.h"
 #include "serve/rpc/target.h"
+#include "session/session.h"
 
 enum { STATE_MAX = 1 << 30 };
 
@@ -24,6 +25,9 @@ static unsigned others(const struct request *q)
 
 static int check_movable(const struct request *q, struct cordon_error **reterr)
 {
+	if (q->cs->owner)
+		return err_set(reterr, CORDON_STATE,
+			       "a context cannot be moved: name the session that it belongs to");
 	if (q->cs->lender || !q->cs->open_params)
 		return err_set(reterr, CORDON_STATE, "a pool's session cannot be moved");
 	if (json_object_get(q->cs->open_params, "workspace"))
@@ -32,8 +36,8 @@ static int check_movable(const struct request *q, struct cordon_error **reterr)
 	return 0;
 }
 
-/* Opens a new session with the original parameters. Its files and current environment are imported
- * later. */
+/* Opens a new session with the original parameters, under the id that the client knows: an audit of
+ * it finds everything. Its files and current environment are imported later. */
 static int open_again(struct request *q, json_t *params, struct cordon_session **ret,
 		      struct cordon_error **reterr)
 {
@@ -45,9 +49,16 @@ static int open_again(struct request *q, json_t *params, struct cordon_session *
 	q->params = params;
 	int r = open_params_read(q, "sh", &o, reterr);
 	if (r == 0)
-		r = cordon_session_open(&o.options, ret, reterr);
+		r = session_reopen(&o.options, q->cs->id, ret, reterr);
 	q->params = given;
 	return r;
+}
+
+/* session_id is that of the audit events. Clients follow it, though it does not change any more. */
+static int tell_moved(struct cordon_session *session, struct buf *ret, struct cordon_error **reterr)
+{
+	(void)reterr;
+	return buf_printf(ret, "{\"ok\":true,\"session_id\":\"%s\"}", cordon_session_id(session));
 }
 
 /* Adds files as mounts to the policy. The sandbox's mounts are fixed when it starts, so a new
@@ -87,15 +98,26 @@ static int mount(struct request *q, struct buf *ret, struct cordon_error **reter
 	json_decref(q->cs->open_params);
 	q->cs->open_params = TAKE_PTR(params);
 	q->cs->project = cordon_project_close(q->cs->project);
+	r = tell_moved(session, ret, reterr);
 	cordon_session_close(client_session_unlock(&q->rpc->sessions, q->cs, session));
-	return buf_add_str(ret, "{\"ok\":true}");
+	return r;
 }
 
-/* Stores the files: with the client if it has a storage, else here. */
+/* Stores the files: with the server or the client if they have a storage, else here. */
 static int put_away(struct request *q, struct cordon_error **reterr)
 {
+	const struct rpc_storage *storage = &q->rpc->storage;
 	cleanup_free char *text = NULL;
-	int r = payload_export_text(q->cs->session, STATE_MAX, &text, reterr);
+	int r;
+
+	if (storage->save) {
+		cleanup_close int fd = -1;
+		r = payload_export(q->cs->session, &fd, reterr);
+		return r < 0 ? r
+			     : storage->save(q->cs->id, q->cs->open_params, q->cs->memory, fd,
+					     storage->arg, reterr);
+	}
+	r = payload_export_text(q->cs->session, STATE_MAX, &text, reterr);
 
 	if (r < 0)
 		return r;
@@ -126,6 +148,7 @@ static int offload(struct request *q, struct buf *ret, struct cordon_error **ret
 		return r;
 	}
 	q->cs->project = cordon_project_close(q->cs->project);
+	client_session_discharge(&q->rpc->sessions, q->cs);
 	cordon_session_close(client_session_unlock(&q->rpc->sessions, q->cs, NULL));
 	return buf_add_str(ret, "{\"ok\":true}");
 }
@@ -138,6 +161,8 @@ static int load_state(struct request *q, int *ret_fd, struct cordon_error **rete
 	size_t len = 0;
 	int r = 0;
 
+	if (q->rpc->storage.load)
+		return q->rpc->storage.load(q->cs->id, ret_fd, q->rpc->storage.arg, reterr);
 	if (q->cs->has_storage) {
 		cleanup_free char *params = str_printf("{\"sandboxId\":\"%s\"}", q->cs->id);
 		r = params ? callback_request(&q->rpc->callbacks, "storage.load", params, &answer,
@@ -165,17 +190,27 @@ static int rehydrate(struct request *q, struct buf *ret, struct cordon_error **r
 		return r;
 	r = load_state(q, &fd, reterr);
 	if (r == 0)
+		r = client_session_charge(&q->rpc->sessions, q->cs, q->cs->memory_offloaded,
+					  reterr);
+	bool is_charged = r == 0;
+	if (r == 0)
 		r = open_again(q, params, &session, reterr);
 	if (r == 0)
 		r = cordon_files_import(session, fd, NULL, reterr);
+	if (r == 0)
+		r = tell_moved(session, ret, reterr);
 	if (r < 0)
 		session = cordon_session_close(session);
+	if (r < 0 && is_charged)
+		client_session_discharge(&q->rpc->sessions, q->cs);
 	(void)client_session_unlock(&q->rpc->sessions, q->cs, session);
 	if (r < 0)
 		return r;
 	free(q->cs->state);
 	q->cs->state = NULL;
-	return buf_add_str(ret, "{\"ok\":true}");
+	if (q->rpc->storage.forget)
+		q->rpc->storage.forget(q->cs->id, q->rpc->storage.arg);
+	return 0;
 }
 
 static int suspend(struct request *q, struct buf *ret, struct cordon_error **reterr)

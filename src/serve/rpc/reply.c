@@ -1,23 +1,30 @@
 /* serve/rpc/reply.c - see reply.h. */
 #include "serve/rpc/reply.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/str.h"
 
-void reply_result(struct lineout *out, const json_t *id, const char *result, size_t len)
+void reply_result(struct lineout *out, const json_t *id, const char *result, size_t len, int fd,
+		  uint64_t bytes)
 {
 	cleanup_free char *text = json_text(id, NULL);
 	static const char head[] = "{\"jsonrpc\":\"2.0\",\"id\":", mid[] = ",\"result\":";
+	char attached[64] = "";
+
+	if (bytes > 0)
+		(void)snprintf(attached, sizeof(attached), ",\"attachment\":%" PRIu64, bytes);
 	const struct line_part parts[] = { { head, sizeof(head) - 1 },
 					   { text ? text : "null", text ? strlen(text) : 4 },
+					   { attached, strlen(attached) },
 					   { mid, sizeof(mid) - 1 },
 					   { len ? result : "null", len ? len : 4 },
 					   { "}", 1 } };
 
-	(void)lineout_send(out, parts, 5);
+	(void)lineout_send_file(out, parts, 6, fd, bytes);
 }
 
 static void send_error(struct lineout *out, const json_t *id, json_t *error)
@@ -69,15 +76,25 @@ static int find_errno(const struct cordon_error *e)
 	return n;
 }
 
+/* Whether the text begins with the name of a system's error: what the workspace says of files. */
+static bool is_named(const char *text)
+{
+	size_t len =
+		text && text[0] == 'E' ? strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") : 0;
+
+	return len > 1 && str_starts(text + len, ": ");
+}
+
 void reply_failure(struct lineout *out, const json_t *id, const struct cordon_error *e,
 		   bool is_pod_style)
 {
 	enum cordon_code code = e ? cordon_error_code(e) : CORDON_NOMEM;
 	cleanup_free char *text = err_text(e);
 	const char *name = errno_name(find_errno(e));
-	bool is_pod_error = is_pod_style && name && code != CORDON_NOMEM;
-	cleanup_free char *full =
-		is_pod_error && text ? str_printf("%s: %s", name, text) : str_dup(text);
+	bool is_pod_error = is_pod_style && (name || is_named(text)) && code != CORDON_NOMEM;
+	cleanup_free char *full = is_pod_error && text && !is_named(text)
+					  ? str_printf("%s: %s", name, text)
+					  : str_dup(text);
 	json_t *error = json_object(), *data = json_object();
 
 	json_object_set_new(error, "code", json_integer(is_pod_error ? 1 : cordon_code_rpc(code)));
@@ -88,14 +105,4 @@ void reply_failure(struct lineout *out, const json_t *id, const struct cordon_er
 		json_object_set_new(data, "errno", json_string(name));
 	json_object_set_new(error, "data", data);
 	send_error(out, id, error);
-}
-
-bool reply_notify(struct lineout *out, const char *method, const char *params, size_t len)
-{
-	char head[128];
-	int n = snprintf(head, sizeof(head),
-			 "{\"jsonrpc\":\"2.0\",\"method\":\"%s\",\"params\":", method);
-	const struct line_part parts[] = { { head, (size_t)n }, { params, len }, { "}", 1 } };
-
-	return n > 0 && (size_t)n < sizeof(head) && lineout_send(out, parts, 3);
 }

@@ -4,48 +4,23 @@
 #include <cordon/cordon.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/condvar.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "serve/rpc/prove_methods.h"
 #include "serve/rpc/reply.h"
 #include "serve/rpc/target.h"
 
-/* END_MS: long enough to save a workspace to a slow disk at the end. */
-enum { SPARE_THREADS = 4, CLOSERS = 4, END_MS = 30000, LOOK_MS = 50 };
+enum { SPARE_THREADS = 4, IDLE_MS = 200, STALL_MS = 60000 };
 
 #define NO_READER                                                                                  \
 	"no thread could be started to read requests: raise the limit on processes, or the memory"
 
-static const struct rpc_method *const tables[] = {
-	rpc_session_methods, rpc_files_methods,   rpc_workspace_methods, rpc_pool_methods,
-	rpc_machine_methods, rpc_sandbox_methods, rpc_move_methods,      rpc_archive_methods,
-	rpc_pod_methods,     rpc_proof_methods,   rpc_fetch_methods,
-};
-
-enum { TABLES = sizeof(tables) / sizeof(*tables) };
-
-static const struct rpc_method *find_method(const char *name)
-{
-	for (size_t i = 0; i < TABLES; i++)
-		for (const struct rpc_method *m = tables[i]; m->name; m++)
-			if (str_eq(m->name, name))
-				return m;
-	return NULL;
-}
-
-void rpc_visit_methods(void (*fn)(const struct rpc_method *m, void *arg), void *arg)
-{
-	for (size_t i = 0; i < TABLES; i++)
-		for (const struct rpc_method *m = tables[i]; m->name; m++)
-			fn(m, arg);
-}
-
 bool rpc_notify(struct rpc *c, const char *method, const char *params, size_t len)
 {
-	return reply_notify(&c->out, method, params, len);
+	const struct sink_message m = { .method = method, .params = params, .len = len };
+
+	return c->sink.send(&m, c->sink.arg);
 }
 
 static void request_free(struct request *q)
@@ -54,9 +29,28 @@ static void request_free(struct request *q)
 		client_session_end(&q->rpc->sessions, q->cs);
 	if (q->loan)
 		cordon_pool_release(q->cs->pool, q->loan);
+	if (q->makes_home) /* it was refused */
+		target_fail_home(q);
 	client_session_put(&q->rpc->sessions, q->cs);
+	attachment_done(&q->attachment);
+	attachment_done(&q->answer);
 	json_decref(q->message);
 	free(q);
+}
+
+static int run_method(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	const struct rpc_hooks *h = &q->rpc->hooks;
+	void *execution = NULL;
+
+	if (!h->begin || !(q->method->flags & RPC_CODE))
+		return q->method->fn(q, ret, reterr);
+	int r = h->begin(q, &execution, h->arg, reterr);
+	if (r < 0)
+		return r;
+	r = q->method->fn(q, ret, reterr);
+	h->end(execution, r == 0 ? buf_text(ret) : NULL, reterr ? *reterr : NULL, h->arg);
+	return r;
 }
 
 /* Runs the method and answers. */
@@ -66,13 +60,15 @@ static void carry_out(struct request *q)
 	cleanup_buf struct buf result = { 0 };
 
 	buf_init(&result, SIZE_MAX / 2);
-	int r = q->method->fn(q, &result, &e);
+	int r = run_method(q, &result, &e);
+	attachment_done(&q->attachment);
 	if (q->has_begun) { /* before the answer: after it, the client may send the next request */
 		client_session_end(&q->rpc->sessions, q->cs);
 		q->has_begun = false;
 	}
 	if (q->id && r == 0)
-		reply_result(&q->rpc->out, q->id, buf_text(&result), result.len);
+		reply_result(&q->rpc->out, q->id, buf_text(&result), result.len, q->answer.fd,
+			     q->answer.bytes);
 	else if (q->id)
 		reply_failure(&q->rpc->out, q->id, e, q->is_pod_style);
 }
@@ -113,7 +109,7 @@ static const struct rpc_method *check_request(struct rpc *c, const json_t *messa
 			reply_unread(&c->out, c->lines, -32600, "not a request of JSON-RPC 2.0");
 		return NULL;
 	}
-	const struct rpc_method *m = find_method(name);
+	const struct rpc_method *m = rpc_find_method(name);
 	if (!m && id) {
 		cleanup_free char *text = str_printf("unknown method '%.100s'", name);
 		reply_error(&c->out, id, -32601, text ? text : "unknown method");
@@ -126,12 +122,33 @@ static const struct rpc_method *check_request(struct rpc *c, const json_t *messa
 	return m;
 }
 
-/* Makes a request from a message, with its method and target; NULL after answering. */
-static struct request *request_new(struct rpc *c, json_t *message)
+/* Finds the target of a request and marks the beginning of an execution. */
+static int aim(struct request *q, struct cordon_error **reterr)
+{
+	const struct rpc_hooks *h = &q->rpc->hooks;
+	int r = target_check_params(q, reterr);
+
+	if (r == 0 && h->permit)
+		r = h->permit(q->method, q->params, h->arg, reterr);
+	if (r == 0)
+		r = target_find(q, reterr);
+	if (r == 0 && (q->method->flags & RPC_EXECUTE) && !target_names_context(q)) {
+		r = client_session_begin(&q->rpc->sessions, q->cs, q->id, reterr);
+		q->has_begun = r == 0;
+	}
+	return r;
+}
+
+/* Makes a request from a message, with its method and target; NULL after answering. The request
+ * takes the message over: another thread may carry it out and free it. */
+static struct request *request_new(struct rpc *c, json_t **taken)
 {
 	cleanup_error struct cordon_error *e = NULL;
+	json_t *message = *taken;
 	json_t *id = json_object_get(message, "id"), *params = json_object_get(message, "params");
+	cleanup_attachment struct attachment attached = c->attachment;
 
+	c->attachment = (struct attachment)ATTACHMENT_NONE;
 	if (json_is_null(params))
 		params = NULL;
 	const struct rpc_method *m = check_request(c, message, id, params);
@@ -141,16 +158,16 @@ static struct request *request_new(struct rpc *c, json_t *message)
 	if (!q)
 		return NULL;
 	*q = (struct request){
-		.rpc = c, .method = m, .message = json_incref(message), .id = id, .params = params
+		.rpc = c,
+		.method = m,
+		.message = TAKE_PTR(*taken),
+		.id = id,
+		.params = params,
+		.attachment = attached,
+		.answer = ATTACHMENT_NONE,
 	};
-	int r = target_check_params(q, &e);
-	if (r == 0)
-		r = target_find(q, &e);
-	if (r == 0 && (m->flags & RPC_EXECUTE)) {
-		r = client_session_begin(&c->sessions, q->cs, id, &e);
-		q->has_begun = r == 0;
-	}
-	if (r == 0)
+	attached = (struct attachment)ATTACHMENT_NONE;
+	if (aim(q, &e) == 0)
 		return q;
 	if (id)
 		reply_failure(&c->out, id, e, q->is_pod_style);
@@ -225,6 +242,8 @@ bool rpc_has_id(const struct request *q, const json_t *id)
 
 static void *serve_thread(void *arg);
 
+enum reading { READING_ON, READING_PARKED, READING_OVER };
+
 /* True if another thread waits to read, or could be started. False: this thread must read on
  * alone. */
 static bool has_follower(struct rpc *c)
@@ -264,9 +283,9 @@ static bool find_loan(struct request *q)
 }
 
 /* Handles one request. *ret_reading: this thread is still the reader. False: it was the last. */
-static bool handle(struct rpc *c, json_t *message, bool *ret_reading)
+static bool handle(struct rpc *c, json_t **taken, bool *ret_reading)
 {
-	struct request *q = request_new(c, message);
+	struct request *q = request_new(c, taken);
 	bool goes_on;
 
 	if (!q || !find_loan(q))
@@ -295,14 +314,16 @@ static bool handle(struct rpc *c, json_t *message, bool *ret_reading)
 	return goes_on;
 }
 
-static bool take_message(struct rpc *c, json_t *message, bool *ret_reading)
+static bool take_message(struct rpc *c, json_t **taken, bool *ret_reading)
 {
+	json_t *message = *taken;
+
 	if (!json_is_object(message)) {
 		reply_unread(&c->out, c->lines, -32600, "a message is one JSON object");
 		return true;
 	}
 	if (json_object_get(message, "method"))
-		return handle(c, message, ret_reading);
+		return handle(c, taken, ret_reading);
 	if (!callback_answer(&c->callbacks, message) && !json_object_get(message, "result") &&
 	    !json_object_get(message, "error"))
 		reply_error(&c->out, json_object_get(message, "id"), -32600,
@@ -321,11 +342,25 @@ static bool take_line(struct rpc *c, const char *line, size_t len, bool *ret_rea
 		reply_unread(&c->out, c->lines, -32700, cordon_error_message(e));
 		return true;
 	}
-	return take_message(c, message, ret_reading);
+	if (c->in.fd >= 0 && !attachment_read(&c->in, message, target_value_bytes(c, message),
+					      c->sessions.quota, &c->attachment))
+		return false;
+	return take_message(c, &message, ret_reading);
+}
+
+/* Nothing comes: no thread reads any more until rpc_wake. */
+static void park(struct rpc *c)
+{
+	linein_shrink(&c->in);
+	pthread_mutex_lock(&c->lock);
+	c->is_parked = true;
+	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_unlock(&c->reading);
+	c->hooks.parked(c->hooks.arg);
 }
 
 /* Reads lines until one of them takes this thread away from reading. */
-static bool read_lines(struct rpc *c)
+static enum reading read_lines(struct rpc *c)
 {
 	bool is_reading = true, goes_on = true;
 	size_t len;
@@ -333,6 +368,9 @@ static bool read_lines(struct rpc *c)
 
 	while (is_reading && goes_on) {
 		switch (linein_next(&c->in, &line, &len)) {
+		case LINE_IDLE:
+			park(c);
+			return READING_PARKED;
 		case LINE_OK:
 			c->lines++;
 			goes_on = take_line(c, line, len, &is_reading);
@@ -341,7 +379,7 @@ static bool read_lines(struct rpc *c)
 			reply_unread(&c->out, ++c->lines, -32700, "Request too large");
 			break;
 		case LINE_END:
-			c->is_at_end = true;
+			c->is_at_end = !c->out.is_duplex;
 			goes_on = false;
 			break;
 		}
@@ -354,7 +392,7 @@ static bool read_lines(struct rpc *c)
 	}
 	if (is_reading)
 		pthread_mutex_unlock(&c->reading);
-	return goes_on;
+	return goes_on ? READING_ON : READING_OVER;
 }
 
 static bool become_reader(struct rpc *c)
@@ -362,7 +400,7 @@ static bool become_reader(struct rpc *c)
 	pthread_mutex_lock(&c->reading);
 	pthread_mutex_lock(&c->lock);
 	c->waiting--;
-	bool is_over = c->is_over;
+	bool is_over = c->is_over || c->is_parked;
 	pthread_mutex_unlock(&c->lock);
 	if (is_over)
 		pthread_mutex_unlock(&c->reading);
@@ -373,7 +411,7 @@ static bool become_reader(struct rpc *c)
 static bool stay(struct rpc *c)
 {
 	pthread_mutex_lock(&c->lock);
-	bool stays = c->waiting < SPARE_THREADS;
+	bool stays = c->waiting < SPARE_THREADS && !c->is_parked;
 	if (stays)
 		c->waiting++;
 	pthread_mutex_unlock(&c->lock);
@@ -383,71 +421,32 @@ static bool stay(struct rpc *c)
 static void *serve_thread(void *arg)
 {
 	struct rpc *c = arg;
+	enum reading state = READING_ON;
 
-	while (become_reader(c) && read_lines(c) && stay(c))
-		;
-	rpc_leave(c);
-	return NULL;
-}
-
-static void *end_sessions(void *arg)
-{
-	struct rpc *c = arg;
-
-	client_sessions_close(&c->sessions);
-	rpc_leave(c);
-	return NULL;
-}
-
-/* Several threads, because closing a session takes milliseconds. */
-static void start_closers(struct rpc *c)
-{
-	pthread_t thread;
-
-	callbacks_close(&c->callbacks);
-	waitlist_close(c);
-	(void)proof_cancel(c, NULL);
-	pthread_mutex_lock(&c->lock);
-	struct client_session *home = TAKE_PTR(c->home);
-	c->threads += CLOSERS;
-	pthread_mutex_unlock(&c->lock);
-	client_session_put(&c->sessions, home);
-	for (int i = 0; i < CLOSERS; i++) {
-		if (pthread_create(&thread, NULL, end_sessions, c) == 0)
-			(void)pthread_detach(thread);
-		else
-			(void)end_sessions(c);
+	while (state == READING_ON && become_reader(c)) {
+		state = read_lines(c);
+		if (state == READING_ON && !stay(c))
+			break;
 	}
+	struct rpc_hooks hooks = c->hooks;
+	rpc_leave(c);
+	/* Only this thread knows that it is over, so nobody else ends it meanwhile. */
+	if (state == READING_OVER && hooks.over)
+		hooks.over(hooks.arg);
+	return NULL;
 }
 
-/* Answers requests that came before the input ended, as long as someone reads the answers. Requests
- * that wait for an answer of the client fail. */
-static void answer_the_rest(struct rpc *c)
+bool rpc_wake(struct rpc *c)
 {
-	callbacks_close(&c->callbacks);
-	client_sessions_drain(&c->sessions);
 	pthread_mutex_lock(&c->lock);
-	while (c->busy > 0 && lineout_has_reader(&c->out))
-		(void)condvar_wait(&c->changed, &c->lock, deadline_after_ms(LOOK_MS));
+	c->is_parked = false;
 	pthread_mutex_unlock(&c->lock);
-}
-
-/* Ends everything within END_MS. */
-static int end(struct rpc *c, struct cordon_error **reterr)
-{
-	deadline_ns deadline = deadline_after_ms(END_MS);
-
-	/* A thread that writes to a client which does not read must not block the others. */
-	(void)shutdown(c->out.fd, SHUT_RDWR);
-	start_closers(c);
+	if (has_follower(c))
+		return true;
 	pthread_mutex_lock(&c->lock);
-	while (c->threads > 0 && condvar_wait(&c->changed, &c->lock, deadline))
-		;
-	bool is_quiet = c->threads == 0;
+	c->is_parked = true;
 	pthread_mutex_unlock(&c->lock);
-	return is_quiet ? 0
-			: err_set(reterr, CORDON_TIMEOUT, "not everything ended within %d ms",
-				  END_MS);
+	return false;
 }
 
 struct rpc *rpc_new(const struct rpc_options *o)
@@ -459,11 +458,26 @@ struct rpc *rpc_new(const struct rpc_options *o)
 	linein_init(&c->in, o->in_fd, o->out_fd, RPC_LINE_MAX);
 	lineout_init(&c->out, o->out_fd);
 	client_sessions_init(&c->sessions);
-	callbacks_init(&c->callbacks, &c->out, &c->sessions);
+	c->hooks = o->hooks ? *o->hooks : (struct rpc_hooks){ 0 };
+	c->is_alone = c->is_parked = true;
+	if (c->hooks.parked) {
+		c->is_alone = false;
+		c->out.is_duplex = true;
+		c->in.idle_ms = IDLE_MS;
+		c->in.stall_ms = c->out.stall_ms = STALL_MS;
+	}
+	c->sink = o->sink ? *o->sink : (struct sink){ .send = sink_send_line, .arg = &c->out };
+	c->sessions.max = o->sessions ? o->sessions : (unsigned)CLIENT_SESSION_SESSIONS_MAX;
+	callbacks_init(&c->callbacks, &c->sink, &c->sessions);
 	waitlist_init(&c->waits);
 	c->policy = o->policy;
+	c->is_shared = o->is_shared;
+	if (o->storage)
+		c->storage = *o->storage;
+	c->is_limited = o->is_limited;
+	c->sessions.quota = o->quota;
 	c->program = o->program;
-	c->is_alone = true;
+	c->attachment = (struct attachment)ATTACHMENT_NONE;
 	pthread_mutex_init(&c->reading, NULL);
 	pthread_mutex_init(&c->lock, NULL);
 	condvar_init(&c->changed);
@@ -481,25 +495,32 @@ bool rpc_take_line(struct rpc *c, const char *line, size_t len)
 	return true;
 }
 
-static void rpc_done(struct rpc *c)
+int rpc_run(struct rpc *c, const struct rpc_call *call, struct buf *ret,
+	    struct cordon_error **reterr)
 {
-	linein_done(&c->in);
-	lineout_done(&c->out);
-	callbacks_done(&c->callbacks);
-	waitlist_done(&c->waits);
-	client_sessions_done(&c->sessions);
-	pthread_mutex_destroy(&c->reading);
-	pthread_mutex_destroy(&c->lock);
-	pthread_cond_destroy(&c->changed);
-	free(c);
-}
+	const struct rpc_method *m = rpc_find_method(call->method);
+	struct request *q = m ? mem_alloc(sizeof(*q)) : NULL;
 
-void rpc_free(struct rpc *c)
-{
-	callbacks_close(&c->callbacks);
-	client_session_put(&c->sessions, TAKE_PTR(c->home));
-	client_sessions_close(&c->sessions);
-	rpc_done(c);
+	if (!q)
+		return err_set(reterr, m ? CORDON_NOMEM : CORDON_INVALID, "no method '%s'",
+			       call->method);
+	*q = (struct request){
+		.rpc = c,
+		.method = m,
+		.id = call->id,
+		.params = call->params,
+		.attachment = ATTACHMENT_NONE,
+		.answer = ATTACHMENT_NONE,
+	};
+	bool has_place = take_place(c, m);
+	int r = has_place ? aim(q, reterr)
+			  : err_set(reterr, CORDON_LIMIT, "too many requests at once");
+	if (r == 0)
+		r = m->fn(q, ret, reterr);
+	request_free(q);
+	if (has_place)
+		leave_place(c);
+	return r;
 }
 
 void rpc_turn_away(int fd)
@@ -517,9 +538,9 @@ int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr)
 
 	if (!c)
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
-	c->is_alone = false;
 	/* This thread runs no requests, so that it can end what does not end by itself. */
-	if (!has_follower(c)) {
+	c->is_alone = false;
+	if (!rpc_wake(c)) {
 		rpc_turn_away(o->out_fd);
 		rpc_done(c);
 		return err_set(reterr, CORDON_OS, "%s", NO_READER);
@@ -528,12 +549,5 @@ int rpc_serve(const struct rpc_options *o, struct cordon_error **reterr)
 	while (!c->is_over)
 		pthread_cond_wait(&c->changed, &c->lock);
 	pthread_mutex_unlock(&c->lock);
-	if (c->is_at_end)
-		answer_the_rest(c);
-	int r = end(c, reterr);
-	if (r < 0) /* a thread still uses it */
-		return r;
-	cleanup_free char *loss = client_sessions_take_loss(&c->sessions);
-	rpc_done(c);
-	return loss ? err_set(reterr, CORDON_OS, "%s", loss) : 0;
+	return rpc_finish(c, reterr);
 }

@@ -1,12 +1,18 @@
 /* serve/rpc/rpc_execution.c - see rpc_execution.h. */
 #include "serve/rpc/rpc_execution.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/language_name.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "policy/public.h"
 #include "serve/rpc/target.h"
+#include "serve/typescript.h"
 
 static json_t *chunk_json(const struct rpc_execution *x, const char *bytes, size_t len)
 {
@@ -18,14 +24,24 @@ static json_t *chunk_json(const struct rpc_execution *x, const char *bytes, size
 
 static void notify(struct rpc_execution *x, int stream, const char *bytes, size_t len)
 {
+	const struct sink *sink = &x->rpc->sink;
+
+	if (sink->output && len > 0) {
+		const struct sink_output o = { x->session, x->request ? x->request->id : NULL,
+					       x->process, stream,
+					       bytes,      len };
+		sink->output(&o, sink->arg);
+		return;
+	}
 	cleanup_json json_t *params = json_object();
 	json_t *data = len ? chunk_json(x, bytes, len) : NULL;
-
 	if (!data)
 		return;
 	json_object_set_new(params, "session", json_string(x->session));
-	if (x->request->id)
-		json_object_set(params, "request_id", x->request->id);
+	if (x->request && x->request->id)
+		json_object_set_new(params, "request_id", json_deep_copy(x->request->id));
+	if (x->process)
+		json_object_set_new(params, "process", json_integer((json_int_t)x->process));
 	json_object_set_new(params, "stream", json_string(stream == 2 ? "stderr" : "stdout"));
 	json_object_set_new(params, "data", data);
 	if (x->is_base64)
@@ -33,7 +49,7 @@ static void notify(struct rpc_execution *x, int stream, const char *bytes, size_
 	size_t text_len = 0;
 	cleanup_free char *text = json_text(params, &text_len);
 	if (text)
-		(void)rpc_notify(x->request->rpc, "output", text, text_len);
+		(void)rpc_notify(x->rpc, "output", text, text_len);
 }
 
 /* How many bytes at the end belong to an incomplete UTF-8 character. */
@@ -122,6 +138,22 @@ static int read_stream(struct rpc_execution *x, struct cordon_error **reterr)
 	return 0;
 }
 
+/* The policy of a key is the most that its executions get, whatever they ask for. What runs in the
+ * background is no execution. */
+static void keep_within(struct rpc_execution *x)
+{
+	const struct rpc *c = x->rpc;
+	const struct policy *most = c->is_limited && c->policy ? &c->policy->p : NULL;
+
+	if (!most)
+		return;
+	if (x->options.timeout_ms > most->timeout_ms &&
+	    !json_is_true(json_object_get(x->request->params, "background")))
+		x->options.timeout_ms = most->timeout_ms;
+	if (x->options.tool_calls > most->tool_calls)
+		x->options.tool_calls = most->tool_calls;
+}
+
 static int read_limits(struct rpc_execution *x, struct cordon_error **reterr)
 {
 	const json_t *timeout = json_object_get(x->request->params, "timeout_ms");
@@ -137,28 +169,15 @@ static int read_limits(struct rpc_execution *x, struct cordon_error **reterr)
 	if (r == 0)
 		r = target_bool(x->request, "validate", &validate, reterr);
 	x->options.skip_validation = !validate;
+	keep_within(x);
 	return r;
 }
 
-int rpc_execution_read(struct request *q, const char *session, struct rpc_execution *ret,
-		       struct cordon_error **reterr)
+int rpc_execution_read_rest(struct request *q, const char *session, struct rpc_execution *ret,
+			    struct cordon_error **reterr)
 {
-	json_t *context = NULL;
-
-	*ret = (struct rpc_execution){ .request = q, .session = session };
-	int r = target_need(q, "code", &ret->options.code, reterr);
-	if (r < 0)
-		return r;
-	ret->options.code_len = json_string_length(json_object_get(q->params, "code"));
-	r = json_get_object(q->params, "/params", "context", &context, reterr);
-	if (r == 0 && context) {
-		ret->context = json_text(context, NULL);
-		if (!ret->context)
-			return err_set(reterr, CORDON_NOMEM, "out of memory");
-		ret->options.context_json = ret->context;
-	}
-	if (r == 0)
-		r = read_stdin(ret, reterr);
+	*ret = (struct rpc_execution){ .request = q, .rpc = q->rpc, .session = session };
+	int r = read_stdin(ret, reterr);
 	if (r == 0)
 		r = read_limits(ret, reterr);
 	if (r == 0)
@@ -166,10 +185,100 @@ int rpc_execution_read(struct request *q, const char *session, struct rpc_execut
 	return r;
 }
 
+/* Binary columns: `buffer` is their table, and they follow the request as its attachment. */
+static int read_columns(struct rpc_execution *x, struct cordon_error **reterr)
+{
+	const struct attachment a = x->request->attachment;
+	json_t *table = NULL;
+	int r = target_bool(x->request, "buffers", &x->options.takes_buffer, reterr);
+
+	if (r == 0)
+		r = json_get_object(x->request->params, "/params", "buffer", &table, reterr);
+	if (r < 0 || (!table && a.bytes == 0))
+		return r;
+	if (!table || a.bytes == 0)
+		return err_set(reterr, CORDON_INVALID,
+			       "/params/buffer needs an attachment, and an attachment needs it");
+	if (a.bytes > a.max)
+		return err_set(reterr, CORDON_LIMIT,
+			       "the value is too large (%" PRIu64 " bytes, max %" PRIu64
+			       "); the policy's value_bytes raises the limit",
+			       a.bytes, a.max);
+	x->columns = json_text(table, NULL);
+	if (a.fd < 0 || !x->columns)
+		return err_set(reterr, CORDON_NOMEM,
+			       "no memory for an attachment of %" PRIu64 " bytes", a.bytes);
+	x->options.buffer_json = x->columns;
+	x->options.buffer_fd = a.fd;
+	return 0;
+}
+
+int rpc_execution_read(struct request *q, const char *session, struct rpc_execution *ret,
+		       struct cordon_error **reterr)
+{
+	json_t *context = NULL;
+	const char *code = NULL;
+	int r = target_need(q, "code", &code, reterr);
+
+	if (r < 0)
+		return r;
+	r = rpc_execution_read_rest(q, session, ret, reterr);
+	if (r < 0)
+		return r;
+	ret->options.code = code;
+	ret->options.code_len = json_string_length(json_object_get(q->params, "code"));
+	if (!json_is_string(json_object_get(q->params, "context")))
+		r = json_get_object(q->params, "/params", "context", &context, reterr);
+	if (r == 0 && !context)
+		r = json_get_object(q->params, "/params", "variables", &context, reterr);
+	if (r == 0 && context) {
+		ret->context = json_text(context, NULL);
+		if (!ret->context)
+			return err_set(reterr, CORDON_NOMEM, "out of memory");
+		ret->options.context_json = ret->context;
+	}
+	return r < 0 ? r : read_columns(ret, reterr);
+}
+
 void rpc_execution_done(struct rpc_execution *x)
 {
 	free(x->stdin_bytes);
 	free(x->context);
+	free(x->columns);
+}
+
+/* TypeScript becomes JavaScript, if the request names it as the language. */
+static int strip_types(const struct request *q, struct rpc_execution *x, struct buf *ret,
+		       struct cordon_error **reterr)
+{
+	const char *name = json_string_value(json_object_get(q->params, "language"));
+	struct language_name known = { 0 };
+
+	if (!language_name_find(name, &known) || !known.is_typescript)
+		return 0;
+	buf_init(ret, SIZE_MAX / 2);
+	if (buf_add(ret, x->options.code, x->options.code_len) < 0)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
+	int r = typescript_strip(NULL, ret, reterr);
+	x->options.code = buf_text(ret);
+	x->options.code_len = ret->len;
+	return r;
+}
+
+/* The columns of the value follow the answer. */
+static int take_columns(struct request *q, const struct cordon_result *result,
+			struct cordon_error **reterr)
+{
+	uint64_t bytes = 0;
+	int fd = cordon_result_buffer(result, &bytes);
+
+	if (fd < 0)
+		return 0;
+	q->answer.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (q->answer.fd < 0)
+		return err_errno(reterr, errno, "keep the binary columns");
+	q->answer.bytes = bytes;
+	return 0;
 }
 
 int rpc_execution_run(struct request *q, struct client_session *cs, struct buf *ret,
@@ -179,6 +288,9 @@ int rpc_execution_run(struct request *q, struct client_session *cs, struct buf *
 	struct cordon_result *result = NULL;
 	int r = rpc_execution_read(q, cs->id, &x, reterr);
 
+	cleanup_buf struct buf script = { 0 };
+	if (r == 0)
+		r = strip_types(q, &x, &script, reterr);
 	if (r == 0)
 		r = client_session_pass(&q->rpc->sessions, cs, reterr);
 	if (r == 0)
@@ -186,7 +298,9 @@ int rpc_execution_run(struct request *q, struct client_session *cs, struct buf *
 	if (r < 0)
 		return r;
 	rpc_execution_flush(&x);
-	r = buf_add_str(ret, cordon_result_json(result));
+	r = take_columns(q, result, reterr);
+	if (r == 0)
+		r = buf_add_str(ret, cordon_result_json(result));
 	cordon_result_free(result);
 	return r;
 }

@@ -9,11 +9,14 @@
 
 struct rpc_execution {
 	struct cordon_execute_options options;
-	struct request *request;
+	struct request *request; /* NULL: it was answered, a command runs in the background */
+	struct rpc *rpc;
 	const char *session; /* its id, for the notifications */
+	uint64_t process;    /* a command: its number; 0: none */
 	bool is_base64;      /* output as bytes instead of text */
 	void *stdin_bytes;
 	char *context;
+	char *columns; /* the table of the binary columns, as JSON text */
 	/* The beginning of a character that the next chunk completes, per stream. */
 	struct {
 		char bytes[4];
@@ -25,6 +28,9 @@ struct rpc_execution {
  */
 int rpc_execution_read(struct request *q, const char *session, struct rpc_execution *ret,
 		       struct cordon_error **reterr);
+/* The same without code and variables, for a command. */
+int rpc_execution_read_rest(struct request *q, const char *session, struct rpc_execution *ret,
+			    struct cordon_error **reterr);
 /* Sends the remaining output to the client. */
 void rpc_execution_flush(struct rpc_execution *x);
 void rpc_execution_done(struct rpc_execution *x);

@@ -29,7 +29,8 @@ static int add_mounts(json_t *policy, const json_t *mounts, struct cordon_error 
 	return 0;
 }
 
-/* Turns extensions into tools that get argv and stdin. Not 0: out of memory. */
+/* Turns extensions into tools that get argv, stdin, directory and environment. Not 0: out of
+ * memory. */
 static int add_extensions(json_t *params, const json_t *extensions)
 {
 	json_t *tools = json_array(), *extension;
@@ -39,8 +40,15 @@ static int add_extensions(json_t *params, const json_t *extensions)
 	json_array_foreach(extensions, i, extension)
 	{
 		json_t *tool = json_copy(extension);
-		r |= json_is_object(extension) ? json_object_set_new(tool, "command", json_true())
-					       : 0;
+		bool is_tool = json_is_object(extension);
+		r |= is_tool ? json_object_set_new(tool, "command", json_true()) : 0;
+		if (is_tool && !json_object_get(tool, "args"))
+			r |= json_object_set_new(
+				tool, "args",
+				json_pack("{s:{s:s,s:b},s:{s:[s,s],s:b},s:{s:s,s:b},s:{s:s,s:b}}",
+					  "args", "type", "array", "required", 0, "stdin", "type",
+					  "string", "bytes", "required", 0, "cwd", "type", "string",
+					  "required", 0, "env", "type", "object", "required", 0));
 		r |= json_array_append_new(tools, tool);
 	}
 	return r;
@@ -96,6 +104,8 @@ static int open_into(struct request *q, struct client_session *cs, struct cordon
 	q->params = params;
 	r = open_params_read(q, "sh", &o, reterr);
 	if (r == 0)
+		r = client_session_charge(&q->rpc->sessions, cs, open_params_memory(&o), reterr);
+	if (r == 0)
 		r = cordon_session_open(&o.options, &session, reterr);
 	if (r == 0) {
 		open_params_remember(cs, params, "sh");
@@ -106,42 +116,23 @@ static int open_into(struct request *q, struct client_session *cs, struct cordon
 	return r;
 }
 
-/* The default sandbox, for requests that name none. It is known, though not open, as soon as the
- * request was read. */
+/* The default sandbox, for requests that name none. The reader has reserved it. */
 static int create(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	struct rpc *c = q->rpc;
-	struct client_session *cs = NULL;
-	int r = 0;
+	int r = open_into(q, q->cs, reterr);
 
-	pthread_mutex_lock(&c->lock);
-	if (c->home)
-		r = err_set(reterr, CORDON_STATE, "Sandbox already created");
-	else
-		r = client_session_new(&c->sessions, CLIENT_SESSION_SESSION, false, &cs, reterr);
-	if (r == 0)
-		c->home = client_session_ref(&c->sessions, cs);
-	pthread_mutex_unlock(&c->lock);
-	if (r < 0)
-		return r;
-	r = open_into(q, cs, reterr);
-	if (r == 0) {
-		r = buf_printf(ret, "{\"ok\":true,\"sandboxId\":\"%s\"}", cs->id);
-		client_session_put(&c->sessions, cs);
+	if (r < 0) { /* before the answer: after it, the client may try again */
+		target_fail_home(q);
 		return r;
 	}
-	pthread_mutex_lock(&c->lock);
-	c->home = NULL;
-	pthread_mutex_unlock(&c->lock);
-	client_session_fail(&c->sessions, cs);
-	client_session_put(&c->sessions, cs);
-	return r;
+	q->makes_home = false;
+	return buf_printf(ret, "{\"ok\":true,\"sandboxId\":\"%s\"}", q->cs->id);
 }
 
 static int create_sandbox(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	struct client_session *cs = NULL;
-	int r = client_session_new(&q->rpc->sessions, CLIENT_SESSION_SESSION, false, &cs, reterr);
+	int r = client_session_new(&q->rpc->sessions, false, &cs, reterr);
 
 	if (r < 0)
 		return r;
@@ -160,7 +151,7 @@ static void add_sandbox(const struct client_session *s, void *arg)
 	json_t *j = json_object();
 
 	json_object_set_new(j, "sandboxId", json_string(s->id));
-	json_object_set(j, "label", s->label ? s->label : json_null());
+	json_object_set_new(j, "label", s->label ? json_deep_copy(s->label) : json_null());
 	json_array_append_new(arg, j);
 }
 
@@ -309,8 +300,9 @@ static int kill_all(struct request *q, struct buf *ret, struct cordon_error **re
 }
 
 const struct rpc_method rpc_sandbox_methods[] = {
-	{ "create", create, RPC_SLOW, "*" },
-	{ "run", run, RPC_SLOW | RPC_SESSION | RPC_EXECUTE, "command timeoutMs stream stdin" },
+	{ "create", create, RPC_SLOW | RPC_HOME, "*" },
+	{ "run", run, RPC_SLOW | RPC_SESSION | RPC_EXECUTE | RPC_CODE,
+	  "command timeoutMs stream stdin" },
 	{ "kill", kill_all, RPC_LAST, "" },
 	{ "env.set", set_env, RPC_SESSION, "name value" },
 	{ "env.get", get_env, RPC_SESSION, "name" },

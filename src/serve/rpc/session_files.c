@@ -1,9 +1,14 @@
 /* serve/rpc/session_files.c - methods for a session's files. Bytes are base64; large files are
  * transferred in pieces. */
 #include <cordon/files.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/base64.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "serve/rpc/filetype.h"
@@ -72,6 +77,108 @@ static int read_file(struct request *q, struct buf *ret, struct cordon_error **r
 		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	r = cordon_file_read_at(q->cs->session, path, offset, bytes, (size_t)length, &got, reterr);
 	return r < 0 ? r : add_bytes(ret, bytes, got, got < length, reterr);
+}
+
+/* Opens a regular file of the host's, which the client names. Never waits: a FIFO is refused. */
+static int open_host(const char *path, int flags, struct stat *ret_st, int *ret_fd,
+		     struct cordon_error **reterr)
+{
+	cleanup_close int fd = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, ret_st) != 0)
+		return err_errno(reterr, errno, "open '%s'", path);
+	if (!S_ISREG(ret_st->st_mode))
+		return err_set(reterr, CORDON_INVALID, "'%s' is not a regular file", path);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* One piece of a transfer between a file of the host's and one of the session's. Neither side has
+ * more of it in memory, whatever the file's size. */
+struct piece {
+	const char *path, *host;
+	uint64_t offset, length;
+	struct stat host_st;
+	int host_fd;
+	char *bytes;
+};
+
+static void piece_done(struct piece *p)
+{
+	close_fdp(&p->host_fd);
+	free(p->bytes);
+}
+#define cleanup_piece __attribute__((cleanup(piece_done)))
+
+static int read_piece(struct request *q, const char *host_key, int flags, struct piece *p,
+		      struct cordon_error **reterr)
+{
+	int r = target_need(q, "path", &p->path, reterr);
+
+	if (r == 0)
+		r = target_need(q, host_key, &p->host, reterr);
+	if (r == 0)
+		r = target_uint(q, "offset", &p->offset, reterr);
+	if (r == 0)
+		r = target_uint(q, "length", &p->length, reterr);
+	if (r < 0)
+		return r;
+	if (p->length > PIECE_MAX || p->offset > INT64_MAX - PIECE_MAX)
+		return err_set(reterr, CORDON_INVALID, "/params/length must be at most %d",
+			       PIECE_MAX);
+	if (p->length == 0)
+		p->length = PIECE_MAX;
+	r = open_host(p->host, flags, &p->host_st, &p->host_fd, reterr);
+	if (r < 0)
+		return r;
+	p->bytes = mem_alloc((size_t)p->length);
+	return p->bytes ? 0 : err_set(reterr, CORDON_NOMEM, "out of memory");
+}
+
+static int upload(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	cleanup_piece struct piece p = { .host_fd = -1 };
+	int r = read_piece(q, "from", O_RDONLY, &p, reterr);
+
+	if (r < 0)
+		return r;
+	if (lseek(p.host_fd, (off_t)p.offset, SEEK_SET) < 0)
+		return err_errno(reterr, errno, "read '%s'", p.host);
+	ssize_t n = file_read_full(p.host_fd, p.bytes, (size_t)p.length);
+	if (n < 0)
+		return err_errno(reterr, (int)-n, "read '%s'", p.host);
+	r = p.offset ? cordon_file_append(q->cs->session, p.path, p.bytes, (size_t)n, reterr)
+		     : cordon_file_write(q->cs->session, p.path, p.bytes, (size_t)n, reterr);
+	return r < 0 ? r
+		     : buf_printf(ret, "{\"length\":%zd,\"eof\":%s,\"size\":%lld}", n,
+				  (uint64_t)n < p.length ? "true" : "false",
+				  (long long)p.host_st.st_size);
+}
+
+static int download(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	cleanup_piece struct piece p = { .host_fd = -1 };
+	struct cordon_file_info info = { 0 };
+	size_t got = 0;
+	int r = read_piece(q, "to", O_WRONLY | O_NOFOLLOW, &p, reterr);
+
+	if (r == 0)
+		r = cordon_file_read_at(q->cs->session, p.path, p.offset, p.bytes, (size_t)p.length,
+					&got, reterr);
+	if (r < 0)
+		return r;
+	if (lseek(p.host_fd, (off_t)p.offset, SEEK_SET) < 0)
+		return err_errno(reterr, errno, "write '%s'", p.host);
+	r = file_write_all(p.host_fd, p.bytes, got);
+	if (r < 0)
+		return err_errno(reterr, -r, "write '%s'", p.host);
+	/* For progress only; a link has another size. */
+	if (cordon_file_stat(q->cs->session, p.path, &info, NULL) < 0 || info.type != CORDON_FILE)
+		info.size = 0;
+	if (info.size < p.offset + got)
+		info.size = p.offset + got;
+	return buf_printf(ret, "{\"length\":%zu,\"eof\":%s,\"size\":%llu}", got,
+			  got < p.length ? "true" : "false", (unsigned long long)info.size);
 }
 
 typedef int (*put_fn)(struct cordon_session *s, const char *path, const void *bytes, size_t len,
@@ -217,6 +324,8 @@ const struct rpc_method rpc_files_methods[] = {
 	{ "files.read", read_file, RPC_SESSION, "path offset length" },
 	{ "files.write", write_file, RPC_SESSION, "path data text" },
 	{ "files.append", append, RPC_SESSION, "path data text" },
+	{ "files.upload", upload, RPC_SLOW | RPC_SESSION, "path from offset length" },
+	{ "files.download", download, RPC_SLOW | RPC_SESSION, "path to offset length" },
 	{ "files.list", list, RPC_SESSION, "path" },
 	{ "files.stat", stat_file, RPC_SESSION, "path" },
 	{ "files.mkdir", make_directory, RPC_SESSION, "path parents" },

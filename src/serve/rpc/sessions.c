@@ -1,7 +1,10 @@
 /* serve/rpc/sessions.c - methods for sessions: open, execute, cancel, restart, describe, close. */
 #include <cordon/cordon.h>
+#include <cordon/packages.h>
+#include <string.h>
 
 #include "serve/rpc/open_params.h"
+#include "serve/rpc/process_methods.h"
 #include "serve/rpc/prove_methods.h"
 #include "serve/rpc/rpc_execution.h"
 #include "serve/rpc/target.h"
@@ -16,11 +19,12 @@ static int open_client_session(struct request *q, struct client_session **ret,
 	int r = open_params_read(q, NULL, &o, reterr);
 
 	if (r == 0)
-		r = client_session_new(&q->rpc->sessions, CLIENT_SESSION_SESSION, false, &cs,
-				       reterr);
+		r = client_session_new(&q->rpc->sessions, false, &cs, reterr);
 	if (r < 0 || !cs)
 		return r;
-	r = cordon_session_open(&o.options, &session, reterr);
+	r = client_session_charge(&q->rpc->sessions, cs, open_params_memory(&o), reterr);
+	if (r == 0)
+		r = cordon_session_open(&o.options, &session, reterr);
 	if (r < 0) {
 		client_session_fail(&q->rpc->sessions, cs);
 		return r;
@@ -43,9 +47,35 @@ static int open_session(struct request *q, struct buf *ret, struct cordon_error 
 	return r;
 }
 
+/* In the session, or in a context that the request names. */
 static int execute(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
-	return rpc_execution_run(q, q->cs, ret, reterr);
+	struct client_session *cs = NULL;
+
+	if (!target_names_context(q))
+		return rpc_execution_run(q, q->cs, ret, reterr);
+	int r = target_context(q, &cs, reterr);
+	if (r == 0)
+		r = client_session_begin(&q->rpc->sessions, cs, q->id, reterr);
+	if (r == 0) {
+		r = rpc_execution_run(q, cs, ret, reterr);
+		client_session_end(&q->rpc->sessions, cs);
+	}
+	client_session_put(&q->rpc->sessions, cs);
+	return r;
+}
+
+/* The id of a context, for all methods that take a session. */
+static int context(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	struct client_session *cs = NULL;
+	int r = target_context(q, &cs, reterr);
+
+	if (r < 0)
+		return r;
+	r = buf_printf(ret, "{\"session\":\"%s\"}", cs->id);
+	client_session_put(&q->rpc->sessions, cs);
+	return r;
 }
 
 /* Runs the code once in a session of its own. */
@@ -84,7 +114,8 @@ static int cancel_request(struct request *q, struct buf *ret, struct cordon_erro
 		return err_set(reterr, CORDON_INVALID, "Missing required param: request_id");
 	struct client_session *s = client_session_by_request(&q->rpc->sessions, id);
 	bool was_running = s ? client_session_cancel(&q->rpc->sessions, s)
-			     : waitlist_cancel(q->rpc, id) || proof_cancel(q->rpc, id);
+			     : waitlist_cancel(q->rpc, id) || proof_cancel(q->rpc, id) ||
+					   process_methods_cancel(q->rpc, id);
 	client_session_put(&q->rpc->sessions, s);
 	return buf_printf(ret, "{\"cancelled\":%s}", was_running ? "true" : "false");
 }
@@ -103,9 +134,34 @@ static int restart(struct request *q, struct buf *ret, struct cordon_error **ret
 	return r < 0 ? r : buf_add_str(ret, "{}");
 }
 
+static int install(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	cleanup_strlist struct strlist names = { 0 };
+	cleanup_free char *text = NULL;
+	struct cordon_install_options o = { 0 };
+	int r = open_params_list(q, "names", &names, reterr);
+
+	if (r == 0)
+		r = target_string(q, "language", &o.language, reterr);
+	if (r == 0)
+		r = target_uint(q, "timeout_ms", &o.timeout_ms, reterr);
+	if (r < 0)
+		return r;
+	o.names = (const char *const *)names.items;
+	r = client_session_pass(&q->rpc->sessions, q->cs, reterr);
+	if (r == 0)
+		r = cordon_session_install(q->cs->session, &o, &text, reterr);
+	return r < 0 ? r : buf_add_str(ret, text);
+}
+
 static int close_session(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
+	char id[CLIENT_SESSION_ID_BYTES];
+
+	memcpy(id, q->cs->id, sizeof(id));
 	target_close(q);
+	if (q->rpc->storage.forget)
+		q->rpc->storage.forget(id, q->rpc->storage.arg);
 	cleanup_free char *text = client_sessions_take_loss(&q->rpc->sessions);
 	if (!text)
 		return buf_add_str(ret, "{}");
@@ -170,10 +226,14 @@ static int list(struct request *q, struct buf *ret, struct cordon_error **reterr
 
 const struct rpc_method rpc_session_methods[] = {
 	{ "session.open", open_session, RPC_SLOW, OPEN_PARAMS_PARAMS },
-	{ "session.execute", execute, RPC_SLOW | RPC_SESSION | RPC_EXECUTE, EXECUTION_PARAMS },
-	{ "session.run", run, RPC_SLOW, OPEN_PARAMS_PARAMS " " EXECUTION_PARAMS },
+	{ "session.execute", execute, RPC_SLOW | RPC_SESSION | RPC_EXECUTE | RPC_CONTEXT | RPC_CODE,
+	  EXECUTION_PARAMS " language" },
+	{ "session.context", context, RPC_SLOW | RPC_SESSION, "language context" },
+	{ "session.run", run, RPC_SLOW | RPC_CODE, OPEN_PARAMS_PARAMS " " EXECUTION_PARAMS },
 	{ "session.cancel", cancel, RPC_SLOW | RPC_SESSION | RPC_ENDS, "" },
 	{ "session.interrupt", interrupt, RPC_SESSION, "" },
+	{ "session.install", install, RPC_SLOW | RPC_SESSION | RPC_EXECUTE,
+	  "names language timeout_ms" },
 	{ "session.restart", restart, RPC_SLOW | RPC_SESSION, "" },
 	{ "session.close", close_session,
 	  RPC_SLOW | RPC_SESSION | RPC_ASLEEP | RPC_CLOSE | RPC_ENDS, "" },

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "policy/public.h"
+#include "serve/rpc/payload.h"
+#include "session/session.h"
 
 enum { WORDS_BYTES = 256, WORDS_MAX = 40 };
 
@@ -88,6 +91,39 @@ static int find_home(struct request *q, struct cordon_error **reterr)
 	return 0;
 }
 
+/* In the reader's thread, so that the next request finds it and waits until it is open. */
+static int reserve_home(struct request *q, struct cordon_error **reterr)
+{
+	struct rpc *c = q->rpc;
+	int r;
+
+	pthread_mutex_lock(&c->lock);
+	if (c->home)
+		r = err_set(reterr, CORDON_STATE, "Sandbox already created");
+	else
+		r = client_session_new(&c->sessions, false, &q->cs, reterr);
+	if (r == 0)
+		c->home = client_session_ref(&c->sessions, q->cs);
+	pthread_mutex_unlock(&c->lock);
+	q->makes_home = r == 0;
+	return r;
+}
+
+void target_fail_home(struct request *q)
+{
+	struct rpc *c = q->rpc;
+
+	q->makes_home = false;
+	pthread_mutex_lock(&c->lock);
+	bool is_home = c->home == q->cs;
+	if (is_home)
+		c->home = NULL;
+	pthread_mutex_unlock(&c->lock);
+	if (is_home)
+		client_session_put(&c->sessions, q->cs);
+	client_session_fail(&c->sessions, TAKE_PTR(q->cs)); /* with the request's reference */
+}
+
 static int find_session(struct request *q, struct cordon_error **reterr)
 {
 	const char *id = NULL, *sandbox = NULL;
@@ -123,6 +159,27 @@ static int check_session(const struct request *q, struct cordon_error **reterr)
 	return 0;
 }
 
+/* A pool's sessions, and one that is yet to be opened, check it themselves. */
+uint64_t target_value_bytes(struct rpc *c, const json_t *message)
+{
+	const json_t *params = json_object_get(message, "params");
+	const char *method = json_string_value(json_object_get(message, "method"));
+	const char *id = json_string_value(json_object_get(params, "session"));
+	uint64_t max = c->is_limited && c->policy ? c->policy->p.value_bytes : ATTACHMENT_MAX;
+
+	if (method && json_is_true(json_object_get(params, "attached")))
+		return PAYLOAD_ATTACHED_MAX;
+	if (!json_object_get(message, "attachment") || !method ||
+	    !json_is_object(json_object_get(params, "buffer")))
+		return 0;
+	struct client_session *cs =
+		id ? client_session_get(&c->sessions, id, CLIENT_SESSION_SESSION) : NULL;
+	if (cs && cs->session)
+		max = session_value_bytes(cs->session);
+	client_session_put(&c->sessions, cs);
+	return max;
+}
+
 int target_find(struct request *q, struct cordon_error **reterr)
 {
 	const char *id = NULL;
@@ -131,6 +188,8 @@ int target_find(struct request *q, struct cordon_error **reterr)
 		int r = find_session(q, reterr);
 		return r < 0 ? r : check_session(q, reterr);
 	}
+	if (q->method->flags & RPC_HOME)
+		return reserve_home(q, reterr);
 	if (!(q->method->flags & RPC_POOL))
 		return 0;
 	int r = target_need(q, "pool", &id, reterr);
@@ -138,6 +197,27 @@ int target_find(struct request *q, struct cordon_error **reterr)
 		return r;
 	q->cs = client_session_get(&q->rpc->sessions, id, CLIENT_SESSION_POOL);
 	return q->cs ? 0 : err_set(reterr, CORDON_STATE, "Pool is closed.");
+}
+
+/* `context` as an object has variables: it was there before contexts were. */
+bool target_names_context(const struct request *q)
+{
+	return (q->method->flags & RPC_CONTEXT) &&
+	       (json_is_string(json_object_get(q->params, "language")) ||
+		json_is_string(json_object_get(q->params, "context")));
+}
+
+int target_context(const struct request *q, struct client_session **ret,
+		   struct cordon_error **reterr)
+{
+	const char *language = NULL, *name = NULL;
+	int r = target_string(q, "language", &language, reterr);
+
+	if (json_is_string(json_object_get(q->params, "context")))
+		name = json_string_value(json_object_get(q->params, "context"));
+	return r < 0 ? r
+		     : client_session_context(&q->rpc->sessions, q->cs, language, name, ret,
+					      reterr);
 }
 
 /* A name in a mount must not leave it. */
@@ -177,6 +257,16 @@ int target_add_mount(json_t *mounts, const json_t *mount, struct cordon_error **
 			return err_set(reterr, CORDON_NOMEM, "out of memory");
 	}
 	return 0;
+}
+
+bool target_is_leaving(const struct request *q)
+{
+	struct client_sessions *t = &q->rpc->sessions;
+
+	pthread_mutex_lock(&t->lock);
+	bool is = q->cs->is_closing || t->is_closing || q->cs->is_moving;
+	pthread_mutex_unlock(&t->lock);
+	return is;
 }
 
 void target_close(struct request *q)

@@ -4,7 +4,9 @@
 
 #include "base/str.h"
 #include "serve/rpc/payload.h"
+#include "serve/rpc/session_quota.h"
 #include "serve/rpc/target.h"
+#include "session/session.h"
 
 /* `name`, or `id` in requests of pod clients. */
 static int need_name(const struct request *q, const char **ret, struct cordon_error **reterr)
@@ -73,11 +75,14 @@ static int fork_session(struct request *q, struct buf *ret, struct cordon_error 
 {
 	struct cordon_session *session = NULL;
 	struct client_session *cs = NULL;
-	int r = client_session_new(&q->rpc->sessions, CLIENT_SESSION_SESSION, true, &cs, reterr);
+	int r = client_session_new(&q->rpc->sessions, true, &cs, reterr);
 
 	if (r < 0)
 		return r;
-	r = cordon_session_fork(q->cs->session, &session, reterr);
+	r = client_session_charge(&q->rpc->sessions, cs, session_memory_bytes(q->cs->session),
+				  reterr);
+	if (r == 0)
+		r = cordon_session_fork(q->cs->session, &session, reterr);
 	if (r < 0) {
 		client_session_fail(&q->rpc->sessions, cs);
 		return r;
@@ -101,7 +106,7 @@ static int export_files(struct request *q, struct buf *ret, struct cordon_error 
 	if (r < 0)
 		return r;
 	r = cordon_files_export(q->cs->session, fd, reterr);
-	return payload_answer(to, fd, r, ret, reterr);
+	return payload_answer(q, to, fd, r, ret, reterr);
 }
 
 static int import_files(struct request *q, struct buf *ret, struct cordon_error **reterr)
@@ -122,9 +127,9 @@ const struct rpc_method rpc_workspace_methods[] = {
 	{ "snapshot.list", list, RPC_SESSION, "" },
 	{ "session.fork", fork_session, RPC_SLOW | RPC_SESSION, "" },
 	{ "sandbox.fork", fork_session, RPC_SLOW | RPC_SESSION, "" },
-	{ "files.export", export_files, RPC_SLOW | RPC_SESSION, "to" },
-	{ "files.import", import_files, RPC_SLOW | RPC_SESSION, "data from" },
-	{ "persistence.export", export_files, RPC_SLOW | RPC_SESSION, "to" },
-	{ "persistence.import", import_files, RPC_SLOW | RPC_SESSION, "data from" },
+	{ "files.export", export_files, RPC_SLOW | RPC_SESSION, "to attach" },
+	{ "files.import", import_files, RPC_SLOW | RPC_SESSION, "data from attached" },
+	{ "persistence.export", export_files, RPC_SLOW | RPC_SESSION, "to attach" },
+	{ "persistence.import", import_files, RPC_SLOW | RPC_SESSION, "data from attached" },
 	{ 0 },
 };
