@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "cli/profile_option.h"
 
 enum { MAX_POLICY = 16 << 20 };
 
@@ -127,6 +128,9 @@ static int apply_options(const struct cli *c, struct cordon_policy *p, struct co
 	if (r == 0 && memory)
 		r = set_memory(p, memory, reterr);
 	if (r == 0)
+		r = set_all(c, p, "set", "", reterr);
+	/* These add to what --set may have replaced. */
+	if (r == 0)
 		r = add_mounts(c, p, reterr);
 	if (r == 0)
 		r = set_all(c, p, "allow-host", "network.allow+=", reterr);
@@ -134,14 +138,50 @@ static int apply_options(const struct cli *c, struct cordon_policy *p, struct co
 		r = set_all(c, p, "block-host", "network.block+=", reterr);
 	if (r == 0)
 		r = set_env(c, p, reterr);
-	if (r == 0)
-		r = set_all(c, p, "set", "", reterr);
 	return r;
 }
 
 static bool is_level(const char *name)
 {
 	return str_eq(name, "permissive") || str_eq(name, "standard") || str_eq(name, "strict");
+}
+
+static int apply_named(struct cordon_policy *p, const char *profile, struct cordon_error **reterr)
+{
+	cleanup_free char *text = NULL;
+	int r = profile_load(profile, &text, reterr);
+
+	if (r < 0)
+		return r;
+	r = cordon_policy_apply_json(p, text, reterr);
+	return r < 0 ? err_wrap(reterr, r, "profile '%s'", profile) : 0;
+}
+
+/* A profile is a whole policy: what would come before it would have no effect. */
+static int apply_profile(const struct cli *c, const char *base, struct cordon_policy *p,
+			 struct cordon_error **reterr)
+{
+	const char *name = cli_value(c, "profile");
+
+	if (!name)
+		return 0;
+	if (base || cli_has(c, "level"))
+		return err_set(reterr, CORDON_INVALID,
+			       "--profile replaces %s%s: name only one of them",
+			       base ? "the policy " : "--level", base ? base : "");
+	return apply_named(p, name, reterr);
+}
+
+int choice_named(const char *name, struct cordon_policy **ret, struct cordon_error **reterr)
+{
+	cleanup_choice struct cordon_policy *p = NULL;
+	int r = cordon_policy_new(is_level(name) ? name : NULL, &p, reterr);
+
+	if (r == 0 && !is_level(name))
+		r = apply_named(p, name, reterr);
+	if (r == 0)
+		*ret = TAKE_PTR(p);
+	return r;
 }
 
 int choice_policy(const struct cli *c, const char *base, struct cordon_policy **ret,
@@ -157,11 +197,13 @@ int choice_policy_between(const struct cli *c, const char *base, choice_between_
 	const char *level = cli_value(c, "level"), *file;
 	int r;
 
-	if (base && is_level(base) && !level) {
+	if (base && is_level(base) && !level && !cli_has(c, "profile")) {
 		level = base;
 		base = NULL;
 	}
 	r = cordon_policy_new(level, &p, reterr);
+	if (r == 0)
+		r = apply_profile(c, base, p, reterr);
 	if (r == 0 && base)
 		r = cordon_policy_apply_file(p, base, reterr);
 	for (size_t i = 0; r == 0 && (file = cli_value_at(c, "policy", i)); i++)
@@ -177,8 +219,24 @@ int choice_policy_between(const struct cli *c, const char *base, choice_between_
 	return r;
 }
 
-/* Whether --set or a policy file names the field. A file that can be read only once counts as
- * naming it. */
+/* What is not JSON counts as naming it. */
+static bool document_names(const char *text, size_t len, const char *field)
+{
+	cleanup_json json_t *j = NULL;
+
+	return json_parse(text, len, 0, &j, NULL) < 0 || json_object_get(j, field);
+}
+
+static bool profile_names(const char *profile, const char *field)
+{
+	cleanup_free char *text = NULL;
+
+	return profile && (profile_load(profile, &text, NULL) < 0 ||
+			   document_names(text, strlen(text), field));
+}
+
+/* Whether --set, the profile or a policy file names the field. A file that can be read only once
+ * counts as naming it. */
 static bool names(const struct cli *c, const char *field)
 {
 	const char *text;
@@ -189,14 +247,12 @@ static bool names(const struct cli *c, const char *field)
 			return true;
 	for (size_t i = 0; (text = cli_value_at(c, "policy", i)); i++) {
 		cleanup_buf struct buf bytes = { 0 };
-		cleanup_json json_t *j = NULL;
 
 		if (str_eq(text, "-") || file_load(text, MAX_POLICY, &bytes, NULL) < 0 ||
-		    json_parse(buf_text(&bytes), bytes.len, 0, &j, NULL) < 0 ||
-		    json_object_get(j, field))
+		    document_names(buf_text(&bytes), bytes.len, field))
 			return true;
 	}
-	return false;
+	return profile_names(cli_value(c, "profile"), field);
 }
 
 int choice_policy_streamed(const struct cli *c, struct cordon_policy **ret,
@@ -212,6 +268,18 @@ int choice_policy_streamed(const struct cli *c, struct cordon_policy **ret,
 	if (r == 0)
 		*ret = TAKE_PTR(p);
 	return r;
+}
+
+bool choice_is_given(const struct cli *c)
+{
+	static const char *const names[] = { "level",  "profile", "policy",     "timeout",
+					     "memory", "mount",   "allow-host", "block-host",
+					     "env",    "set" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (cli_has(c, names[i]))
+			return true;
+	return false;
 }
 
 int choice_fail(const struct cli *c, const struct cordon_error *e)

@@ -8,6 +8,8 @@
 /* For a verb's table of options. */
 #define CHOICE_OPTIONS                                                                             \
 	{ "level", 'l', "LEVEL", "permissive, standard or strict", false },                        \
+		{ "profile", 0, "NAME", "a policy for common work (cordon policy profiles)",       \
+		  false },                                                                         \
 		{ "policy", 'p', "FILE", "a policy file, applied after the level", true },         \
 		{ "timeout", 't', "TIME", "time limit in seconds: 5, 0.5; or 250ms, 2m, 1h, none", \
 		  false },                                                                         \
@@ -21,8 +23,8 @@
 		"set", 0, "KEY=VALUE", "set any field of the policy", true                         \
 	}
 
-/* The checked policy of the options: the level, then files, then single options, then `--set`;
- * later ones override. base: a file or a level's name that comes first, or NULL. */
+/* The checked policy of the options: the level or profile, then files, then single options, then
+ * `--set`; later ones override. base: a file or a level's name that comes first, or NULL. */
 int choice_policy(const struct cli *c, const char *base, struct cordon_policy **ret,
 		  struct cordon_error **reterr);
 /* The same with an extra step between files and options, for environment variables. */
@@ -34,6 +36,10 @@ int choice_policy_between(const struct cli *c, const char *base, choice_between_
  * unlimited unless the options name them, because they only limit what a result keeps. */
 int choice_policy_streamed(const struct cli *c, struct cordon_policy **ret,
 			   struct cordon_error **reterr);
+/* The policy of a level or a profile by its name, without any options. */
+int choice_named(const char *name, struct cordon_policy **ret, struct cordon_error **reterr);
+/* Whether any of the options above is given. */
+bool choice_is_given(const struct cli *c);
 /* A plain number of seconds, 12 or 0.5, gets its unit; other text is copied. The caller frees it.
  * NULL: out of memory. */
 char *choice_seconds(const char *text);

@@ -16,6 +16,7 @@
 	"landlock-scope"
 /* Commands that the completion runs to get words. */
 #define ATTACKS "cordon doctor --prove --list 2>/dev/null | cut -d' ' -f1"
+#define PROFILES "cordon policy profiles 2>/dev/null | cut -d' ' -f1"
 #define SAVED "cordon files ls 2>/dev/null | cut -d' ' -f1"
 
 /* What a value is, by its name in the help or, for some, by the option's name. */
@@ -32,6 +33,7 @@ static const struct row {
 } rows[] = {
 	{ "attack", NULL, { VALUE_ASKED, ATTACKS } },
 	{ "workspace", NULL, { VALUE_ASKED, SAVED } },
+	{ "profile", NULL, { VALUE_ASKED, PROFILES } },
 	{ "project", NULL, { VALUE_DIR, NULL } },
 	{ NULL, "LEVEL", { VALUE_WORDS, LEVELS } },
 	{ NULL, "GUEST", { VALUE_WORDS, GUESTS } },

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "base/str.h"
+#include "cli/language.h"
 #include "cli/verb.h"
 
 static const char *text_of(const json_t *o, const char *key)
@@ -152,8 +153,10 @@ static int prove(const struct cli *c)
 	cleanup_free char *text = NULL;
 	cleanup_json json_t *report = NULL;
 	bool is_watched = c->color_err && !cli_has(c, "json");
+	struct language language = { 0 };
+	(void)language_named(cli_value(c, "guest"), &language);
 	struct cordon_prove_options o = { .only = cli_value(c, "attack"),
-					  .guest = cli_value(c, "guest"),
+					  .guest = language.guest,
 					  .allow_host = cli_value(c, "allow-host"),
 					  .control = cli_has(c, "control"),
 					  .quick = cli_has(c, "quick"),
@@ -180,6 +183,13 @@ static int prove(const struct cli *c)
 		return is_bad;
 	}
 	json_array_foreach(json_object_get(report, "attacks"), i, row) print_row(c, row);
+	if (json_object_get(report, "place"))
+		printf("\nIn a guest that joins a sandbox with several guests\n");
+	json_array_foreach(json_object_get(report, "place"), i, row) print_row(c, row);
+	if (json_object_get(report, "forked"))
+		printf("\nIn a session that a template forked%s\n",
+		       cli_value(c, "allow-host") ? ", behind a gateway" : "");
+	json_array_foreach(json_object_get(report, "forked"), i, row) print_row(c, row);
 	if (json_object_get(report, "pod"))
 		printf("\nThe pod with its WebAssembly layer switched off: native programs where a "
 		       "module would run\n");
@@ -255,7 +265,9 @@ const struct verb verb_doctor = {
 		 "made; which guests are installed.\n\n"
 		 "With --prove it runs every known attack through the same launch path as all "
 		 "code, and switches layers off in turn to see which one stops the attack. It "
-		 "also runs every attack in a pod, if there is a pod image, with the "
+		 "runs the attacks again in a guest that joins a sandbox, and in sessions and "
+		 "sandboxes that a template forks. It also runs every attack in a pod, if there is "
+		 "a pod image, with the "
 		 "WebAssembly layer switched off: only the filter that a pod loads itself (the "
 		 "seal) and the sandbox remain.\n\n"
 		 "With --control each attack is also tried outside the sandbox, in a harmless "

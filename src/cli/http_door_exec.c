@@ -5,36 +5,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/os.h"
 #include "base/str.h"
+#include "cli/companion.h"
 #include "cli/http_door.h"
 #include "cli/verb.h"
 
-static bool find_program(char *ret, size_t size)
-{
-	static const char *const tails[] = { "cordon-http", "../libexec/cordon/cordon-http" };
-	char self[PATH_MAX];
-
-	if (!os_program_path(self, sizeof(self)))
-		return false;
-	*strrchr(self, '/') = '\0';
-	for (size_t i = 0; i < sizeof(tails) / sizeof(*tails); i++) {
-		snprintf(ret, size, "%s/%s", self, tails[i]);
-		if (access(ret, X_OK) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Passes the options on as given. The policy was only read to report its errors early. */
-int http_door_serve_mcp(const struct cli *c, const struct cordon_policy *policy)
+/* Passes the options and operands on as given. */
+static int execute(const struct cli *c, int argc, char **argv)
 {
 	cleanup_strlist struct strlist args = { 0 };
 	char program[PATH_MAX + 64];
 	int r = strlist_add(&args, "cordon");
 
-	(void)policy;
-	if (!find_program(program, sizeof(program))) {
+	if (!companion_find("cordon-http", program, sizeof(program))) {
 		cli_error(c, "cordon-http is missing: HTTP needs a build with libmicrohttpd "
 			     "(package libmicrohttpd-dev)");
 		return cordon_code_exit_status(CORDON_UNSUPPORTED);
@@ -48,8 +31,23 @@ int http_door_serve_mcp(const struct cli *c, const struct cordon_policy *policy)
 						  : str_printf("--%s", g->option->name);
 		r = word ? strlist_add(&args, word) : -CORDON_NOMEM;
 	}
+	for (int i = 0; r == 0 && i < argc; i++)
+		r = strlist_add(&args, argv[i]);
 	if (r == 0)
 		(void)execv(program, args.items);
 	cli_error(c, "cannot start %s", program);
 	return cordon_code_exit_status(CORDON_OS);
+}
+
+/* The policy was only read to report its errors early. */
+int http_door_serve_mcp(const struct cli *c, const struct mcp_options *options)
+{
+	(void)options;
+	return execute(c, 0, NULL);
+}
+
+int http_door_serve(const struct cli *c, const struct cordon_policy *policy, int argc, char **argv)
+{
+	(void)policy;
+	return execute(c, argc, argv);
 }

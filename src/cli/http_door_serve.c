@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "base/str.h"
 #include "cli/http_door.h"
+#include "cli/trace_option.h"
 #include "serve/http/httpd.h"
 #include "serve/mcp/mcphttp.h"
 
@@ -26,23 +27,24 @@ struct token {
 };
 
 /* Compares hashes, so that timing reveals neither content nor length. */
-static bool authorize(const char *authorization, char ret_principal[HTTPD_PRINCIPAL_BYTES],
-		      void *arg)
+static unsigned authorize(struct httpd_exchange *x, enum httpd_right right, void *arg)
 {
 	static const char scheme[] = "Bearer ";
+	const char *authorization = httpd_header(x, "Authorization");
 	const struct token *t = arg;
-	unsigned char given[32], right[32];
+	unsigned char given[32], wanted[32];
 
+	(void)right;
 	if (!authorization || strncasecmp(authorization, scheme, sizeof(scheme) - 1) != 0)
-		return false;
+		return 401;
 	const char *text = authorization + sizeof(scheme) - 1;
 	text += strspn(text, " ");
 	(void)crypto_generichash(given, sizeof(given), (const unsigned char *)text, strlen(text),
 				 NULL, 0);
-	(void)crypto_generichash(right, sizeof(right), (const unsigned char *)t->text,
+	(void)crypto_generichash(wanted, sizeof(wanted), (const unsigned char *)t->text,
 				 strlen(t->text), NULL, 0);
-	(void)str_copy(ret_principal, HTTPD_PRINCIPAL_BYTES, "token");
-	return sodium_memcmp(given, right, sizeof(given)) == 0;
+	httpd_set_principal(x, "token", NULL);
+	return sodium_memcmp(given, wanted, sizeof(given)) == 0 ? 0 : 401;
 }
 
 static int check_token(const char *token, struct cordon_error **reterr)
@@ -108,10 +110,9 @@ static void wait_end(struct mcphttp *room, const sigset_t *ends)
 }
 
 static int serve(const struct cli *c, struct mcphttp *room, const struct token *token,
-		 const sigset_t *ends, struct cordon_error **reterr)
+		 struct tracer *tracer, const sigset_t *ends, struct cordon_error **reterr)
 {
-	const struct httpd_route routes[] = { { "/mcp", mcphttp_serve, room, MCP_MESSAGE_MAX },
-					      { 0 } };
+	const struct httpd_table tables[] = { { mcphttp_routes, room }, { 0 } };
 	cleanup_strlist struct strlist names = { 0 };
 	struct httpd *server = NULL;
 	const char *name;
@@ -124,7 +125,8 @@ static int serve(const struct cli *c, struct mcphttp *room, const struct token *
 					 .hosts = (const char *const *)names.items,
 					 .authorize = token->text ? authorize : NULL,
 					 .authorize_arg = (void *)(uintptr_t)token,
-					 .routes = routes };
+					 .tables = tables,
+					 .tracer = tracer };
 	int r = httpd_start(&o, &server, reterr);
 	if (r < 0)
 		return r;
@@ -149,10 +151,22 @@ static void log_loss(const char *text, void *arg)
 	fprintf(stderr, "cordon: mcp: %s\n", text);
 }
 
-int http_door_serve_mcp(const struct cli *c, const struct cordon_policy *policy)
+static int start_traces(const struct cli *c, struct tracer **ret, struct cordon_error **reterr)
+{
+	struct trace_option traces = { 0 };
+	int r = trace_option_read(c, &traces, reterr);
+
+	traces.tracer.report = log_loss;
+	if (r == 0 && traces.tracer.url)
+		r = tracer_new(&traces.tracer, ret, reterr);
+	trace_option_done(&traces);
+	return r;
+}
+
+int http_door_serve_mcp(const struct cli *c, const struct mcp_options *options)
 {
 	cleanup_error struct cordon_error *e = NULL;
-	struct mcphttp_options o = { .mcp = { .policy = policy }, .lost = log_loss };
+	struct mcphttp_options o = { .mcp = *options, .lost = log_loss };
 	struct token token = { 0 };
 	struct mcphttp *room = NULL;
 	sigset_t ends;
@@ -166,10 +180,13 @@ int http_door_serve_mcp(const struct cli *c, const struct cordon_policy *policy)
 	if (r == 0)
 		r = choose_token(c, &token, &e);
 	if (r == 0)
+		r = start_traces(c, &o.mcp.tracer, &e);
+	if (r == 0)
 		r = mcphttp_new(&o, &room, &e);
 	if (r == 0)
-		r = serve(c, room, &token, &ends, &e);
+		r = serve(c, room, &token, o.mcp.tracer, &ends, &e);
 	mcphttp_free(room);
+	o.mcp.tracer = tracer_free(o.mcp.tracer);
 	free(token.text);
 	return r < 0 ? cli_fail(c, e) : 0;
 }

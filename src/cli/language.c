@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/language_name.h"
 #include "base/str.h"
 
-enum { LINE_BYTES = 256 };
+enum { LINE_BYTES = 320 };
 
 /* Which ending of a name means which guest: the only table of it. Endings of one guest stand
  * together. */
@@ -51,7 +52,9 @@ static const char *list_known(char *ret, size_t size)
 					 endings[i].ending);
 	}
 	if (used < size)
-		(void)snprintf(ret + used, size - used, ") and pod");
+		(void)snprintf(ret + used, size - used,
+			       ") and pod; notebooks are .ipynb, .Rmd "
+			       "and .qmd");
 	return ret;
 }
 
@@ -150,12 +153,25 @@ static const struct language *from_ending(const char *path)
 	return NULL;
 }
 
+bool language_named(const char *word, struct language *ret)
+{
+	struct language_name known;
+
+	if (!language_name_find(word, &known)) {
+		ret->guest = word; /* whoever uses it lists what there is */
+		return false;
+	}
+	*ret = (struct language){ .guest = known.guest, .is_typescript = known.is_typescript };
+	return true;
+}
+
 int language_of(const char *path, const char *code, size_t len, struct language *ret,
 		struct cordon_error **reterr)
 {
 	const struct language *named = from_ending(path);
 	char list[LINE_BYTES];
 
+	(void)language_named(ret->guest, ret);
 	if (!ret->guest) {
 		int r = from_line(code, len, ret, reterr);
 		if (r < 0)

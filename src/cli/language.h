@@ -11,6 +11,8 @@ struct language {
 	bool is_typescript; /* for node, after its types were stripped */
 };
 
+/* The guest by a name as people write it: "Python", "js", "bash". NULL and unknown ones stay. */
+bool language_named(const char *word, struct language *ret);
 /* ret->guest: the guest that the user named, which stays; NULL: none. path NULL: code without a
  * name, from -e or standard input; that is Python unless its #! line says otherwise. An unknown
  * language is an error that lists the known ones. */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/os.h"
 #include "base/random.h"
 #include "base/str.h"
 #include "cli/verb.h"
@@ -86,6 +87,7 @@ int main(int argc, char **argv)
 	if (!fill_ends())
 		return cordon_code_exit_status(CORDON_OS);
 	raise_descriptors();
+	os_memory_release();
 	/* Where a limit on the size of files is met, a workspace or an audit log cannot be written:
 	 * an error to be told, not the end of the program. */
 	(void)signal(SIGXFSZ, SIG_IGN);

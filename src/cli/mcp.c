@@ -3,14 +3,18 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
+#include "base/str.h"
 #include "cli/choice.h"
 #include "cli/http_door.h"
+#include "cli/trace_option.h"
 #include "cli/verb.h"
 #include "serve/mcp/mcpstdio.h"
 
-enum { MOUNTS_MAX = 64 };
+enum { MOUNTS_MAX = 64, STRICT_PROCESSES = 16 };
 
 static int set_variables(struct cordon_policy *p, struct cordon_error **reterr)
 {
@@ -71,12 +75,31 @@ static int make_room(const struct cli *c, struct cordon_policy *p, struct cordon
 	return r;
 }
 
+/* The number of level strict is for one interpreter. A sandbox for all languages has about twenty
+ * processes and threads before any code runs. A number in a file or in --set is somebody's choice,
+ * and stays. */
+static int make_room_for_languages(const struct cli *c, struct cordon_policy *p,
+				   struct cordon_error **reterr)
+{
+	cleanup_json json_t *j = NULL;
+
+	if (getenv("CORDON_CONFIG") || cli_has(c, "policy") || cli_has(c, "profile"))
+		return 0;
+	cleanup_free char *text = cordon_policy_json(p);
+	int r = text ? json_parse(text, strlen(text), 0, &j, reterr) : -CORDON_NOMEM;
+	if (r < 0 || json_integer_value(json_object_get(j, "processes")) != STRICT_PROCESSES)
+		return r;
+	return choice_set(p, "processes=", "50", reterr);
+}
+
 /* default < file < environment < options: runs after the files and before the options. */
 static int environment(const struct cli *c, struct cordon_policy *p, struct cordon_error **reterr)
 {
 	const char *value;
-	int r = set_variables(p, reterr);
+	int r = make_room_for_languages(c, p, reterr);
 
+	if (r == 0)
+		r = set_variables(p, reterr);
 	if (r == 0)
 		r = mount_variables(p, reterr);
 	if (r == 0)
@@ -88,34 +111,62 @@ static int environment(const struct cli *c, struct cordon_policy *p, struct cord
 	return r;
 }
 
+static void log_traces(const char *text, void *arg)
+{
+	(void)arg;
+	fprintf(stderr, "cordon: mcp: %s\n", text);
+}
+
+static int serve_stdio(const struct cli *c, struct mcp_options *o, int out)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	struct trace_option traces = { 0 };
+	int r = trace_option_read(c, &traces, &e);
+
+	traces.tracer.report = log_traces;
+	if (r == 0 && traces.tracer.url)
+		r = tracer_new(&traces.tracer, &o->tracer, &e);
+	trace_option_done(&traces);
+	if (r < 0)
+		return cli_fail(c, e);
+	if (mcpstdio_serve(o, STDIN_FILENO, out, &e) < 0)
+		_exit(cli_fail(c, e)); /* threads may still run: no destructors */
+	o->tracer = tracer_free(o->tracer);
+	return 0;
+}
+
 static int run(struct cli *c, int argc, char **argv)
 {
 	cleanup_choice struct cordon_policy *policy = NULL;
 	cleanup_error struct cordon_error *e = NULL;
+	const char *tools = cli_value(c, "tools");
 
 	(void)argc;
 	(void)argv;
 	if (choice_policy_between(c, getenv("CORDON_CONFIG"), environment, &policy, &e) < 0)
 		return choice_fail(c, e);
+	struct mcp_options o = { .policy = policy, .lists_all = str_eq(tools, "full") };
+	if (tools && !o.lists_all && !str_eq(tools, "short"))
+		return cli_usage(c, "--tools is short or full");
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (cli_has(c, "http"))
-		return http_door_serve_mcp(c, policy);
+		return http_door_serve_mcp(c, &o);
 	/* Only messages may reach the client on stdout. All other output goes to stderr. */
 	int out = dup(STDOUT_FILENO);
 	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
 		cli_error(c, "cannot set up the standard streams");
 		return cordon_code_exit_status(CORDON_OS);
 	}
-	struct mcp_options o = { .policy = policy };
-	if (mcpstdio_serve(&o, STDIN_FILENO, out, &e) < 0)
-		_exit(cli_fail(c, e)); /* threads may still run: no destructors */
-	return 0;
+	return serve_stdio(c, &o, out);
 }
 
 static const struct cli_option options[] = {
 	CHOICE_OPTIONS,
 	{ "network-allow", 0, "HOST[:PORT]", "the same as --allow-host", true },
 	{ "network-block", 0, "HOST[:PORT]", "the same as --block-host", true },
+	{ "tools", 0, "short|full",
+	  "short (default): a few tools, results cut for a model; full: all, whole", false },
+	TRACE_OPTION,
 	{ "http", 0, "ADDRESS:PORT", "serve Streamable HTTP at /mcp there; port 0: any", false },
 	{ "token-file", 0, "FILE", "with --http: the token that clients must send", false },
 	{ "no-token", 0, NULL, "with --http: require no token (loopback only)", false },
@@ -127,6 +178,7 @@ static const struct cli_option options[] = {
 static const struct cli_example examples[] = {
 	{ "cordon mcp --level strict", "the command to configure in an MCP client" },
 	{ "cordon mcp --mount /srv/data:/data:ro", "with a read-only folder" },
+	{ "cordon mcp --tools full", "every tool under a name of its own, for programs" },
 	{ "cordon mcp --http 127.0.0.1:8123 --token-file ~/.cordon/token",
 	  "for clients that use HTTP" },
 	{ 0 },
@@ -138,8 +190,10 @@ const struct verb verb_mcp = {
 	.usage = "[OPTION...]",
 	.options = options,
 	.run = run,
-	.about = "Offers run_code, run_command, files, sandboxes and snapshots as tools, over "
-		 "standard input and output or over HTTP (docs/mcp.md).\n\n"
+	.about = "Offers run_code, run_command, read_file, write_file, list_files and "
+		 "manage_sandbox as tools, over standard input and output or over HTTP "
+		 "(docs/mcp.md). With --tools full, each action of manage_sandbox is a tool of "
+		 "its own, and long results are not cut.\n\n"
 		 "The policy comes from these sources. Later ones override earlier ones, and a "
 		 "list replaces the list before it:\n"
 		 "- the level\n"
@@ -148,6 +202,11 @@ const struct verb verb_mcp = {
 		 "- CORDON_NETWORK_ALLOW, CORDON_NETWORK_BLOCK\n"
 		 "- CORDON_MOUNT_1, CORDON_MOUNT_2 and so on\n"
 		 "- the options\n\n"
+		 "All languages share one sandbox and its limits, so the 16 processes of level "
+		 "strict become 50, unless there is a policy file or --set names a "
+		 "number.\n\n"
+		 "With --otlp it sends traces to a collector (docs/operations.md); "
+		 "OTEL_EXPORTER_OTLP_ENDPOINT and the like do the same.\n\n"
 		 "With --http it listens on the loopback, or on any address with --public. "
 		 "Clients must send a token (from --token-file or CORDON_MCP_TOKEN, otherwise "
 		 "one is made and printed), and their Host and Origin must name this server. "

@@ -107,6 +107,11 @@ static int parse_long(struct cli *c, const char *arg, struct rest *rest)
 
 static int parse_letters(struct cli *c, const char *arg, struct rest *rest)
 {
+	/* -t is --timeout; as people know it from containers, -it is --tty. */
+	const struct cli_option *tty = find_long(c->verb, "tty", 3);
+
+	if (tty && (str_eq(arg, "-it") || str_eq(arg, "-ti")))
+		return keep(c, tty, "");
 	for (const char *s = arg + 1; *s; s++) {
 		const struct cli_option *o = find_letter(c->verb, *s);
 		if (!o && access(arg, F_OK) == 0)

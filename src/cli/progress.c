@@ -5,20 +5,28 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/condvar.h"
 
-enum { FIRST_MS = 1000, EVERY_MS = 250 };
+enum { FIRST_MS = 1000, EVERY_MS = 250, BAR = 20, NAME_MAX_BYTES = 64 << 10 };
 
+/* The name may be the guest's. */
 static void draw(const struct progress *p, double seconds)
 {
+	cleanup_buf struct buf name = { 0 };
 	uint64_t done = p->done;
 	double mib = (double)done / (1 << 20);
 
-	fprintf(stderr, "\r\033[K%.60s: %.0f s", p->what, seconds);
-	if (done && p->total)
-		fprintf(stderr, ", %.0f %% of %.1f MiB", 100.0 * (double)done / (double)p->total,
-			(double)p->total / (1 << 20));
-	else if (done)
+	buf_init(&name, NAME_MAX_BYTES);
+	(void)buf_add_printable(&name, p->what);
+	fprintf(stderr, "\r\033[K%.60s: %.0f s", buf_text(&name), seconds);
+	if (done && p->total) {
+		double part = done < p->total ? (double)done / (double)p->total : 1;
+		int filled = (int)(part * BAR);
+
+		fprintf(stderr, " [%.*s%*s] %.0f %% of %.1f MiB", filled, "####################",
+			BAR - filled, "", 100.0 * part, (double)p->total / (1 << 20));
+	} else if (done)
 		fprintf(stderr, ", %.1f MiB", mib);
 	else if (p->total)
 		fprintf(stderr, ", %.1f MiB in all", (double)p->total / (1 << 20));

@@ -1,5 +1,6 @@
 /* cli/rpc.c - `cordon rpc`: the whole library for a client program, over JSON-RPC. */
 #include <cordon/cordon.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "base/mem.h"
 #include "base/os.h"
 #include "cli/choice.h"
+#include "cli/companion.h"
 #include "cli/verb.h"
 #include "serve/rpc/rpc.h"
 #include "serve/rpc/socket.h"
@@ -59,6 +61,24 @@ static int serve_socket(const struct cli *c, const char *path, const struct cord
 	}
 }
 
+/* The key stays in the environment: arguments can be seen by other users. */
+static int connect_server(const struct cli *c)
+{
+	const char *server = cli_value(c, "server"), *ca = cli_value(c, "ca");
+	char program[PATH_MAX];
+
+	if (c->given_count > 1U + (ca != NULL))
+		return cli_usage(
+			c, "--server goes only with --ca: the server has a policy of its own");
+	if (!companion_find("cordon-connect", program, sizeof(program))) {
+		cli_error(c, "cordon-connect is missing: install all of cordon");
+		return cordon_code_exit_status(CORDON_UNSUPPORTED);
+	}
+	(void)execl(program, "cordon-connect", server, ca, NULL);
+	cli_error(c, "cannot start %s", program);
+	return cordon_code_exit_status(CORDON_OS);
+}
+
 static int run(struct cli *c, int argc, char **argv)
 {
 	cleanup_choice struct cordon_policy *policy = NULL;
@@ -67,6 +87,10 @@ static int run(struct cli *c, int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
+	if (cli_has(c, "server"))
+		return connect_server(c);
+	if (cli_has(c, "ca"))
+		return cli_usage(c, "--ca is for --server");
 	if (choice_policy(c, NULL, &policy, &e) < 0)
 		return choice_fail(c, e);
 	(void)signal(SIGPIPE, SIG_IGN);
@@ -89,6 +113,9 @@ static int run(struct cli *c, int argc, char **argv)
 static const struct cli_option options[] = {
 	CHOICE_OPTIONS,
 	{ "socket", 0, "PATH", "listen at a Unix socket instead of standard input", false },
+	{ "server", 0, "URL",
+	  "connect to a cordon serve: https://HOST, http:// on the loopback, unix:PATH", false },
+	{ "ca", 0, "FILE", "trust these authorities for --server instead of the system's", false },
 	{ 0 },
 };
 
@@ -96,6 +123,8 @@ static const struct cli_example examples[] = {
 	{ "cordon rpc", "the clients for Python, R and Node start this" },
 	{ "cordon rpc --level strict --socket ~/.cordon/rpc.sock",
 	  "for many programs of one user; strict by default" },
+	{ "CORDON_KEY=... cordon rpc --server https://cordon.example",
+	  "standard input and output to a server" },
 	{ 0 },
 };
 
@@ -105,9 +134,12 @@ const struct verb verb_rpc = {
 	.usage = "[OPTION...]",
 	.options = options,
 	.run = run,
-	.about = "Speaks JSON-RPC 2.0, one message per line (docs/rpc.md): sessions, executions "
-		 "with streamed output, tools that the client implements, files, snapshots, "
-		 "pools, policies. The options set the policy of sessions that name no level. "
-		 "When the client is gone, everything it owned ends within a second.",
+	.about =
+		"Speaks JSON-RPC 2.0, one message per line (docs/rpc.md): sessions, executions "
+		"with streamed output, tools that the client implements, files, snapshots, "
+		"pools, policies. The options set the policy of sessions that name no level. "
+		"When the client is gone, everything it owned ends within a second.\n\n"
+		"With --server it connects standard input and output to a cordon serve. The key is "
+		"the environment variable CORDON_KEY. A failure is the answer to the first line.",
 	.examples = examples,
 };

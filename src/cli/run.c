@@ -1,6 +1,7 @@
 /* cli/run.c - `cordon run`: runs code in a fresh sandbox and prints its output and result. */
 #include <cordon/cordon.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,14 +10,20 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/approver.h"
+#include "cli/base_option.h"
 #include "cli/choice.h"
+#include "cli/interactive.h"
 #include "cli/language.h"
+#include "cli/notebook.h"
+#include "cli/outcome.h"
 #include "cli/outlet.h"
+#include "cli/port_option.h"
 #include "cli/project.h"
 #include "cli/transfer.h"
-#include "cli/typescript.h"
+#include "cli/unshown.h"
 #include "cli/verb.h"
 #include "cli/verbose.h"
+#include "serve/typescript.h"
 
 enum { MAX_CODE = 64 << 20 };
 
@@ -51,58 +58,6 @@ static int choose_guest(const struct cli *c, const char *path, const struct cord
 	return l.is_typescript ? typescript_strip(policy, code, reterr) : 0;
 }
 
-static void print_failure(const struct cli *c, struct cordon_result *r)
-{
-	const char *trace = cordon_result_traceback(r);
-
-	if (trace && trace[0])
-		fprintf(stderr, "%s%s", trace, str_ends(trace, "\n") ? "" : "\n");
-	else
-		cli_error(c, "%s: %s", cordon_result_error_kind(r), cordon_result_error(r));
-}
-
-static void print_denials(const struct cli *c, struct cordon_result *r)
-{
-	cleanup_free char *text = cordon_result_denials_text(r);
-
-	if (text && text[0])
-		fprintf(stderr, "%s%s%s", cli_style(c, STYLE_YELLOW), text,
-			cli_style(c, STYLE_PLAIN));
-}
-
-static void print_warnings(const struct cli *c, const struct cordon_result *r)
-{
-	cleanup_free char *text = cordon_result_warnings_text(r);
-
-	if (text && text[0])
-		fprintf(stderr, "%s%s%s", cli_style(c, STYLE_YELLOW), text,
-			cli_style(c, STYLE_PLAIN));
-}
-
-/* Reported even if the code succeeded: a caller that checks only the status must not take partial
- * output for all of it. */
-static int print_cuts(const struct cli *c, const struct cordon_result *r)
-{
-	bool is_cut = cordon_result_truncated(r, 1) || cordon_result_truncated(r, 2);
-
-	if (cordon_result_truncated(r, 1))
-		cli_error(c,
-			  "standard output was cut at the policy's stdout_bytes or output_lines");
-	if (cordon_result_truncated(r, 2))
-		cli_error(c, "standard error was cut at the policy's stderr_bytes or output_lines");
-	return is_cut ? cordon_code_exit_status(CORDON_LIMIT) : 0;
-}
-
-static int print_losses(const struct cli *c, const struct cordon_result *r)
-{
-	cleanup_free char *text = cordon_result_losses_text(r);
-
-	if (!text || !text[0])
-		return 0;
-	fprintf(stderr, "%s%s%s", cli_style(c, STYLE_YELLOW), text, cli_style(c, STYLE_PLAIN));
-	return cordon_code_exit_status(CORDON_OS);
-}
-
 static int report(const struct cli *c, struct cordon_result *r, struct outlet *out)
 {
 	const char *text = cli_has(c, "json") ? cordon_result_json(r) : cordon_result_value_text(r);
@@ -114,16 +69,15 @@ static int report(const struct cli *c, struct cordon_result *r, struct outlet *o
 		cli_error(c, "cannot write to standard output: %s", strerror(out->failed));
 		return cordon_code_exit_status(CORDON_OS);
 	}
-	int lost = print_losses(c, r);
+	int lost = outcome_print_losses(c, r);
 	if (cli_has(c, "json"))
 		return status ? status : lost;
 	if (cli_has(c, "validate"))
-		print_warnings(c, r);
-	int cut = print_cuts(c, r);
-	if (!cordon_result_success(r)) {
-		print_failure(c, r);
-		print_denials(c, r);
-	}
+		outcome_print_warnings(c, r);
+	int cut = outcome_print_cuts(c, r);
+	if (!cordon_result_success(r))
+		outcome_print_failure(c, r);
+	outcome_print_denials(c, r);
 	return status ? status : lost ? lost : cut;
 }
 
@@ -140,9 +94,11 @@ static bool asks(const struct cordon_policy *p)
 /* Options that need a session; without them a run is a single call. */
 static bool needs_session(const struct cli *c, const struct cordon_policy *policy)
 {
-	return ((cli_has(c, "policy") || cli_has(c, "set")) && asks(policy)) ||
+	return ((cli_has(c, "policy") || cli_has(c, "profile") || cli_has(c, "set")) &&
+		asks(policy)) ||
 	       cli_has(c, "project") || cli_has(c, "file") || cli_has(c, "out") ||
-	       cli_has(c, "tools") || cli_has(c, "workspace") || cli_has(c, "validate");
+	       cli_has(c, "tools") || cli_has(c, "workspace") || cli_has(c, "validate") ||
+	       cli_has(c, "expose") || cli_has(c, "with");
 }
 
 /* A workspace that could not be saved is reported in addition to other errors. */
@@ -162,9 +118,52 @@ static int end_session(const struct cli *c, struct cordon_session *s, int r,
 	return err_set(reterr, CORDON_OS, "%s", text ? text : cordon_error_message(e));
 }
 
+/* What is done in a session: code that gives a result, a notebook's cells, or a program on a
+ * terminal. */
+struct work {
+	const struct cordon_execute_options *options;
+	struct cordon_result *result;
+	struct notebook *notebook;
+	int status; /* of the notebook's cells */
+	const struct interactive *interactive;
+	int signal; /* that ended it */
+};
+
+/* Where a notebook is written: --output, or -o without a colon. NULL: nowhere. */
+static const char *target_of(const struct cli *c)
+{
+	const char *target = cli_value(c, "output");
+
+	for (size_t i = 0; !target && cli_value_at(c, "out", i); i++)
+		if (!strchr(cli_value_at(c, "out", i), ':'))
+			target = cli_value_at(c, "out", i);
+	return target;
+}
+
+/* A notebook is written also if a cell failed: its error is among the outputs. */
+static int run_notebook(const struct cli *c, struct cordon_session *s, struct work *w,
+			struct cordon_error **reterr)
+{
+	const char *output = target_of(c);
+	int r = notebook_run(c, w->notebook, s, &w->status, reterr);
+
+	if (r == 0 && !output)
+		notebook_tell_unshown(w->notebook, c);
+	return r == 0 && output ? notebook_save(w->notebook, output, reterr) : r;
+}
+
+static int do_work(const struct cli *c, struct cordon_session *s, struct work *w,
+		   struct cordon_error **reterr)
+{
+	if (w->notebook)
+		return run_notebook(c, s, w, reterr);
+	if (w->interactive)
+		return interactive_run(s, w->interactive, &w->result, &w->signal, reterr);
+	return cordon_session_execute(s, w->options, &w->result, reterr);
+}
+
 static int run_in_session(const struct cli *c, const struct cordon_session_options *base,
-			  const struct cordon_execute_options *options, struct cordon_result **ret,
-			  struct cordon_error **reterr)
+			  struct work *w, struct cordon_error **reterr)
 {
 	struct approver approver = { 0 };
 	struct cordon_session_options with = *base;
@@ -175,7 +174,10 @@ static int run_in_session(const struct cli *c, const struct cordon_session_optio
 	with.approval = approval_decide;
 	with.approval_arg = &approver;
 	with.cold = true;
-	int r = cordon_session_open(&with, &s, reterr);
+	cleanup_strlist struct strlist packages = { 0 };
+	int r = base_packages(c, &packages, &with.packages, reterr);
+	if (r == 0)
+		r = cordon_session_open(&with, &s, reterr);
 	if (r < 0)
 		return r;
 	approver.session = s;
@@ -185,9 +187,11 @@ static int run_in_session(const struct cli *c, const struct cordon_session_optio
 	if (r == 0)
 		r = transfer_in(c, s, reterr);
 	if (r == 0)
-		r = cordon_session_execute(s, options, ret, reterr);
+		r = port_option_open(c, s, reterr);
 	if (r == 0)
-		r = transfer_out(c, s, reterr);
+		r = do_work(c, s, w, reterr);
+	if (r == 0)
+		r = transfer_out(c, s, w->notebook, reterr);
 	if (r == 0 && project)
 		r = project_review(c, project, reterr);
 	cordon_project_close(project);
@@ -263,12 +267,21 @@ static bool is_shell_file(const struct cli *c, const char *guest)
 	       (str_eq(guest, "sh") || str_eq(guest, "pod"));
 }
 
+static void tell_unshown(const struct cli *c, struct cordon_result *r)
+{
+	struct unshown u = { 0 };
+
+	if (!r || cli_has(c, "json") || cli_value(c, "out-dir"))
+		return;
+	unshown_count_result(&u, r);
+	unshown_tell(&u, c, "--out-dir DIR saves them");
+}
+
 static int run_code(const struct cli *c, int argc, char **argv, const struct cordon_policy *policy,
 		    const char *guest, const struct buf *code)
 {
 	cleanup_error struct cordon_error *e = NULL;
 	struct cordon_tools *tools = NULL;
-	struct cordon_result *result = NULL;
 	cleanup_free char *context = NULL;
 	bool json = cli_has(c, "json");
 	cleanup_outlet struct outlet out = { 0 };
@@ -295,17 +308,148 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 		.output = json ? NULL : outlet_pass,
 		.output_arg = &out,
 		.discard_output = !json,
+		.show_values = !json,
 		.skip_validation = is_shell_file(c, session.guest),
 		.args = (const char *const *)(argv + (cli_value(c, "eval") || argc == 0 ? 0 : 1)),
 	};
-	int r = needs_session(c, policy) ? run_in_session(c, &session, &options, &result, &e)
-					 : cordon_run(&session, &options, &result, &e);
+	struct work w = { .options = &options };
+	int r = needs_session(c, policy) ? run_in_session(c, &session, &w, &e)
+					 : cordon_run(&session, &options, &w.result, &e);
 	if (r == 0 && cli_value(c, "out-dir"))
-		r = transfer_outputs(c, result, cli_value(c, "out-dir"), &e);
-	int status = conclude(c, result, &out, r < 0 ? e : NULL);
-	cordon_result_free(result);
+		r = transfer_outputs(c, w.result, cli_value(c, "out-dir"), &e);
+	int status = conclude(c, w.result, &out, r < 0 ? e : NULL);
+	tell_unshown(c, w.result);
+	cordon_result_free(w.result);
 	cordon_tools_unref(tools);
 	return status;
+}
+
+/* A notebook has no arguments: what follows it are options too. */
+static int take_options(struct cli *c, int argc, char **argv)
+{
+	int more = 0;
+
+	if (cli_parse(c, argc - 1, argv + 1, &more) != 0)
+		return 2;
+	return more > 0 ? cli_usage(c, "a notebook takes no arguments: '%s'", argv[1]) : 0;
+}
+
+static int run_cells(struct cli *c, const char *path, const struct cordon_policy *policy)
+{
+	static const char *const others[] = { "json", "validate", "context", "out-dir" };
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_notebook struct notebook n = { 0 };
+	struct cordon_tools *tools = NULL;
+	struct work w = { .notebook = &n };
+	struct verbose verbose = { 0 };
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (cli_has(c, others[i]))
+			return cli_usage(c, "--%s is not for notebooks", others[i]);
+	struct language named = { 0 };
+	(void)language_named(cli_value(c, "guest"), &named);
+	const char *target = target_of(c);
+	if (target && notebook_check_target(target, &e) < 0)
+		return choice_fail(c, e);
+	if (notebook_load(path, named.guest, &n, &e) < 0 || load_tools(c, &tools, &e) < 0)
+		return choice_fail(c, e);
+	struct cordon_session_options session = { .guest = n.guest,
+						  .policy = policy,
+						  .tools = tools,
+						  .directory = cli_has(c, "project") ? "/workspace"
+										     : NULL,
+						  .workspace = cli_value(c, "workspace") };
+	if (n.languages[0] && n.languages[1])
+		session.languages = n.languages;
+	watch(c, &verbose, &session);
+	int r = run_in_session(c, &session, &w, &e);
+	cordon_tools_unref(tools);
+	int failed = r < 0 ? fail(c, e) : 0;
+	return w.status ? w.status : failed;
+}
+
+/* A program that ends with a status has said why itself, on the terminal. */
+static int conclude_terminal(const struct cli *c, const struct work *w,
+			     const struct cordon_error *e)
+{
+	const char *kind = w->result ? cordon_result_error_kind(w->result) : NULL;
+
+	if (w->signal)
+		return 128 + w->signal;
+	int status = w->result ? cordon_result_exit_status(w->result) : 0;
+	if (kind && !str_eq(kind, "exception") && status != 128 + SIGINT)
+		outcome_print_failure(c, w->result);
+	int failed = e ? fail(c, e) : 0;
+	return status ? status : failed;
+}
+
+static int start_terminal(const struct cli *c, struct interactive *what,
+			  const struct cordon_policy *policy)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	const char *const languages[] = { "sh", what->guest, NULL };
+	/* Packages are those of the session's own language. */
+	const char *guest = cli_has(c, "with") ? what->guest : "sh";
+	struct cordon_session_options session = { .guest = guest,
+						  .languages = languages,
+						  .policy = policy,
+						  .directory = cli_has(c, "project") ? "/workspace"
+										     : NULL,
+						  .workspace = cli_value(c, "workspace") };
+	struct verbose verbose = { 0 };
+	struct work w = { .interactive = what };
+
+	watch(c, &verbose, &session);
+	int r = run_in_session(c, &session, &w, &e);
+	int status = conclude_terminal(c, &w, r < 0 ? e : NULL);
+	cordon_result_free(w.result);
+	return status;
+}
+
+/* The program's own prompt, or code that may ask the user. */
+static int run_on_terminal(const struct cli *c, int argc, char **argv,
+			   const struct cordon_policy *policy)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_buf struct buf code = { 0 };
+	const char *file = !cli_value(c, "eval") && argc > 0 ? argv[0] : NULL;
+	const char *slash = file ? strrchr(file, '/') : NULL, *name = slash ? slash + 1 : file;
+	struct interactive what = { .policy = policy,
+				    .guest = cli_value(c, "guest") ? cli_value(c, "guest") : "sh",
+				    .name = name ? name : "code",
+				    .args = (const char *const *)(argv + (file ? 1 : 0)),
+				    .timeout_ms = cli_value(c, "timeout") ? 0 : UINT64_MAX };
+	int status = interactive_refuse(c, file);
+
+	if (status)
+		return status;
+	if (!file && !cli_value(c, "eval"))
+		return start_terminal(c, &what, policy);
+	what.code = &code;
+	if (load_code(c, argc, argv, &code, &e) < 0)
+		return choice_fail(c, e);
+	if (choose_guest(c, file, policy, &code, &what.guest, &e) < 0)
+		return fail(c, e);
+	if (str_ends(what.name, "ts")) /* its types are gone */
+		what.name = "code.js";
+	return start_terminal(c, &what, policy);
+}
+
+static int make_policy(const struct cli *c, struct cordon_policy **ret,
+		       struct cordon_error **reterr)
+{
+	const char *audit = cli_value(c, "audit");
+	cleanup_free char *set = audit ? str_printf("audit=%s", audit) : NULL;
+	int r = cli_has(c, "json") ? choice_policy(c, NULL, ret, reterr)
+				   : choice_policy_streamed(c, ret, reterr);
+
+	if (r == 0)
+		r = base_venv(c, *ret, reterr);
+	if (r == 0 && set)
+		r = cordon_policy_set(*ret, set, reterr);
+	if (r == 0 && cli_has(c, "validate"))
+		r = cordon_policy_set(*ret, "validate=true", reterr);
+	return r < 0 ? r : port_option_allow(c, *ret, reterr);
 }
 
 static int run(struct cli *c, int argc, char **argv)
@@ -313,22 +457,23 @@ static int run(struct cli *c, int argc, char **argv)
 	cleanup_choice struct cordon_policy *policy = NULL;
 	cleanup_error struct cordon_error *e = NULL;
 	cleanup_buf struct buf code = { 0 };
-
 	const char *guest = NULL;
 
-	int r = cli_has(c, "json") ? choice_policy(c, NULL, &policy, &e)
-				   : choice_policy_streamed(c, &policy, &e);
-	if (r < 0)
+	bool is_notebook = !cli_value(c, "eval") && argc > 0 && notebook_is(argv[0]);
+	int wrong = is_notebook ? take_options(c, argc, argv) : 0;
+	if (wrong)
+		return wrong;
+	if (make_policy(c, &policy, &e) < 0)
 		return choice_fail(c, e);
-	const char *audit = cli_value(c, "audit");
-	cleanup_free char *set = audit ? str_printf("audit=%s", audit) : NULL;
-	if (set && cordon_policy_set(policy, set, &e) < 0)
-		return choice_fail(c, e);
-	if (cli_has(c, "validate") && cordon_policy_set(policy, "validate=true", &e) < 0)
-		return choice_fail(c, e);
+	if (cli_has(c, "tty"))
+		return run_on_terminal(c, argc, argv, policy);
+	if (is_notebook)
+		return run_cells(c, argv[0], policy);
+	if (cli_has(c, "output") || cli_has(c, "keep-going"))
+		return cli_usage(c, "--output and --keep-going are for notebooks and documents");
 	if (load_code(c, argc, argv, &code, &e) < 0)
 		return choice_fail(c, e);
-	r = choose_guest(c, argc > 0 ? argv[0] : NULL, policy, &code, &guest, &e);
+	int r = choose_guest(c, argc > 0 ? argv[0] : NULL, policy, &code, &guest, &e);
 	if (r < 0) /* TypeScript that does not parse has failed, like other code */
 		return guest && cordon_error_code(e) == CORDON_INVALID ? (cli_fail(c, e), 1)
 								       : fail(c, e);
@@ -337,14 +482,22 @@ static int run(struct cli *c, int argc, char **argv)
 
 static const struct cli_option options[] = {
 	CHOICE_OPTIONS,
+	BASE_OPTIONS,
 	{ "eval", 'e', "CODE", "the code itself instead of a file", false },
 	{ "guest", 'g', "GUEST",
 	  "python, r, node, sh or pod; default: by the file's #! line, then by its name", false },
+	{ "tty", 'i', NULL, "as -it: on a terminal, connected to yours; without code, a prompt",
+	  false },
 	{ "context", 'c', "JSON", "a JSON object whose members become variables", false },
 	{ "file", 'f', "HOST:GUEST", "copy a file in before the code runs", true },
-	{ "out", 'o', "GUEST:HOST", "copy a file out afterwards", true },
+	{ "out", 'o', "GUEST:HOST",
+	  "copy a file out afterwards; -o FILE with a notebook is --output", true },
+	{ "output", 0, "FILE", "write the notebook with its outputs, or the document as Markdown",
+	  false },
+	{ "keep-going", 0, NULL, "run a notebook's other cells after one has failed", false },
 	{ "out-dir", 0, "DIR", "save plots and other rich outputs here", false },
 	{ "tools", 0, "FILE", "host commands that the code may call (docs/tools.md)", false },
+	PORT_OPTION,
 	{ "approve", 0, "HOW", "calls that need approval: ask, allow or deny", false },
 	{ "audit", 0, "FILE", "append to this audit log", false },
 	{ "workspace", 'w', "NAME", "keep the files of the session under this name", false },
@@ -364,35 +517,53 @@ static const struct cli_example examples[] = {
 	{ "cordon run --level strict --json script.py",
 	  "a stricter sandbox, a machine-readable result" },
 	{ "cordon run --guest sh -e 'ls /' --timeout 5s", "a shell script" },
+	{ "cordon run --expose 8000:9000 --timeout none server.py",
+	  "a server, which the host reaches at 127.0.0.1:9000" },
+	{ "cordon run -it -g python", "a Python prompt; -it ask.py runs a program that asks" },
+	{ "cordon run analysis.ipynb -o done.ipynb", "a notebook, and where to write its outputs" },
 	{ 0 },
 };
 
 const struct verb verb_run = {
 	.name = "run",
 	.summary = "run code in a sandbox",
-	.usage = "[OPTION...] FILE [ARG...] | -e CODE [ARG...]",
+	.usage = "[OPTION...] FILE [ARG...] | -e CODE [ARG...] | -it",
 	.options = options,
 	.run = run,
-	.about = "Runs the code in a fresh sandbox, streams what it prints, and prints the "
-		 "value of its last expression. Standard input is passed on if it is not a "
-		 "terminal.\n\n"
-		 "The language comes from --guest, else from FILE's #! line, else from its "
-		 "name: .py, .R, .r, .js, .mjs, .cjs, .ts, .mts, .cts, .sh or .bash. TypeScript "
-		 "needs Node 22.13 or later, which can strip types. If FILE is -, the code "
-		 "comes from standard input. Code from - or -e is Python unless --guest or a #! "
-		 "line says otherwise. Write -- before a FILE whose name begins with a dash.\n\n"
-		 "Output is passed on as it comes and is not cut, unless a policy file or --set "
-		 "names stdout_bytes, stderr_bytes or output_lines. With --json the result "
-		 "keeps as much as the policy says, and its field truncated says whether "
-		 "something was cut.\n\n"
-		 "Exit status, if not the code's own:\n"
-		 "- 0: success\n"
-		 "- 1: the code failed\n"
-		 "- 2: wrong usage or a bad policy\n"
-		 "- 124: timeout\n"
-		 "- 125: Cordon failed, or lost output, audit events or the saved workspace\n"
-		 "- 126: denied by policy\n"
-		 "- 137: killed for memory or CPU time",
+	.about =
+		"Runs the code in a fresh sandbox, streams what it prints, and prints the "
+		"value of its last expression. Standard input is passed on if it is not a "
+		"terminal.\n\n"
+		"The language comes from --guest, else from FILE's #! line, else from its "
+		"name: .py, .R, .r, .js, .mjs, .cjs, .ts, .mts, .cts, .sh or .bash. TypeScript "
+		"needs Node 22.13 or later, which can strip types. If FILE is -, the code "
+		"comes from standard input. Code from - or -e is Python unless --guest or a #! "
+		"line says otherwise. Write -- before a FILE whose name begins with a dash.\n\n"
+		"A notebook (.ipynb, nbformat 4) or a document (.Rmd, .qmd) runs cell by cell in "
+		"one session, in the language that it names, and stops at the first cell that "
+		"fails, unless the cell has the tag raises-exception (error=TRUE in a document). "
+		"The timeout is for each cell. Of a chunk's options, eval, error, include and echo "
+		"are followed; inline code does not run.\n\n"
+		"With --expose the address of each port is printed on standard error before the "
+		"code runs. Every user of this machine can connect to a port of 127.0.0.1; the "
+		"Unix socket is yours alone (docs/expose.md).\n\n"
+		"With -it the code runs on a pseudo-terminal of the sandbox that is connected to "
+		"yours: input(), readline() and read ask you, and programs such as less and top "
+		"work. Without FILE and -e it is the prompt of --guest, or bash. There is no "
+		"timeout unless --timeout names one. Escape sequences reach your terminal. "
+		"The policy's pty must be on; strict has it off.\n\n"
+		"Output is passed on as it comes and is not cut, unless a policy file or --set "
+		"names stdout_bytes, stderr_bytes or output_lines. With --json the result "
+		"keeps as much as the policy says, and its field truncated says whether "
+		"something was cut.\n\n"
+		"Exit status, if not the code's own:\n"
+		"- 0: success\n"
+		"- 1: the code failed\n"
+		"- 2: wrong usage or a bad policy\n"
+		"- 124: timeout\n"
+		"- 125: Cordon failed, or lost output, audit events or the saved workspace\n"
+		"- 126: denied by policy\n"
+		"- 137: killed for memory or CPU time",
 	.max_operands = -1,
 	.options_first = true,
 	.examples = examples,

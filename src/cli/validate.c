@@ -9,8 +9,8 @@
 #include "base/str.h"
 #include "cli/choice.h"
 #include "cli/language.h"
-#include "cli/typescript.h"
 #include "cli/verb.h"
+#include "serve/typescript.h"
 
 enum { MAX_CODE = 16 << 20 };
 

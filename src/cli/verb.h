@@ -38,14 +38,17 @@ struct verb {
 
 #define CLI_VERBS(X)                                                                               \
 	X(audit)                                                                                   \
+	X(cp)                                                                                      \
 	X(doctor)                                                                                  \
 	X(files)                                                                                   \
 	X(help)                                                                                    \
+	X(init)                                                                                    \
 	X(mcp)                                                                                     \
 	X(pod)                                                                                     \
 	X(policy)                                                                                  \
 	X(rpc)                                                                                     \
 	X(run)                                                                                     \
+	X(serve)                                                                                   \
 	X(shell)                                                                                   \
 	X(validate)                                                                                \
 	X(version)
