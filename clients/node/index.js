@@ -1,14 +1,18 @@
 // Run untrusted code in a sandbox.
 import { randomBytes } from "node:crypto";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve as resolvePath } from "node:path";
+import { ConnectFailed, findServer, KeyRefused, ServerBusy, ServerUnreachable } from "./remote.js";
 import { Connection, ConnectionLost, RpcError } from "./rpc.js";
-import { decode, encode, NDArray, valueText } from "./values.js";
+import { refuseUnknown, toBuffer } from "./options.js";
+import { isPossible, resolve, Writer } from "./cordon_columns.mjs";
+import { decode, encode, Handle, NDArray, valueText } from "./values.js";
 
-export { Connection, ConnectionLost, decode, encode, NDArray, RpcError };
+export { FsBackend, HostMount, MemoryBackend, Sandbox, SandboxPool } from "./sandbox.js";
+export { ConnectFailed, Connection, ConnectionLost, KeyRefused, ServerBusy, ServerUnreachable, decode, encode, Handle, NDArray, RpcError };
 
-const PIECE = 4 << 20, SESSIONS_MAX = 64;
+const PIECE = 4 << 20, BLOCK = 8 << 20, SESSIONS_MAX = 64;
 const dispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 
 /** The code failed; `result` has everything that is known about it. */
@@ -23,12 +27,27 @@ export class ExecutionError extends Error {
 
 const hub = [];
 
-/** Sessions that name no connection share one per process, and one more whenever it is full. */
-function shared() {
+/** Sessions that name no connection share one per process and server, and one more whenever it is full. */
+function shared({ server, key } = {}) {
+  const name = findServer({ server, key })?.shareName ?? "";
   for (let i = hub.length - 1; i >= 0; i--) if (!hub[i].isAlive) hub.splice(i, 1);
-  let c = hub.find((x) => x.sessions < SESSIONS_MAX);
-  if (!c) hub.push((c = new Connection()));
+  let c = hub.find((x) => x.shareName === name && x.sessions < SESSIONS_MAX);
+  if (!c) hub.push((c = new Connection({ server, key })));
   return c;
+}
+
+/** The connection that was given, or the shared one to the server that was named. */
+function linkOf({ connection, server, key }) {
+  if (connection && (server !== undefined || key !== undefined))
+    throw new TypeError("the option connection excludes server and key: name the server where the connection is made");
+  return connection ?? shared({ server, key });
+}
+
+/** open("python", { server }) is open({ guest: "python", server }). Whatever else comes second would be lost. */
+function withGuest(options, more, where) {
+  if (typeof options === "string") return { ...more, guest: options };
+  if (more !== undefined) throw new TypeError(`${where} takes one object of options, or the guest and an object`);
+  return options;
 }
 
 /** Ends the shared servers; a program that is done needs not call it. */
@@ -42,16 +61,27 @@ const collected = new FinalizationRegistry(({ connection, id }) => {
   connection.notify("session.close", { session: id });
 });
 
+/** The guest wrote it, so it may be nonsense. */
+function valueOf(raw) {
+  if (!raw.buffer) return decode(raw.result);
+  try {
+    return decode(resolve(raw.result, raw.buffer, raw.buffer.data));
+  } catch (e) {
+    throw new RpcError(-32600, `the guest sent a value that cannot be read: ${e.message}`, { code: "protocol" });
+  }
+}
+
 function toResult(raw) {
   return {
-    success: raw.success, value: decode(raw.result), text: raw.result_text, stdout: raw.stdout, stderr: raw.stderr,
+    success: raw.success, value: valueOf(raw), text: raw.result_text, stdout: raw.stdout, stderr: raw.stderr,
     error: raw.error, errorKind: raw.error_kind, exitCode: raw.exit_code, executionTimeMs: raw.execution_time_ms,
     cpuTimeMs: raw.cpu_time_ms, memoryUsedMb: raw.memory_used_mb, truncated: raw.truncated,
     outputs: raw.outputs.map((o) => ({
       mime: o.mime, name: o.name, data: o.encoding === "base64" ? new Uint8Array(Buffer.from(o.data, "base64")) : o.data,
     })),
-    toolCalls: raw.tool_calls, denials: raw.denials, warnings: raw.warnings, restarted: raw.restarted, assurance: raw.assurance,
-    exception: raw.exception, raw,
+    toolCalls: raw.tool_calls, denials: raw.denials, warnings: raw.warnings, restarted: raw.restarted,
+    restartReason: raw.restart_reason, assurance: raw.assurance, exception: raw.exception,
+    startMs: raw.start_ms ?? 0, raw,
   };
 }
 
@@ -72,16 +102,25 @@ function toolJson(t) {
   return Object.fromEntries(Object.entries(j).filter(([, v]) => v !== undefined));
 }
 
-/** What is misspelt might be what the caller relies on. */
-function refuseUnknown(options, known, where) {
-  for (const key of Object.keys(options)) if (!known.includes(key)) throw new TypeError(`${where} has no option '${key}'; there are: ${known.join(", ")}`);
+const OPEN = ["guest", "level", "policy", "tools", "env", "set", "workspace", "cold", "onAudit", "onApproval", "verbose", "connection",
+  "languages", "packages", "server", "key"];
+const EXECUTE = ["context", "variables", "language", "stdin", "timeoutMs", "toolCalls", "validate", "onStdout", "onStderr", "signal"];
+
+/** A list is of the guest's language, and of Python for a shell; an object says which. */
+async function installAll(session, packages, guest) {
+  if (!packages) return;
+  const lists = Array.isArray(packages) ? { [guest === "sh" ? "python" : guest]: packages } : packages;
+  try {
+    for (const [language, names] of Object.entries(lists)) if (names.length) await session.packages.install(names, { language });
+  } catch (e) {
+    await session.close().catch(() => {});
+    throw e;
+  }
 }
 
-const OPEN = ["guest", "level", "policy", "tools", "env", "set", "workspace", "cold", "onAudit", "onApproval", "verbose", "connection"];
-const EXECUTE = ["context", "stdin", "timeoutMs", "toolCalls", "validate", "onStdout", "onStderr", "signal"];
-
-function openParams({ guest = "python", level, policy, tools, env, set, workspace, cold, onAudit, verbose }, more = {}) {
-  const params = { guest, level, policy, env, set, workspace, cold, audit: onAudit ? true : undefined, verbose: verbose ? true : undefined, ...more };
+function openParams({ guest = "python", level, policy, tools, env, set, workspace, cold, onAudit, verbose, languages }, more = {}) {
+  if (typeof languages === "string") languages = [languages]; // one name needs no list around it
+  const params = { guest, level, policy, env, set, workspace, cold, languages, audit: onAudit ? true : undefined, verbose: verbose ? true : undefined, ...more };
   const listed = toolList(tools);
   if (listed.length) params.tools = listed.map(toolJson);
   return Object.fromEntries(Object.entries(params).filter(([, v]) => v !== undefined));
@@ -92,16 +131,29 @@ function milliseconds(ms) {
   return ms === Infinity ? null : Math.ceil(Math.min(ms, 2 ** 40)); // null: none
 }
 
-function executeParams(code, options, more = []) {
+const COLUMN_GUESTS = isPossible ? ["python", "r", "node"] : []; // they take large values as binary columns (docs/values.md)
+
+function executeParams(code, options, guest, columns, more = []) {
   refuseUnknown(options, [...EXECUTE, ...more], "execute");
-  const { context, stdin, timeoutMs, toolCalls, validate, onStdout, onStderr, waitMs } = options;
+  const { stdin, timeoutMs, toolCalls, validate, onStdout, onStderr, waitMs } = options;
+  const context = options.variables ?? (typeof options.context === "string" ? undefined : options.context);
   const params = { code, tool_calls: toolCalls, validate, wait_ms: waitMs };
-  if (context) params.context = Object.fromEntries(Object.entries(context).map(([k, v]) => [k, valueText(v)]));
+  const isApart = COLUMN_GUESTS.includes(guest);
+  if (context) params.context = Object.fromEntries(Object.entries(context).map(([k, v]) => [k, valueText(v, isApart ? columns : null)]));
+  if (isApart) params.buffers = true;
+  if (columns.bytes) params.buffer = columns.header;
   if (typeof stdin === "string") params.stdin = stdin;
   else if (stdin) params.stdin_base64 = Buffer.from(stdin).toString("base64");
   if (timeoutMs !== undefined) params.timeout_ms = milliseconds(timeoutMs);
   if (onStdout || onStderr) params.stream = true;
   return Object.fromEntries(Object.entries(params).filter(([, v]) => v !== undefined));
+}
+
+function commandParams(command, options, more = []) {
+  refuseUnknown(options, ["cwd", "env", "stdin", "timeoutMs", "onStdout", "onStderr", "signal", "pty", ...more], "command");
+  const { cwd, env, pty, stdin, timeoutMs, onStdout, onStderr } = options;
+  const { code, ...params } = executeParams("", { stdin, timeoutMs, onStdout, onStderr }, undefined, new Writer());
+  return Object.fromEntries(Object.entries({ ...params, command, cwd, env, pty }).filter(([, v]) => v !== undefined));
 }
 
 function outputWatch({ onStdout, onStderr }) {
@@ -115,6 +167,7 @@ function outputWatch({ onStdout, onStderr }) {
 function makeOwner(options, connection) {
   const table = new Map(toolList(options.tools).map((t) => [t.name, t]));
   const owner = {
+    options,
     onNote(method, p) {
       if (method === "approval") decide(connection, owner, p);
       else if (method === "audit") owner.onAudit?.(p);
@@ -153,7 +206,7 @@ async function decide(connection, owner, p) {
 }
 
 const absolute = (path) => (path.startsWith("/") ? path : "/home/user/" + path);
-const toBuffer = (data) => (typeof data === "string" ? Buffer.from(data) : Buffer.from(data.buffer ?? data, data.byteOffset, data.byteLength));
+
 
 /** A session's files, also while it is busy. Paths are absolute, or beneath /home/user. */
 class Files {
@@ -209,6 +262,82 @@ class Files {
   async remove(path, { recursive = false } = {}) {
     await this.#call("remove", path, { recursive });
   }
+  /** Copies a file of the host into the session, in constant memory. The file appears under its name when it is complete.
+   *  onProgress(done, total) is called for each piece. */
+  async upload(local, path, { onProgress, signal } = {}) {
+    const from = resolvePath(local), part = `${absolute(path)}.part-${randomBytes(4).toString("hex")}`;
+    try {
+      await pieces((offset) => this.#call("upload", part, { from, offset, length: BLOCK }), onProgress, signal);
+      await this.move(part, path);
+    } catch (e) {
+      await this.remove(part).catch(() => {});
+      throw e;
+    }
+  }
+  /** Copies a file of the session to the host, in constant memory. */
+  async download(path, local, { onProgress, signal } = {}) {
+    const target = resolvePath(local), to = `${target}.part-${randomBytes(4).toString("hex")}`;
+    await writeFile(to, "", { flag: "wx" });
+    try {
+      await pieces((offset) => this.#call("download", path, { to, offset, length: BLOCK }), onProgress, signal);
+      await rename(to, target);
+    } catch (e) {
+      await rm(to, { force: true });
+      throw e;
+    }
+  }
+  /** Unpacks a tar file of the host into a directory of the session; returns what was skipped and why. */
+  async putTar(path, tar) {
+    return (await this.#call("put_tar", path, { from: resolvePath(tar) })).report;
+  }
+  /** Packs a directory of the session into a new tar file of the host; returns what was skipped and why. */
+  async getTar(path, tar) {
+    return (await this.#call("get_tar", path, { to: resolvePath(tar) })).report;
+  }
+  /** Watches a directory, also while code runs: `for await (const change of watch)`, or `await watch.changes(timeoutMs)`. */
+  async watch(path = "/home/user", { recursive = true } = {}) {
+    return new Watch(this.#session, (await this.#call("watch", path, { recursive })).watch);
+  }
+}
+
+/** A watched directory: an async iterator of changes, which waits for the next one until close(). */
+class Watch {
+  #session;
+  #number;
+  #closed = false;
+  constructor(session, number) {
+    this.#session = session;
+    this.#number = number;
+  }
+  /** What has changed since the last call: { path, change, type }. Waits for it, for at most so long. */
+  async changes(timeoutMs = 0) {
+    return (await this.#session.request("files.changes", { watch: this.#number, wait_ms: Math.max(0, Math.trunc(timeoutMs)) })).changes;
+  }
+  async *[Symbol.asyncIterator]() {
+    while (!this.#closed) {
+      try {
+        yield* await this.changes(2000);
+      } catch (e) {
+        if (this.#closed) return;
+        throw e;
+      }
+    }
+  }
+  async close() {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#session.request("files.unwatch", { watch: this.#number }).catch(() => {});
+  }
+}
+
+async function pieces(next, onProgress, signal) {
+  for (let done = 0, isOver = false; !isOver;) {
+    signal?.throwIfAborted();
+    const r = await next(done);
+    done += r.length;
+    isOver = r.eof;
+    await onProgress?.(done, Math.max(done, r.size));
+  }
 }
 
 async function inFolder(work) {
@@ -236,35 +365,101 @@ export class Session {
   #connection;
   #owner;
   #open = true;
+  #whole; // of a context: its session
+  #contexts = new Map();
+  #others = []; // ids of the audit events of the sessions that took its place
 
   /** Use Session.open(). */
-  constructor(connection, id, owner, guest) {
+  constructor(connection, id, owner, guest, whole) {
     this.#connection = connection;
     this.#owner = owner;
+    this.#whole = whole;
     this.id = id;
     this.guest = guest;
     this.files = new Files(this);
     connection.adopt(id, owner);
-    collected.register(this, { connection, id }, this);
+    if (!whole) collected.register(this, { connection, id }, this); // a context ends with its session
   }
 
-  static async open(options = {}) {
-    if (typeof options === "string") options = { guest: options };
+  static async open(options = {}, more = undefined) {
+    options = withGuest(options, more, "Session.open");
     refuseUnknown(options, OPEN, "Session.open");
-    const connection = options.connection ?? shared();
+    const connection = linkOf(options);
     const owner = makeOwner(options, connection);
     const session = await reserve(connection, "session.open", openParams(options), { onNote: owner.onNote, owner });
-    return new Session(connection, session, owner, options.guest ?? "python");
+    const opened = new Session(connection, session, owner, options.guest ?? "python");
+    await installAll(opened, options.packages, options.guest ?? "python");
+    return opened;
+  }
+
+  /** Packages in the workspace, as far as the policy names them (docs/packages.md): install(names, { language, timeoutMs }). */
+  get packages() {
+    return {
+      install: (names, { language = this.guest === "sh" ? "python" : this.guest, timeoutMs } = {}) =>
+        this.request("session.install", { names: typeof names === "string" ? [names] : [...names], language,
+          ...(timeoutMs === undefined ? {} : { timeout_ms: milliseconds(timeoutMs) }) }),
+    };
   }
 
   request(method, params = {}, options = {}) {
-    if (!this.#open) return Promise.reject(new RpcError(-32600, "Session is not running.", { code: "state" }));
+    if (!this.#open || (this.#whole && !this.#whole.#open))
+      return Promise.reject(new RpcError(-32600, "Session is not running.", { code: "state" }));
     return this.#connection.request(method, { ...params, session: this.id }, options);
   }
 
-  /** Runs the code; never rejects for what the code does. options: context, stdin, timeoutMs, toolCalls, onStdout, onStderr, signal. */
+  /** A further interpreter in a session with `languages`: same files, processes and limits, a state of its own. The same language and
+   * name give the same one; it can execute at the same time as others. */
+  async context(language, name = "default") {
+    const whole = this.#whole ?? this;
+    const { session } = await whole.request("session.context", { language: language ?? whole.guest, context: name });
+    if (session === whole.id) return whole;
+    if (!whole.#contexts.has(session)) whole.#contexts.set(session, new Session(this.#connection, session, this.#owner, language ?? whole.guest, whole));
+    return whole.#contexts.get(session);
+  }
+
+  /** Runs a command line for bash beside everything else. options: cwd, env, stdin, timeoutMs, onStdout, onStderr, signal. */
+  async command(command, options = {}) {
+    const params = commandParams(command, options);
+    return toResult(await this.request("session.command", params, { onNote: outputWatch(options), owner: this.#owner, signal: options.signal }));
+  }
+
+  /** The same in the background. Without stdin, Process.write() gives it. */
+  async start(command, options = {}) {
+    return new Process(this, (await this.request("session.command", { ...commandParams(command, options), background: true })).process);
+  }
+
+  /** Lets the host connect to a port that the code listens on; the policy's `expose` must name it. Gives the path of a Unix socket, or
+   * with hostPort (0: any free one) "127.0.0.1:PORT". options: hostPort, path. */
+  async expose(port, options = {}) {
+    refuseUnknown(options, ["hostPort", "path"], "expose");
+    const params = { port, host_port: options.hostPort, path: options.path };
+    return (await this.request("session.expose", Object.fromEntries(Object.entries(params).filter(([, v]) => v !== undefined)))).address;
+  }
+
+  async unexpose(port) {
+    await this.request("session.unexpose", { port });
+  }
+
+  async exposed() {
+    return (await this.request("session.exposed")).ports;
+  }
+
+  /** The commands in the background. */
+  async processes() {
+    return (await this.request("process.list")).processes;
+  }
+
+  /** Runs the code; never rejects for what the code does. options: language, context (a name, or variables), variables, stdin, timeoutMs,
+   * toolCalls, onStdout, onStderr, signal. */
   async execute(code, options = {}) {
-    return toResult(await this.request("session.execute", executeParams(code, options), { onNote: outputWatch(options), signal: options.signal }));
+    if (options.language !== undefined || typeof options.context === "string") {
+      const { language, context, ...rest } = options;
+      const named = typeof context === "string";
+      return (await this.context(language, named ? context : undefined)).execute(code, named ? rest : { ...rest, context });
+    }
+    const columns = new Writer(), params = executeParams(code, options, this.guest, columns);
+    return toResult(await this.request("session.execute", params, { onNote: outputWatch(options), signal: options.signal,
+      columns: columns.bytes ? columns : undefined }));
   }
 
   /** The value of the code, or ExecutionError. */
@@ -307,10 +502,29 @@ export class Session {
   async snapshots() {
     return (await this.request("snapshot.list")).snapshots;
   }
-  /** An independent session with the same files, policy and tools. */
-  async fork() {
-    const session = await reserve(this, "session.fork", {}, {}, this.#connection);
-    return new Session(this.#connection, session, this.#owner, this.guest);
+  /** An independent session with the same files, policy and tools. onAudit: it gets the events of the new one. */
+  async fork({ onAudit } = {}) {
+    const owner = onAudit ? makeOwner({ ...this.#owner.options, onAudit }, this.#connection) : this.#owner;
+    const session = await reserve(this, "session.fork", {}, { owner }, this.#connection);
+    return new Session(this.#connection, session, owner, this.guest);
+  }
+  /** Files by value, read-only: { name: bytes }. Files and environment stay; what runs in it is started afresh. */
+  async mount(path, files) {
+    const coded = Object.entries(files).map(([name, data]) => [name, toBuffer(data).toString("base64")]);
+    this.#follow(await this.request("mount", { path, files: Object.fromEntries(coded) }));
+  }
+  /** Frees everything but the files, which the server keeps until rehydrate(). */
+  async offload() {
+    await this.request("offload");
+  }
+  async rehydrate() {
+    this.#follow(await this.request("rehydrate"));
+  }
+  /** Another session took its place on the server, under the same id; its audit events have an id of their own. */
+  #follow({ session_id }) {
+    if (!session_id) return;
+    this.#others.push(session_id);
+    this.#connection.adopt(session_id, this.#owner);
   }
   async export() {
     try {
@@ -341,14 +555,16 @@ export class Session {
   async close() {
     if (!this.#open) return;
     this.#open = false;
+    for (const id of this.#contexts.keys()) this.#connection.owners.delete(id);
     collected.unregister(this);
-    this.#connection.sessions--;
+    if (this.#whole) this.#whole.#contexts.delete(this.id);
+    else this.#connection.sessions--;
     if (this.#connection.isAlive) {
       const answer = await this.#connection.request("session.close", { session: this.id }).catch(() => ({}));
       // The workspace was not saved, or the audit log lacks lines.
       for (const lost of answer?.warnings ?? []) process.emitWarning(lost);
     }
-    this.#connection.owners.delete(this.id);
+    for (const id of [this.id, ...this.#others]) this.#connection.owners.delete(id);
   }
   async [dispose]() {
     await this.close();
@@ -356,6 +572,73 @@ export class Session {
 }
 
 /** Sessions made ahead of time: execute() takes any idle one, which is replaced by a clean one afterwards. */
+/** A command in the background; see Session.start(). It stays readable after its end. */
+export class Process {
+  #result; // the server keeps only the last ones
+  constructor(session, id) {
+    this.session = session;
+    this.id = id;
+  }
+  /** Its result, as often as it is asked for. waitMs: if it still runs then, RpcError of kind "timeout". */
+  async wait(waitMs) {
+    const params = waitMs === undefined ? {} : { wait_ms: waitMs };
+    return this.#result ??= toResult(await this.session.request("process.wait", { process: this.id, ...params }));
+  }
+  /** Ends it and what it started; nothing happens if it has ended. Its exit code is then 137. */
+  async kill() {
+    if (!this.#result) await this.session.request("process.kill", { process: this.id });
+  }
+  /** Writes to its stdin, as fast as it reads. timeoutMs: if it has not read everything then, RpcError of kind "timeout". Without one,
+   *  this waits until the command reads or ends. */
+  async write(data, { eof = false, timeoutMs } = {}) {
+    let raw = toBuffer(data);
+    const end = timeoutMs === undefined ? Infinity : performance.now() + timeoutMs;
+    do {
+      const piece = raw.subarray(0, 32768);
+      const { written } = await this.session.request("process.write",
+        { process: this.id, data: piece.toString("base64"), eof: eof && piece.length === raw.length });
+      raw = raw.subarray(written);
+      if (raw.length && !written && performance.now() >= end)
+        throw new RpcError(-32004, `process ${this.id} does not read its stdin: ${raw.length} bytes were not written`, { code: "timeout" });
+      if (raw.length && !written) await new Promise((r) => setTimeout(r, 10));
+    } while (raw.length);
+  }
+  /** Of a command on a terminal (pty). */
+  async resize(rows, columns) {
+    await this.session.request("process.resize", { process: this.id, rows, columns });
+  }
+  /** "INT", "TERM", "HUP", … to its process group; on a terminal INT, QUIT and TSTP go to what is in the foreground. */
+  async signal(name) {
+    await this.session.request("process.signal", { process: this.id, signal: name });
+  }
+  /** On a terminal: types ^D. */
+  async closeStdin() {
+    await this.session.request("process.write", { process: this.id, eof: true });
+  }
+  /** What it has written so far; the last 256 KiB are kept. */
+  async read(stream = "stdout", offset = 0) {
+    try {
+      const r = await this.session.request("process.output", { process: this.id, stream, offset });
+      return new Uint8Array(Buffer.from(r.data, "base64"));
+    } catch (e) {
+      if (e.kind !== "not_found" || !this.#result) throw e;
+      return new Uint8Array(Buffer.from(this.#result[stream]).subarray(offset)); // the server has forgotten it
+    }
+  }
+  /** undefined: it still runs. */
+  async exitCode() {
+    try {
+      return (await this.wait(0)).exitCode;
+    } catch (e) {
+      if (e.kind !== "timeout") throw e;
+      return undefined;
+    }
+  }
+  async isRunning() {
+    return !this.#result && (await this.session.processes()).some((p) => p.process === this.id && p.state === "running");
+  }
+}
+
 export class Pool {
   #connection;
   #owner;
@@ -368,9 +651,10 @@ export class Pool {
     this.guest = guest;
   }
 
-  static async open(options = {}) {
+  static async open(options = {}, more = undefined) {
+    options = withGuest(options, more, "Pool.open");
     refuseUnknown(options, [...OPEN, "size", "maxSize", "reuse"], "Pool.open");
-    const connection = options.connection ?? shared();
+    const connection = linkOf(options);
     const { size = 4, maxSize, reuse } = options;
     const { pool } = await connection.request("pool.open", openParams(options, { size, max_size: maxSize, reuse }));
     return new Pool(connection, pool, makeOwner(options, connection), options.guest ?? "python");
@@ -379,8 +663,9 @@ export class Pool {
   /** waitMs: how long to wait for an idle session; 0: rejected at once. */
   async execute(code, options = {}) {
     if (!this.#open) throw new RpcError(-32600, "Pool is closed.", { code: "state" });
-    const params = { pool: this.id, ...executeParams(code, options, ["waitMs"]) };
-    return toResult(await this.#connection.request("pool.execute", params, { onNote: outputWatch(options), owner: this.#owner, signal: options.signal }));
+    const columns = new Writer(), params = { pool: this.id, ...executeParams(code, options, this.guest, columns, ["waitMs"]) };
+    return toResult(await this.#connection.request("pool.execute", params, { onNote: outputWatch(options), owner: this.#owner,
+      signal: options.signal, columns: columns.bytes ? columns : undefined }));
   }
 
   async run(code, options = {}) {
@@ -408,189 +693,11 @@ export class Pool {
   }
 }
 
-const CLASSES = { timeout: "TIMEOUT", cancelled: "CANCELLED", denied: "CAPABILITY_DENIED", memory: "LIMIT_EXCEEDED", cpu: "LIMIT_EXCEEDED",
-  processes: "LIMIT_EXCEEDED", file_size: "LIMIT_EXCEEDED", disk: "LIMIT_EXCEEDED", output: "LIMIT_EXCEEDED" };
-const STATUS = { timeout: 124, cancelled: 125, denied: 126, memory: 137, cpu: 137 };
-
-const CREATE = ["guest", "timeoutMs", "fsLimitBytes", "mounts", "extensions", "security", "network", "pythonPath", "env", "policy", "level",
-  "connection", "wasmDir", "adapter", "shellExecWasmPath"]; // the last three say where codepod finds its programs: nothing here
-const LIMITS = { timeoutMs: "timeout_ms", stdoutBytes: "stdout_bytes", stderrBytes: "stderr_bytes", fsBytes: "fs_bytes", fileCount: "file_count",
-  commandBytes: "command_bytes", rpcBytes: "rpc_bytes", memoryBytes: "memory_bytes" };
-
-function sandboxPolicy({ timeoutMs = 30000, fsLimitBytes = 256 << 20, security = {}, network, policy = {} }, entries) {
-  refuseUnknown(security, ["toolAllowlist", "limits", "onAuditEvent", "hardKill"], "security");
-  refuseUnknown(security.limits ?? {}, Object.keys(LIMITS), "security.limits");
-  const all = { timeout_ms: timeoutMs, fs_bytes: fsLimitBytes };
-  for (const [name, value] of Object.entries(security.limits ?? {})) all[LIMITS[name]] = value;
-  if (security.toolAllowlist) all.commands = security.toolAllowlist;
-  if (network) {
-    refuseUnknown(network, ["allowedHosts", "blockedHosts", "onRequest"], "network");
-    all.network = { allow: network.allowedHosts ?? [], block: network.blockedHosts ?? [] };
-    if (network.onRequest) all.network.ask = true;
-  }
-  const fixed = entries.filter((e) => !e.writable);
-  if (fixed.length) all.mounts = fixed.map((e) => ({ guest: e.guest, bytes_base64: e.data.toString("base64") }));
-  return { ...all, ...policy };
-}
-
-/** A request that waits at the gateway, as codepod's onRequest sees it. */
-async function asRequest({ kind, detail }, onRequest) {
-  if (kind !== "network") return false;
-  const { host, port, path, tls, method, headers } = detail;
-  const scheme = tls || port === 443 ? "https" : "http";
-  const where = port === (scheme === "https" ? 443 : 80) ? host : `${host}:${port}`;
-  return (await onRequest({ url: `${scheme}://${where}${path ?? "/"}`, method, headers: headers ?? {} })) === true; // of a tunnel, what is seen
-}
-
-function extensionTool(e) {
-  if (typeof e.command !== "function") throw new TypeError(`the extension '${e.name}' has no command`);
-  return {
-    name: e.name, description: e.description, category: e.category, usage: e.usage, examples: e.examples,
-    pythonPackage: e.pythonPackage?.files, command: true,
-    fn: async ({ args = [], stdin = "", ...more }) => {
-      const r = (await e.command({ args, stdin, ...more })) ?? "";
-      return typeof r === "string" ? { stdout: r, stderr: "", exit_code: 0 }
-        : { stdout: r.stdout ?? "", stderr: r.stderr ?? "", exit_code: r.exitCode ?? 0 };
-    },
-  };
-}
-
-/** A shell with files, snapshots and forks, under codepod's names. */
-export class Sandbox {
-  #session;
-  #destroyed = false;
-  #env;
-  #history = [];
-  #variables = new Map(); // of each snapshot
-
-  constructor(session, env = {}) {
-    this.#session = session;
-    this.#env = env;
-  }
-
-  /** options: guest ("sh" or "pod"), timeoutMs, fsLimitBytes, mounts [{path, files, writable}], extensions, pythonPath, env, policy,
-   * security {toolAllowlist, limits, onAuditEvent, hardKill}, network {allowedHosts, blockedHosts, onRequest}. */
-  static async create(options = {}) {
-    refuseUnknown(options, CREATE, "Sandbox.create");
-    const { guest = "sh", mounts = [], extensions = [], network, pythonPath, env = {}, level, connection, security = {} } = options;
-    const variables = pythonPath?.length ? { PYTHONPATH: pythonPath.join(":"), ...env } : { ...env };
-    const entries = mounts.flatMap(({ path, files, writable = false }) =>
-      Object.entries(files).map(([name, data]) => ({ guest: `${path}/${name}`, data: toBuffer(data), writable })));
-    const session = await Session.open({ guest, level, policy: sandboxPolicy(options, entries), tools: extensions.map(extensionTool),
-      env: variables, connection, onAudit: security.onAuditEvent, onApproval: network?.onRequest && ((a) => asRequest(a, network.onRequest)) });
-    for (const e of entries) if (e.writable) await session.files.write(e.guest, e.data);
-    return new Sandbox(session, variables);
-  }
-
-  get #live() {
-    if (this.#destroyed) throw new Error("Sandbox has been destroyed");
-    return this.#session;
-  }
-  get sessionId() {
-    return this.#session.id;
-  }
-  get files() {
-    return this.#live.files;
-  }
-
-  async run(command, { onStdout, onStderr, timeoutMs, stdin, signal } = {}) {
-    const live = this.#live;
-    this.#history.push({ index: this.#history.length + 1, command, timestamp: Date.now() });
-    let r;
-    try {
-      r = await live.execute(command, { onStdout, onStderr, timeoutMs, stdin, signal });
-    } catch (e) {
-      if (!(e instanceof RpcError) || !e.message.startsWith("Command too large")) throw e;
-      return { exitCode: 1, stdout: "", stderr: "command too large\n", executionTimeMs: 0, truncated: { stdout: false, stderr: false },
-        errorClass: "LIMIT_EXCEEDED" };
-    }
-    const note = r.errorKind === "timeout" ? "command timeout\n" : r.errorKind === "cancelled" ? "command cancelled\n" : "";
-    return { exitCode: STATUS[r.errorKind] ?? r.exitCode, stdout: r.stdout, stderr: r.stderr + note, executionTimeMs: r.executionTimeMs,
-      truncated: r.truncated, errorClass: CLASSES[r.errorKind] };
-  }
-  async cancel() {
-    return this.#live.cancel();
-  }
-  async suspend() {
-    await this.#live.suspend();
-  }
-  async resume() {
-    await this.#live.resume();
-  }
-  async readFile(path) {
-    return this.#live.files.read(path);
-  }
-  async writeFile(path, data) {
-    await this.#live.files.write(path, data);
-  }
-  async readDir(path) {
-    return (await this.#live.files.list(path)).map((e) => ({ ...e, type: e.type === "directory" ? "dir" : e.type }));
-  }
-  async mkdir(path) {
-    await this.#live.files.mkdir(path);
-  }
-  async stat(path) {
-    const s = await this.#live.files.stat(path);
-    return { ...s, type: s.type === "directory" ? "dir" : s.type };
-  }
-  async rm(path, options) {
-    await this.#live.files.remove(path, options);
-  }
-  async setEnv(name, value) {
-    await this.#live.setenv(name, value);
-    this.#env[name] = value;
-  }
-  getEnv(name) {
-    return this.#env[name];
-  }
-  async snapshot() {
-    const id = await this.#live.snapshot();
-    this.#variables.set(id, { ...this.#env });
-    return id;
-  }
-  async restore(id) {
-    await this.#live.restore(id);
-    this.#env = { ...this.#variables.get(id) };
-  }
-  async exportState() {
-    return this.#live.export();
-  }
-  async importState(blob) {
-    return this.#live.import(blob);
-  }
-  /** Files by value, read-only. Files and environment stay; what runs in it is started afresh, for mounts belong to the wall. */
-  async mount(path, files) {
-    const coded = Object.entries(files).map(([name, data]) => [name, toBuffer(data).toString("base64")]);
-    await this.#live.request("mount", { path, files: Object.fromEntries(coded) });
-  }
-  /** Puts the files away and frees everything else, until rehydrate(). */
-  async offload() {
-    await this.#live.request("offload");
-  }
-  async rehydrate() {
-    await this.#live.request("rehydrate");
-  }
-  getHistory() {
-    return this.#history.map((h) => ({ ...h }));
-  }
-  clearHistory() {
-    this.#history = [];
-  }
-  async fork() {
-    return new Sandbox(await this.#live.fork(), { ...this.#env });
-  }
-  async destroy() {
-    this.#destroyed = true;
-    await this.#session.close();
-  }
-  async [dispose]() {
-    await this.destroy();
-  }
-}
-
 /** One shot: a fresh session, executed, and nothing left of it. */
-export async function run(code, { guest, level, policy, tools, env, connection, ...options } = {}) {
-  const s = await Session.open({ guest, level, policy, tools, env, connection });
+export async function run(code, given = {}) {
+  refuseUnknown(given, ["guest", "level", "policy", "tools", "env", "connection", "server", "key", ...EXECUTE], "run");
+  const { guest, level, policy, tools, env, connection, server, key, ...options } = given;
+  const s = await Session.open({ guest, level, policy, tools, env, connection, server, key });
   try {
     return await s.execute(code, options);
   } finally {

@@ -1,7 +1,10 @@
-// The connection to `cordon rpc`: one message a line.
+// The connection to `cordon rpc`, or to a `cordon serve`: one message a line.
 import { spawn } from "node:child_process";
 import { createConnection } from "node:net";
 import { parse } from "./cordon_values.mjs";
+import { refuseUnknown } from "./options.js";
+import { carriedProgram } from "./program.js";
+import { byValue, findServer, Link } from "./remote.js";
 import { Json } from "./values.js";
 
 const LINE_MAX = 8 << 20, EARLY_MAX = 1000;
@@ -34,29 +37,43 @@ export class ConnectionLost extends Error {
   }
 }
 
-/** A server of one's own, or (socketPath) the one that listens at a Unix socket. */
+/** A server of one's own, (socketPath) the one that listens at a Unix socket, or (server, key, caFile) a `cordon serve`. */
 export class Connection {
   #pending = new Map();
   #last = 0;
   #sent = 0; // lines
   #chunks = [];
+  #attached = null; // the message whose binary columns are being read: { m, data, at }
   #lost = null;
   #out;
   #child = null;
   #end;
+  #isRemote = false;
+  shareName = ""; // connections with the same one go to the same server; "": the local program
   sessions = 0;
   owners = new Map(); // by session: { tools, onNote }
   #early = []; // events of sessions whose id is not known yet
 
-  constructor({ program, args = [], socketPath } = {}) {
+  constructor(options = {}) {
+    refuseUnknown(options, ["program", "args", "socketPath", "server", "key", "caFile"], "Connection");
+    const { program, args, socketPath, server, key, caFile } = options;
     let input;
+    if (server !== undefined && (program || args || socketPath)) throw new TypeError("the option server excludes program, args and socketPath");
+    const address = program || args || socketPath ? null : findServer({ server, key, caFile });
+    if (address) {
+      this.#isRemote = true;
+      this.shareName = address.shareName;
+      this.#out = new Link(address, (data) => this.#take(data), (why) => this.#lose(why));
+      this.#hold(false);
+      return;
+    }
     if (socketPath) {
       const socket = createConnection(socketPath);
       this.#out = input = socket;
       socket.on("error", (e) => this.#lose(e.message));
       this.#end = new Promise((resolve) => socket.on("close", resolve));
     } else {
-      this.#child = spawn(program ?? process.env.CORDON ?? "cordon", ["rpc", ...args], { stdio: ["pipe", "pipe", "inherit"] });
+      this.#child = spawn(program ?? process.env.CORDON ?? carriedProgram() ?? "cordon", ["rpc", ...(args ?? [])], { stdio: ["pipe", "pipe", "inherit"] });
       this.#child.on("error", (e) => this.#lose(e.code === "ENOENT"
         ? "the program 'cordon' was not found: install it, or name it in the environment variable CORDON" : e.message));
       this.#out = this.#child.stdin;
@@ -85,20 +102,27 @@ export class Connection {
     }
   }
 
-  #send(message) {
+  #send(message, parts = []) {
     const line = write(message);
     if (line.length > LINE_MAX || Buffer.byteLength(line) > LINE_MAX)
       throw new RangeError(`the request has ${Buffer.byteLength(line)} bytes; at most ${LINE_MAX} can be sent at once`);
     this.#sent++;
-    if (!this.#out.destroyed) this.#out.write(line + "\n");
+    if (this.#out.destroyed) return;
+    this.#out.write(line + "\n");
+    for (const part of parts) this.#out.write(part);
   }
 
-  request(method, params = {}, { onNote, owner, signal } = {}) {
-    if (this.#lost) return Promise.reject(new ConnectionLost(this.#lost));
+  request(method, params = {}, options = {}) {
+    const ask = (m, p, columns) => this.#request(m, p, { ...options, columns });
+    return (this.#isRemote && byValue(method, params, ask)) || this.#request(method, params, options);
+  }
+
+  #request(method, params, { onNote, owner, signal, columns }) {
+    if (this.#lost) return Promise.reject(this.#error());
     const id = ++this.#last;
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      this.#send({ jsonrpc: "2.0", id, method, params });
+      this.#send({ jsonrpc: "2.0", id, attachment: columns?.bytes, method, params }, columns?.parts);
       const abort = () => this.#lost || this.#send({ jsonrpc: "2.0", method: "cancel", params: { request_id: id } });
       signal?.addEventListener("abort", abort, { once: true });
       if (this.#pending.size === 0) this.#hold(true);
@@ -119,15 +143,35 @@ export class Connection {
     return p;
   }
 
+  /** The binary columns that follow a line. How many bytes of the data belong to them. */
+  #attach(data) {
+    const a = this.#attached, n = Math.min(data.length, a.data.length - a.at);
+    a.data.set(data.subarray(0, n), a.at);
+    a.at += n;
+    if (a.at === a.data.length) {
+      this.#attached = null;
+      a.m.result.buffer.data = a.data.buffer;
+      this.#handle(a.m);
+    }
+    return n;
+  }
+
   #take(data) {
-    let start = 0;
-    for (let end; (end = data.indexOf(10, start)) >= 0; start = end + 1) {
+    let start = this.#attached ? this.#attach(data) : 0;
+    for (let end; !this.#attached && (end = data.indexOf(10, start)) >= 0;) {
       const part = data.subarray(start, end);
       const line = this.#chunks.length ? Buffer.concat([...this.#chunks, part]) : part;
       this.#chunks = [];
-      this.#handle(parse(line.toString()));
+      start = end + 1;
+      const m = parse(line.toString());
+      if (m.attachment) {
+        this.#attached = { m, data: new Uint8Array(m.attachment), at: 0 };
+        start += this.#attach(data.subarray(start));
+      } else {
+        this.#handle(m);
+      }
     }
-    if (start < data.length) this.#chunks.push(data.subarray(start));
+    if (!this.#attached && start < data.length) this.#chunks.push(data.subarray(start));
   }
 
   /** The request that the server could not read: its answer has no id, but the line. */
@@ -177,7 +221,11 @@ export class Connection {
   #lose(why) {
     if (this.#lost) return;
     this.#lost = why;
-    for (const id of [...this.#pending.keys()]) this.#settle(id)?.reject(new ConnectionLost(why));
+    for (const id of [...this.#pending.keys()]) this.#settle(id)?.reject(this.#error());
+  }
+
+  #error() {
+    return this.#lost instanceof Error ? this.#lost : new ConnectionLost(this.#lost);
   }
 
   /** Ends the server and all that it owns. */

@@ -1,9 +1,11 @@
 """A build backend of one page, so that `pip install .` needs nothing from anywhere."""
 import base64
+import gzip
 import hashlib
 import io
 import os
 import re
+import stat
 import tarfile
 import zipfile
 
@@ -33,18 +35,23 @@ def sources():
                 yield "cordon/" + name, f.read()
 
 
-def write_wheel(folder, files):
-    info, name = "cordon-%s.dist-info" % version(), "cordon-%s-py3-none-any.whl" % version()
-    files = list(files) + [
-        (info + "/METADATA", metadata().encode()),
-        (info + "/WHEEL", b"Wheel-Version: 1.0\nGenerator: build_cordon\nRoot-Is-Purelib: true\nTag: py3-none-any\n")]
+def write_wheel(folder, files, tag="py3-none-any", infos=()):
+    """files: (path, data) or (path, data, mode); infos: further files of the .dist-info folder. The same files give the same bytes."""
+    info, name = "cordon-%s.dist-info" % version(), "cordon-%s-%s.whl" % (version(), tag)
+    wheel = "Wheel-Version: 1.0\nGenerator: build_cordon\nRoot-Is-Purelib: %s\nTag: %s\n" % ("true" if tag.endswith("-any") else "false", tag)
+    files = list(files) + [(info + "/METADATA", metadata().encode()), (info + "/WHEEL", wheel.encode())]
+    files += [(info + "/" + path, data) for path, data in infos]
     record = []
     with zipfile.ZipFile(os.path.join(folder, name), "w", zipfile.ZIP_DEFLATED) as z:
-        for path, data in files:
-            digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-            record.append("%s,sha256=%s,%d\n" % (path, digest, len(data)))
-            z.writestr(zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED)
-        z.writestr(info + "/RECORD", "".join(record) + info + "/RECORD,,\n")
+        def add(path, data, mode=0o644):
+            entry = zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0))
+            entry.external_attr = (stat.S_IFREG | mode) << 16
+            z.writestr(entry, data, zipfile.ZIP_DEFLATED)
+        for file in files:
+            digest = base64.urlsafe_b64encode(hashlib.sha256(file[1]).digest()).rstrip(b"=").decode()
+            record.append("%s,sha256=%s,%d\n" % (file[0], digest, len(file[1])))
+            add(*file)
+        add(info + "/RECORD", ("".join(record) + info + "/RECORD,,\n").encode())
     return name
 
 
@@ -58,7 +65,8 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 def build_sdist(sdist_directory, config_settings=None):
     base = "cordon-" + version()
-    with tarfile.open(os.path.join(sdist_directory, base + ".tar.gz"), "w:gz") as tar:
+    # gzip notes the time otherwise.
+    with gzip.GzipFile(os.path.join(sdist_directory, base + ".tar.gz"), "wb", mtime=0) as zipped, tarfile.open(fileobj=zipped, mode="w") as tar:
         def add(path, data):
             entry = tarfile.TarInfo(base + "/" + path)
             entry.size = len(data)

@@ -1,6 +1,7 @@
 """The common table of behaviours, with the Python client."""
 import json
 import os
+import tempfile
 
 import cordon
 
@@ -27,7 +28,7 @@ def plain(v):
 
 def check_result(r, want, streamed):
     got = {"success": r.success, "value": plain(r.value), "error": r.error, "error_kind": r.error_kind, "stdout": r.stdout,
-           "stderr": r.stderr, "exit_code": r.exit_code, "restarted": r.restarted, "tool_calls": r.tool_calls,
+           "stderr": r.stderr, "exit_code": r.exit_code, "restarted": r.restarted, "restart_reason": r.restart_reason, "tool_calls": r.tool_calls,
            "truncated_stdout": r.truncated.get("stdout"), "streamed_stdout": streamed["stdout"], "streamed_stderr": streamed["stderr"],
            "assurance_wall": (r.assurance or {}).get("wall")}
     for key, value in want.items():
@@ -58,6 +59,27 @@ def execute(on, step, state):
     check_result(on.execute(step["code"], step.get("context"), **options), step.get("expect", {}), streamed)
 
 
+def upload(on, path, data):
+    seen = []
+    with tempfile.TemporaryDirectory() as folder:
+        local = os.path.join(folder, "é")
+        with open(local, "wb") as f:
+            f.write(data)
+        on.files.upload(local, path, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (len(data), len(data)) and seen == sorted(seen), seen
+
+
+def download(on, path):
+    with tempfile.TemporaryDirectory() as folder:
+        local = os.path.join(folder, "out")
+        try:
+            on.files.download(path, local)
+        finally:
+            assert os.listdir(folder) in ([], ["out"]), "something is left"
+        with open(local, "rb") as f:
+            return f.read()
+
+
 def do(on, step, state):
     op, path = step["do"], step.get("path")
     if op == "execute":
@@ -69,6 +91,24 @@ def do(on, step, state):
     elif op == "read":
         data = on.files.read(path)
         assert "fails" in step or data == content(step), data[:100]
+    elif op == "upload":
+        upload(on, path, content(step))
+    elif op == "download":
+        assert "fails" in step or download(on, path) == content(step)
+        if "fails" in step:
+            download(on, path)
+    elif op == "tar":
+        with tempfile.TemporaryDirectory() as folder:
+            on.files.get_tar(path, os.path.join(folder, "t"))
+            on.files.mkdir(step["to"])
+            on.files.put_tar(step["to"], os.path.join(folder, "t"))
+    elif op == "watch":
+        state["watch"] = on.files.watch(path, recursive=step.get("recursive", True))
+    elif op == "changes":
+        found = [f"{c.change} {c.path} {c.type}" for c in state["watch"].changes(step["wait_ms"] / 1000)]
+        assert found == step["want"], found
+    elif op == "unwatch":
+        state["watch"].close()
     elif op == "stat":
         info = on.files.stat(path)
         assert (info.type, info.size) == (step["type"], step["size"]), info
@@ -134,3 +174,24 @@ def run_case(case, tools=TOOLS):
 def cases():
     with open(os.path.join(HERE, "table.json"), encoding="utf-8") as f:
         return json.load(f)["cases"]
+
+
+def values():
+    with open(os.path.join(HERE, "table.json"), encoding="utf-8") as f:
+        return json.load(f)["values"]
+
+
+class Guests:
+    """One session for all the values of a guest."""
+
+    def __init__(self):
+        self.open = {}
+
+    def of(self, guest):
+        if guest not in self.open:
+            self.open[guest] = cordon.Session(guest)
+        return self.open[guest]
+
+    def close(self):
+        for session in self.open.values():
+            session.close()

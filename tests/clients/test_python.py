@@ -3,9 +3,12 @@ import asyncio
 import datetime
 import decimal
 import gc
+import io
 import logging
 import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -36,6 +39,12 @@ def until(condition, seconds=1.0):
             return True
         time.sleep(0.01)
     return condition()
+
+
+def local(fn):
+    """A test of the local program: there is nothing of it with a server, or the server refuses it (docs/serve.md)."""
+    fn.is_local = True
+    return fn
 
 
 def raises(kind, text, action, *args, **kwargs):
@@ -322,6 +331,50 @@ def test_states_of_any_size():
         assert sb.files.read("/home/user/big") == data
 
 
+def test_transfers_of_every_kind():
+    data = os.urandom((20 << 20) + 7)
+    with tempfile.TemporaryDirectory() as folder, cordon.Session("sh", policy={"file_bytes": 64 << 20}) as s:
+        odd = os.path.join(os.fsencode(folder), b"\xff\xfe")  # a name that is no text
+        with open(odd, "wb") as f:
+            f.write(data)
+        s.files.upload(odd, "a")
+        s.files.upload(io.BytesIO(data), "b")
+        s.files.upload(io.BytesIO(b""), "empty")
+        assert s.files.list() and [f.size for f in s.files.list()] == [len(data), len(data), 0]
+        s.files.download("a", odd + b"2")
+        with open(odd + b"2", "rb") as f:
+            assert f.read() == data
+        out = io.BytesIO()
+        s.files.download("b", out)
+        assert out.getvalue() == data
+
+        def stop(done, total):
+            raise KeyError("enough")
+        local = os.path.join(folder, "local")
+        raises(KeyError, "enough", s.files.download, "a", local, stop)
+        raises(KeyError, "enough", s.files.upload, odd, "c", stop)
+        raises(FileNotFoundError, "", s.files.upload, odd + b"3", "c")
+        raises(cordon.NotFound, "", s.files.upload, local, "c")
+        assert [f.name for f in s.files.list()] == ["a", "b", "empty"] and len(os.listdir(folder)) == 2
+
+        async def same():
+            async with cordon.aio.Session("sh", policy={"file_bytes": 64 << 20}) as t:
+                seen = []
+                await t.files.upload(odd, "a", progress=lambda *x: seen.append(x))
+                await t.files.download("a", local)
+                assert seen[-1] == (len(data), len(data))
+                return [f.name for f in await t.files.list()]
+        assert asyncio.run(same()) == ["a"]
+        with open(local, "rb") as f:
+            assert f.read() == data
+        os.unlink(local)
+
+        def close(done, total):  # the session ends in the middle
+            s.close()
+        raises(cordon.CordonError, "", s.files.download, "a", local, close)
+        assert not os.path.exists(local) and len(os.listdir(folder)) == 2
+
+
 def test_audit_events_of_forks():
     events = []
     with cordon.Session("python", on_audit=events.append) as s:
@@ -406,6 +459,7 @@ def test_hundred_sessions():
             s.close()
 
 
+@local
 def test_server_death_is_told():
     c = cordon.connect()
     s = cordon.Session("python", connection=c)
@@ -446,6 +500,7 @@ def test_forked_process_has_its_own():
         assert s.run("x") == 1
 
 
+@local
 def test_a_workspace_that_is_not_saved():
     """Closing warns of what is lost. The server of its own has a home of its own, whose folder goes away."""
     code = """if True:
@@ -604,7 +659,7 @@ def test_runner_levels():  # LVL-01, PY-07, PY-09
     for code in ("import os", "import os.path", "__import__('os')", "import numpy"):
         assert "not allowed" in runner.execute(code).error, code
     assert runner.execute("while True: pass").error_kind == "timeout"
-    r = cordon.create_runner("strict", max_output_bytes=20).execute("print('x' * 50)")
+    r = cordon.create_runner("strict", policy={"stdout_bytes": 20}).execute("print('x' * 50)")
     assert r.truncated and r.stdout.startswith("x" * 20) and r.full.assurance["wall"] == "linux"
 
 
@@ -615,6 +670,10 @@ def test_one_shots():
     assert cordon.validate("1 +")["valid"] is False
     assert len(cordon.run("eval('1')").warnings) == 1 and cordon.run("1").warnings == []
     assert "[path]" in cordon.sanitize("cannot open '/home/x/y'")
+
+
+@local
+def test_an_audit_log_is_whole():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "audit.jsonl")
         with cordon.Session("python", policy={"audit": path}) as s:
@@ -622,6 +681,7 @@ def test_one_shots():
         assert cordon.verify_audit(path)["whole"]
 
 
+@local
 def test_missing_program_is_told():
     env = {k: v for k, v in os.environ.items() if k != "CORDON"}
     r = subprocess.run([sys.executable, "-B", "-c", "import cordon; cordon.run('1')"], capture_output=True, text=True,
@@ -634,12 +694,15 @@ def test_readme():
         code = re.search(r"```python\n(.*?)```", f.read(), re.S).group(1)
     r = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=60,
                        env=dict(os.environ, PYTHONPATH=CLIENT))
-    assert r.stdout == "42\n5\ntimeout True\n2\n", r
+    assert r.stdout == "42\n5\ntimeout False\n2\n", r
 
 
 def test_pip_install():
-    with tempfile.TemporaryDirectory() as folder:
-        r = subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--no-index", "--target", folder, CLIENT],
+    """Of a plain copy of the client's folder, without anything around it."""
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as away:
+        copy = os.path.join(away, "client")
+        shutil.copytree(CLIENT, copy, symlinks=True)
+        r = subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--no-index", "--target", folder, copy],
                            capture_output=True, text=True, timeout=120)
         assert r.returncode == 0, r.stderr
         r = subprocess.run(["/usr/bin/python3", "-c", "import cordon; print(cordon.run('6*7').value, cordon.__file__)"],
@@ -740,6 +803,7 @@ def test_async_callbacks_are_awaited():
     asyncio.run(main())
 
 
+@local
 def test_aio_shares_a_server():
     async def main():
         sessions = [cordon.aio.Session("python") for _ in range(6)]
@@ -764,3 +828,336 @@ def test_aio_shares_a_server():
         assert not cordon.aio.servers.get(asyncio.get_running_loop())
     for _ in range(3):
         asyncio.run(main())
+
+
+def place():
+    return cordon.Sandbox(languages=["python", "sh"])
+
+
+def test_languages_in_one_sandbox():
+    with place() as sb:
+        assert sb.run("x = 20; open('/home/user/f', 'w').write('kept')").start_ms > 0
+        r = sb.run("x")
+        assert r.value == 20 and r.start_ms == 0
+        assert sb.run("x", context="other").error_kind == "exception"
+        assert sb.run("y + 1", context="other", variables={"y": 1}).value == 2
+        assert sb.run("cat f", language="sh").stdout == "kept"
+        assert sb.commands.run("cat f; echo $A; pwd", cwd="/home/user", env={"A": "a"}).stdout == "kepta\n/home/user\n"
+        assert sb.files.read("/home/user/f") == b"kept"
+        s = sb._session()
+        other = s.context("python", "other")
+        assert other is s.context("python", "other") and other.context("sh") is s
+        assert other.files.read("f") == b"kept"
+        other.close()
+        raises(cordon.StateError, "not running", other.execute, "1")
+        assert sb.run("'y' in globals()", context="other").value is False
+        fork = sb.fork()
+        assert fork.run("open('/home/user/f').read()").value == "kept"
+        fork.destroy()
+        lasting = s.context("python", "other")
+    raises(cordon.StateError, "not running", lasting.execute, "1")
+
+
+def test_contexts_run_at_the_same_time():
+    with place() as sb:
+        seen = []
+        t = threading.Thread(target=lambda: seen.append(sb.run(
+            "import os, time\nwhile not os.path.exists('/tmp/go'): time.sleep(0.01)\n'went'", context="a").value))
+        t.start()
+        assert sb.run("1", context="b").value == 1
+        assert sb.commands.run("echo on").stdout == "on\n"
+        assert not seen
+        sb.files.write("/tmp/go", b"")
+        t.join(30)
+        assert seen == ["went"]
+
+
+def test_commands_in_the_background():
+    with place() as sb:
+        p = sb.commands.run("while read -r l; do echo got $l; done; exit 4", background=True)
+        p.write("a\n")
+        assert until(lambda: p.stdout == "got a\n", 30)
+        assert p.is_running and [x["process"] for x in sb.commands.list()] == [p.id]
+        big = "b" * 200000
+        q = sb.commands.run("wc -c", background=True)
+        q.write(big, eof=True)
+        assert q.wait(30).stdout.strip() == "200000"
+        sb.commands.connect(p.id).close_stdin()
+        r = p.wait()
+        assert r.exit_code == 4 and r.stdout == "got a\n"
+        other = sb.commands.connect(p.id)  # all of it stays readable
+        for handle in (p, other, p):
+            assert handle.wait() == r and (handle.stdout, handle.stderr, handle.exit_code, handle.is_running) == ("got a\n", "", 4, False)
+            handle.kill()
+        raises(cordon.NotFound, "no process 9999", sb.commands.connect, 9999)
+        q = sb.commands.run("sleep 1000", background=True)
+        assert repr(q) == "<cordon.Command %d running>" % q.id, q
+        assert raises(cordon.RpcError, "still runs", q.wait, 0).kind == "timeout" and q.exit_code is None
+        assert raises(cordon.RpcError, "does not read its stdin", q.write, big, timeout=0).kind == "timeout"
+        q.kill()
+        r = q.wait()
+        assert (r.error_class, r.exit_code, r.stderr, q.exit_code) == ("CANCELLED", 137, "", 137), r
+        for _ in range(17):  # the server keeps 16 that were waited for, a handle the last it has seen
+            sb.commands.run("true", background=True).wait()
+        assert (p.stdout, p.exit_code, p.wait().stdout) == ("got a\n", 4, "got a\n")
+        p.kill()
+        raises(cordon.NotFound, "no process", sb.commands.connect, p.id)
+
+
+def test_commands_tell_what_was_refused():
+    with cordon.Sandbox(languages="bash", level="standard") as sb:
+        sb.files.write("s.sh", "#!/bin/sh\necho no\n")
+        r = sb.commands.run("chmod +x s.sh; mkdir -p sub; ./s.sh; exit 1")
+        assert r.exit_code == 1 and any("workspace_exec" in (d.remedy or "") for d in r.denials) and r.warnings == [], r
+        assert sb.commands.run("pwd", cwd="sub").stdout == "/home/user/sub\n"
+        r = sb.commands.run("sleep 1000", timeout=0.2)
+        assert (r.exit_code, r.error_class) == (124, "TIMEOUT"), r
+        assert sb.run("echo $((1 + 1))").stdout == "2\n"  # the first language
+    with cordon.Sandbox(languages=["Python", "JavaScript"]) as sb:
+        assert sb.run("1 + 1").value == 2 and sb.run("1 + 1", "js").value == 2 and sb.run("x = 5", "Python 3").success
+        assert sb.run("x", "py").value == 5
+
+
+def test_a_sandbox_has_transfers():
+    with cordon.Sandbox(languages=["sh"]) as sb, tempfile.TemporaryDirectory() as folder:
+        os.mkdir(folder + "/in")
+        with open(folder + "/in/a", "w") as f:
+            f.write("a" * 100000)
+        sb.files.mkdir("fold")
+        sb.files.upload(folder + "/in/a", "fold/")
+        sb.files.download("fold/a", folder + "/back")
+        assert os.path.getsize(folder + "/back") == 100000
+        sb.files.put_tar("more", folder + "/in")  # a folder
+        sb.files.get_tar("more", folder + "/more.tar")
+        sb.files.put_tar("third", folder + "/more.tar")
+        assert sb.commands.run("ls -R third; cat third/a third/more/a 2>/dev/null | wc -c").stdout.split()[-1] == "100000"
+        e = raises(cordon.RpcError, "/usr/x", sb.files.upload, folder + "/in/a", "/usr/x")
+        assert ".part-" not in str(e) and ".part-" not in e.message
+
+
+def test_commands_on_a_terminal():
+    with place() as sb:
+        assert sb.commands.run("tty; stty size", pty=(33, 99)).stdout == "/dev/pts/0\r\n33 99\r\n"
+        p = sb.commands.run("read -r l; echo got $l; stty size; echo ready; sleep 1000 & wait", background=True, pty=True)
+        p.resize(41, 123)
+        p.write("a\n")
+        assert until(lambda: b"ready" in p.read(), 30), p.stdout
+        assert p.stdout == "a\r\ngot a\r\n41 123\r\nready\r\n", p.stdout
+        p.signal("TERM")
+        assert p.wait(30).exit_code != 0
+    with cordon.Session("sh", languages=["sh"], level="strict") as s:
+        raises(cordon.RpcError, "pty=true", s.command, "tty", pty=True)
+
+
+def test_terminals_with_asyncio():
+    async def main():
+        async with cordon.aio.Session("sh", languages=["sh"]) as s:
+            assert (await s.command("tty", pty=True)).stdout == "/dev/pts/0\r\n"
+            p = await s.start("read -r l; stty size; echo got $l", pty=(20, 30))
+            await p.resize(21, 31)
+            await p.write("a\n")
+            assert (await p.wait(30)).stdout == "a\r\n21 31\r\ngot a\r\n"
+            p = await s.start("trap 'exit 3' INT; echo ready; sleep 1000 & wait", pty=True)
+            while b"ready" not in await p.read():
+                await asyncio.sleep(0.01)
+            await p.signal("INT")
+            assert (await p.wait(30)).exit_code == 3
+    asyncio.run(main())
+
+
+def test_no_background_without_languages():
+    with cordon.Sandbox() as sb:
+        raises(cordon.RpcError, "one language", sb.commands.run, "true", background=True)
+
+
+def test_processes_with_asyncio():
+    async def main():
+        async with cordon.aio.Session("sh", languages="sh") as s:
+            assert await s.is_alive()
+            p = await s.start("read l; echo got $l; echo e >&2; exit 4")
+            assert [x["process"] for x in await s.processes()] == [p.id] and await p.is_running() and await p.exit_code() is None
+            await p.write("a\n", eof=True)
+            r = await p.wait()
+            assert (await p.wait(), await p.exit_code(), await p.is_running()) == (r, 4, False)
+            assert (await p.stdout(), await p.stderr()) == ("got a\n", "e\n")
+            await p.kill()
+            q = await s.start("sleep 1000")
+            await q.kill()
+            r = await q.wait()
+            assert (r.error_kind, r.exit_code, r.stderr) == ("cancelled", 137, ""), r
+            try:
+                await cordon.aio.Process(s, 9999).read()
+                raise AssertionError("there is no such process")
+            except cordon.NotFound:
+                pass
+        assert not await s.is_alive()
+    asyncio.run(main())
+
+
+SERVER = ("exec python3 -uc 'import socket\ns = socket.create_server((\"127.0.0.1\", 8000))\nprint(\"ready\")\n"
+          "while True:\n  c = s.accept()[0]; c.sendall(c.recv(100).upper()); c.close()'")
+
+
+def ask(address, word):
+    is_path = address.startswith("/")
+    with socket.socket(socket.AF_UNIX if is_path else socket.AF_INET) as s:
+        s.connect(address if is_path else ("127.0.0.1", int(address.rsplit(":", 1)[1])))
+        s.sendall(word)
+        return s.recv(100)
+
+
+@local
+def test_exposed_ports():
+    with cordon.Sandbox(languages=["sh", "python"], policy={"expose": [8000]}) as sb:
+        p = sb.commands.run(SERVER, background=True)
+        assert until(lambda: p.stdout == "ready\n", 30), p.stderr
+        address = sb.expose(8000)
+        assert ask(address, b"one") == b"ONE"
+        assert [(x["port"], x["address"]) for x in sb.exposed()] == [(8000, address)]
+        sb.unexpose(8000)
+        assert not os.path.exists(address) and sb.exposed() == []
+        assert ask(sb.expose(8000, host_port=0), b"two") == b"TWO"
+        raises(cordon.RpcError, "expose+=8001", sb.expose, 8001)
+        sb.unexpose(8000)
+        with tempfile.TemporaryDirectory() as folder:
+            assert ask(sb.expose(8000, path=os.path.join(folder, "s")), b"three") == b"THREE"
+
+    async def main():
+        async with cordon.aio.Session("sh", languages=["sh"], policy={"expose": ["8000-8001"]}) as s:
+            address = await s.expose(8000)
+            assert [x["address"] for x in await s.exposed()] == [address] and os.path.exists(address)
+            await s.unexpose(8000)
+            assert await s.exposed() == []
+    asyncio.run(main())
+
+
+def test_contexts_with_asyncio():
+    async def main():
+        async with cordon.aio.Session("python", languages=["python", "sh"]) as s:
+            await s.run("x = 1; open('/tmp/f', 'w').write('kept')")
+            a, b = await s.context(name="a"), await s.context("sh")
+            assert await s.context() is s and await s.context(name="a") is a
+            r = await asyncio.gather(a.run("'x' in globals()"), s.run("x"), b.execute("cat /tmp/f"), s.command("cat; exit 3", stdin="in"))
+            assert r[0] is False and r[1] == 1 and r[2].stdout == "kept" and (r[3].stdout, r[3].exit_code) == ("in", 3)
+            await a.close()
+            assert await (await s.context(name="a")).run("2") == 2
+    asyncio.run(main())
+
+
+def wheels(folder):
+    """A directory of wheels with one package."""
+    import zipfile
+    os.chmod(folder, 0o755)  # a sandbox that root starts has another user
+    info = "tiny-1.0.dist-info"
+    with zipfile.ZipFile(os.path.join(folder, "tiny-1.0-py3-none-any.whl"), "w") as z:
+        z.writestr("tiny.py", "x = 42\n")
+        z.writestr(info + "/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+        z.writestr(info + "/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        z.writestr(info + "/RECORD", "")
+    return {"packages": {"pip": ["tiny"], "pip_index": [folder]}}
+
+
+def test_packages():
+    with tempfile.TemporaryDirectory() as folder:
+        policy = wheels(folder)
+        with cordon.Session(policy=policy) as s:
+            assert s.execute("import tiny").exception["name"] == "ModuleNotFoundError"
+            answer = s.packages.install("tiny")
+            assert answer == {"manager": "pip", "packages": {"tiny": "1.0"}, "count": 1}, answer
+            assert s.run("import tiny; tiny.x") == 42
+            for name, kind in (("other", cordon.Denied), ("./tiny", cordon.RpcError)):
+                try:
+                    s.packages.install([name])
+                    raise AssertionError(name)
+                except kind as e:
+                    assert name != "other" or str(e).endswith("(packages.pip+=other)"), e
+        try:
+            cordon.Session(policy=policy, packages=["other"])
+            raise AssertionError("it is not named")
+        except cordon.Denied:
+            pass
+        with cordon.Sandbox(languages=["python", "sh"], policy=policy, packages=["tiny"]) as sb:
+            assert sb.run("import tiny; tiny.x").value == 42
+            assert sb.commands.run("python3 -c 'import tiny; print(tiny.x)'").stdout == "42\n"
+
+        async def main():
+            async with cordon.aio.Session(policy=policy, packages=["tiny"]) as a:
+                assert await a.run("import tiny; tiny.x") == 42
+        asyncio.run(main())
+
+
+def test_watches_are_iterated_until_they_are_closed():
+    with cordon.Session("sh") as s:
+        seen, watch = [], s.files.watch()
+
+        def follow():
+            for change in watch:
+                seen.append((change.change, change.path))
+                if change.path.endswith("last"):
+                    watch.close()
+        t = threading.Thread(target=follow)
+        t.start()
+        s.execute("mkdir d; touch d/last")
+        t.join(60)
+        assert seen == [("created", "/home/user/d"), ("created", "/home/user/d/last")], seen
+        raises(cordon.NotFound, "there is no watch", watch.changes)
+        watch.close()
+    with cordon.Sandbox(languages=["sh"]) as sb, sb.files.watch("/tmp", recursive=False) as watch:
+        sb.commands.run("mkdir /tmp/a; touch /tmp/a/b")
+        assert [c.path for c in watch.changes(None)] == ["/tmp/a"]
+
+    async def follow_with_asyncio():
+        async with cordon.aio.Session("sh") as s:
+            async with await s.files.watch() as watch:
+                running = asyncio.ensure_future(s.execute("touch x"))
+                async for change in watch:
+                    assert (change.path, change.change, change.type) == ("/home/user/x", "created", "file"), change
+                    break
+                await running
+                assert await watch.changes() == []
+    asyncio.run(follow_with_asyncio())
+
+
+def test_the_shape_of_e2b_watches():
+    from cordon.e2b import Sandbox
+    with Sandbox.create() as sandbox:
+        handle = sandbox.files.watch_dir("/home/user")
+        sandbox.files.write("a", io.BytesIO(b"x"))
+        sandbox.commands.run("mkdir d; rm a")
+        assert [(e.name, e.type) for e in handle.get_new_events()] == [("a", "create"), ("d", "create"), ("a", "remove")]
+        handle.stop()
+
+
+def test_the_shape_of_e2b():
+    from cordon import e2b
+    with e2b.Sandbox.create(envs={"A": "b"}) as sandbox:
+        assert sandbox.is_running() and sandbox.sandbox_id
+        assert sandbox.files.write("d/a.txt", "hello").path == "/home/user/d/a.txt"
+        assert sandbox.files.read("d/a.txt") == "hello" and sandbox.files.read("d/a.txt", format="bytes") == b"hello"
+        assert [(e.name, e.type, e.path) for e in sandbox.files.list("d")] == [("a.txt", "file", "/home/user/d/a.txt")]
+        assert sandbox.files.exists("d/a.txt") and not sandbox.files.exists("none")
+        r = sandbox.commands.run("cat d/a.txt; echo $A >&2")
+        assert (r.stdout, r.stderr, r.exit_code) == ("hello", "b\n", 0)
+        try:
+            sandbox.commands.run("echo out; exit 3")
+            raise AssertionError("it has failed")
+        except e2b.CommandExitException as e:
+            assert (e.exit_code, e.stdout) == (3, "out\n")
+        x = sandbox.run_code("print('p'); x = 5; x + 1")
+        assert (x.text, x.logs.stdout, x.error) == ("6", ["p\n"], None), x
+        assert sandbox.run_code("x").text == "5"
+        assert sandbox.run_code("1 + 1", language="bash").error is not None
+        c = sandbox.create_code_context()
+        assert sandbox.run_code("x", context=c).error.name == "NameError"
+        try:
+            sandbox.run_code("while True: pass", timeout=1)
+            raise AssertionError("it has ended")
+        except e2b.TimeoutException:
+            pass
+        assert sandbox.run_code("x").text == "5"
+        try:
+            sandbox.files.read("none")
+            raise AssertionError("it is not there")
+        except e2b.NotFoundException:
+            pass
+    assert not sandbox.is_running()

@@ -9,7 +9,7 @@ class CordonError(Exception):
     """All of them."""
 
 
-class ProgramMissing(CordonError):
+class ProgramMissing(CordonError, RuntimeError):
     """The program `cordon` was not found."""
 
 
@@ -17,8 +17,29 @@ class ConnectionLost(CordonError):
     """The server is gone, and all its sessions with it."""
 
 
+class ConnectFailed(CordonError):
+    """There is no connection to a `cordon serve`. status: of HTTP, if it answered."""
+
+    def __init__(self, message: str, status: Optional[int] = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ServerUnreachable(ConnectFailed):
+    """Nothing answers there, its certificate is not good, or it is no `cordon serve`."""
+
+
+class KeyRefused(ConnectFailed):
+    """The server knows no such key, or it may not do that."""
+
+
+class ServerBusy(ConnectFailed):
+    """Too many connections or requests, or the server is stopping."""
+
+
 class RpcError(CordonError):
-    """Cordon could not do what it was asked to. code: of JSON-RPC; kind: its name ("denied", "limit", ...)."""
+    """Cordon could not do what it was asked to. code: of JSON-RPC, and 1 for what a Sandbox says of a file; kind: its name ("denied",
+    "limit", ...)."""
 
     def __init__(self, code: int, message: str, data: Optional[Dict[str, Any]] = None) -> None:
         super().__init__(message)

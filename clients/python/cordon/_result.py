@@ -4,8 +4,20 @@ import reprlib
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional
 
-from ._errors import ExecutionError, ExecutionTimeout
+from ._columns import resolve
+from ._errors import CordonError, ExecutionError, ExecutionTimeout
 from ._values import decode
+
+
+def value_of(raw: Dict[str, Any]) -> Any:
+    """The value of a result; its binary columns are no longer needed then. The guest wrote it, so it may be nonsense."""
+    form, header = raw.get("result"), raw.pop("buffer", None)
+    if not header:
+        return decode(form)
+    try:
+        return decode(resolve(form, header, header.pop("data")))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as e:
+        raise CordonError("the guest sent a value that cannot be read: %s" % e) from e
 
 
 def short(value: Any, most: int = 60) -> str:
@@ -62,6 +74,8 @@ class Result:
     restarted: bool = False
     assurance: Optional[Dict[str, Any]] = None
     exception: Optional[Dict[str, Any]] = None
+    restart_reason: Optional[str] = None
+    start_ms: float = 0.0  # an interpreter was started for this execution
     raw: Dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
@@ -90,13 +104,15 @@ class Result:
     @classmethod
     def from_json(cls, raw: Dict[str, Any]) -> "Result":
         r = raw.get
+        value = value_of(raw)
         outputs = [Output(o["mime"], base64.b64decode(o["data"]) if o.get("encoding") == "base64" else o["data"].encode(),
                           o.get("name")) for o in r("outputs") or ()]
         known = Denial.__dataclass_fields__
         denials = [Denial(**{k: v for k, v in d.items() if k in known}) for d in r("denials") or ()]
-        return cls(success=raw["success"], value=decode(r("result")), text=r("result_text"), stdout=raw["stdout"],
+        return cls(success=raw["success"], value=value, text=r("result_text"), stdout=raw["stdout"],
                    stderr=raw["stderr"], error=r("error"), error_kind=r("error_kind"), exit_code=r("exit_code", 0),
                    execution_time_ms=r("execution_time_ms", 0.0), cpu_time_ms=r("cpu_time_ms", 0.0),
                    memory_used_mb=r("memory_used_mb", 0.0), truncated=r("truncated") or {}, outputs=outputs,
                    tool_calls=r("tool_calls", 0), denials=denials, warnings=r("warnings") or [],
-                   restarted=r("restarted", False), assurance=r("assurance"), exception=r("exception"), raw=raw)
+                   restarted=r("restarted", False), assurance=r("assurance"), exception=r("exception"),
+                   restart_reason=r("restart_reason"), start_ms=r("start_ms", 0.0), raw=raw)

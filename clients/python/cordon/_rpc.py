@@ -1,10 +1,12 @@
-"""The connection to `cordon rpc`: whoever waits for an answer reads, so that no thread stands between.
+"""The connection to `cordon rpc`, or to a `cordon serve`: whoever waits for an answer reads, so that no thread stands between.
 
 A thread that waits reads lines and hands to others what is theirs. A tool call is carried out by the thread whose execution
 asked for it, which gives up reading meanwhile."""
 import atexit
 import collections
+import fcntl
 import json
+import mmap
 import os
 import re
 import shutil
@@ -14,7 +16,10 @@ import threading
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
+from ._columns import room
 from ._errors import ConnectionLost, CordonError, ProgramMissing, error_text, rpc_error
+from ._program import carried_program
+from ._remote import Address, Plain, by_value, find_server, open_link
 
 LINE_MAX = 8 << 20
 SESSIONS_MAX = 64
@@ -24,8 +29,8 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def find_program() -> str:
-    """$CORDON, or `cordon` on the PATH."""
-    path = os.environ.get("CORDON") or shutil.which("cordon")
+    """$CORDON, or the one that came with this package, or `cordon` on the PATH."""
+    path = os.environ.get("CORDON") or carried_program() or shutil.which("cordon")
     if not path:
         raise ProgramMissing("the program 'cordon' was not found: install it, or name it in the environment variable CORDON")
     return path
@@ -42,6 +47,38 @@ def to_line(message: Any) -> bytes:
     return line + b"\n"
 
 
+def file_parts(attached: Any) -> Any:
+    """The bytes of an open file, mapped; none of an empty one."""
+    size = os.fstat(attached.fileno()).st_size
+    return size, [memoryview(mmap.mmap(attached.fileno(), size, access=mmap.ACCESS_READ))] if size else []
+
+
+def request_line(number: int, method: str, params: Dict[str, Any], attached: Any = None) -> Any:
+    """The line, and the binary columns or the file that follow it."""
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    if attached is not None:
+        message["attachment"], parts = file_parts(attached)
+        return to_line(message), parts
+    buffer = params.get("buffer")
+    if not isinstance(buffer, Table):
+        return to_line(message), ()
+    message["attachment"] = buffer["bytes"]
+    return to_line(message), buffer.parts
+
+
+def widen(fd: int) -> None:
+    """Lets a pipe hold more, as far as that is allowed: large values then cross in fewer steps."""
+    try:
+        fcntl.fcntl(fd, 1031, 1 << 20)  # F_SETPIPE_SZ
+    except OSError:
+        pass
+
+
+class Table(Dict[str, Any]):
+    """The table of the binary columns of a request, with the columns."""
+    parts: Sequence[memoryview] = ()
+
+
 class Pending:
     """One request on its way."""
     __slots__ = ("answer", "done", "session", "on_note", "inbox", "line", "is_given_up")
@@ -55,23 +92,47 @@ class Pending:
         self.inbox: "collections.deque[Dict[str, Any]]" = collections.deque()
 
 
+class Pipes:
+    """The standard streams of a program; as _remote.Plain."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stdin and process.stdout
+        self._out, self._in = process.stdin.fileno(), process.stdout.fileno()
+
+    def read(self, most: int) -> bytes:
+        return os.read(self._in, most)
+
+    def read_into(self, view: memoryview) -> int:
+        return os.readv(self._in, [view])
+
+    def write(self, data: Any) -> int:
+        return os.write(self._out, data)
+
+    def widen(self) -> None:
+        widen(self._out)
+
+
 class Connection:
-    """A server of one's own (the default), or the one that listens at `socket`.
+    """A server of one's own (the default), the one that listens at `socket`, or a `cordon serve` at an address.
 
     args: further arguments of `cordon rpc`, such as ["--level", "strict"]."""
 
-    def __init__(self, program: Optional[str] = None, args: Sequence[str] = (), socket_path: Optional[str] = None) -> None:
+    def __init__(self, program: Optional[str] = None, args: Sequence[str] = (), socket_path: Optional[str] = None,
+                 address: Optional[Address] = None) -> None:
         self._process: "Optional[subprocess.Popen[bytes]]" = None
-        self._socket: Optional[socket.socket] = None
-        if socket_path:
-            self._socket = socket.socket(socket.AF_UNIX)
-            self._socket.connect(socket_path)
-            self._in = self._out = self._socket.fileno()
+        self._socket: Optional[Plain] = None
+        self._address = address
+        early = b""
+        if address:
+            self._socket, early = open_link(address)
+        elif socket_path:
+            sock = socket.socket(socket.AF_UNIX)
+            sock.connect(socket_path)
+            self._socket = Plain(sock)
         else:
             self._process = subprocess.Popen([program or find_program(), "rpc", *args], stdin=subprocess.PIPE,
                                              stdout=subprocess.PIPE, bufsize=0)
-            assert self._process.stdin and self._process.stdout
-            self._out, self._in = self._process.stdin.fileno(), self._process.stdout.fileno()
+        self._link: Any = Pipes(self._process) if self._process else self._socket
         self.pid = os.getpid()
         self.sessions = 0
         self.tools: Dict[str, Callable[[str, Dict[str, Any]], Any]] = {}  # by session or pool
@@ -83,14 +144,14 @@ class Connection:
         self._send_lock = threading.Lock()
         self._state = threading.Condition()
         self._has_reader = False
-        self._chunks: List[bytes] = []
-        self._lines: "collections.deque[bytes]" = collections.deque()
+        self._chunks: List[bytes] = []  # the beginning of a line
+        self._data, self._at = early, 0  # what was read, and how much of it was used
         self._dropped: "collections.deque[str]" = collections.deque()
         self._closed = False
         self._lost: Optional[str] = None
 
     # Sending.
-    def _write(self, line: bytes, pending: Optional[Pending] = None) -> None:
+    def _write(self, line: bytes, pending: Optional[Pending] = None, parts: Sequence[memoryview] = ()) -> None:
         with self._send_lock:
             if self._closed:
                 raise ConnectionLost("the connection is closed")
@@ -100,16 +161,27 @@ class Connection:
             try:
                 view = memoryview(line)
                 while view:
-                    view = view[os.write(self._out, view):]
+                    view = view[self._link.write(view):]
+                if parts:
+                    self._write_parts(parts)
                 self._flush_dropped()
             except OSError as e:
                 raise ConnectionLost("the server is gone: %s" % e) from e
+
+    def _write_parts(self, parts: Sequence[memoryview]) -> None:
+        """The binary columns that the line announced."""
+        if self._process:
+            self._link.widen()
+        for part in parts:
+            while part:
+                part = part[self._link.write(part):]
 
     def _flush_dropped(self) -> None:
         while self._dropped:
             line = to_line({"jsonrpc": "2.0", "method": "session.close", "params": {"session": self._dropped.popleft()}})
             self._sent += 1
-            os.write(self._out, line)
+            while line:
+                line = line[self._link.write(line):]
 
     def drop(self, session: str) -> None:
         """Closes a session without waiting; safe in a finalizer, which may run in the middle of anything."""
@@ -129,17 +201,34 @@ class Connection:
     def request(self, method: str, params: Optional[Dict[str, Any]] = None, session: Optional[str] = None,
                 on_note: Optional[Callable[[str, Dict[str, Any]], None]] = None) -> Any:
         """Sends a request and waits for its result, or raises what went wrong."""
+        steps = by_value(method, params or {}) if self._address else None
+        if steps is None:
+            return self._request(method, params, session, on_note)
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = self._request(step[0], step[1], session, None, step[2])
+                except BaseException as e:
+                    step = steps.throw(e)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as done:
+            return done.value
+
+    def _request(self, method: str, params: Optional[Dict[str, Any]], session: Optional[str],
+                 on_note: Optional[Callable[[str, Dict[str, Any]], None]], attached: Any = None) -> Any:
         if self.pid != os.getpid():
             raise ConnectionLost("the connection belongs to another process: this one was forked from it")
         pending = Pending(session, on_note)
         with self._state:
             self._last += 1
             number = self._last
-        line = to_line({"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}})
+        line, parts = request_line(number, method, params or {}, attached)
         with self._state:
             self._pending[number] = pending
         try:
-            self._write(line, pending)
+            self._write(line, pending, parts)
             try:
                 self._wait(pending)
             except BaseException:
@@ -194,7 +283,10 @@ class Connection:
                 with self._state:
                     self._lost = "the server is gone%s" % self._exit_text()
                 return
-            self._take(json.loads(line), pending)
+            message = json.loads(line)
+            if "attachment" in message:
+                message["result"]["buffer"]["data"] = self._read_bytes(message["attachment"])
+            self._take(message, pending)
 
     def _exit_text(self) -> str:
         if not self._process:
@@ -205,21 +297,38 @@ class Connection:
             return ""
 
     def _next_line(self) -> Optional[bytes]:
-        while not self._lines:
+        while True:
+            end = self._data.find(b"\n", self._at)
+            if end >= 0:
+                line, self._at = self._data[self._at:end], end + 1
+                if self._chunks:
+                    line = b"".join([*self._chunks, line])
+                    self._chunks = []
+                return line
+            if self._at < len(self._data):
+                self._chunks.append(self._data[self._at:])
+            self._data, self._at = b"", 0
             try:
-                data = os.read(self._in, 1 << 16)
+                self._data = self._link.read(1 << 16)
             except OSError:
                 return None
-            if not data:
+            if not self._data:
                 return None
-            end = data.rfind(b"\n")
-            if end < 0:
-                self._chunks.append(data)
-                continue
-            self._chunks.append(data[:end])
-            self._lines.extend(b"".join(self._chunks).split(b"\n"))
-            self._chunks = [data[end + 1:]]
-        return self._lines.popleft()
+
+    def _read_bytes(self, size: int) -> Any:
+        """The binary columns that follow a line."""
+        buffer = room(size)
+        with memoryview(buffer) as view:
+            ready = self._data[self._at:self._at + size]
+            view[:len(ready)] = ready
+            self._at += len(ready)
+            at = len(ready)
+            while at < size:
+                n = self._link.read_into(view[at:])
+                if n == 0:
+                    raise ConnectionLost("the server is gone")
+                at += n
+        return buffer
 
     def _take(self, message: Dict[str, Any], reader: Pending) -> None:
         with self._state:
@@ -307,11 +416,15 @@ class Connection:
         if self.pid != os.getpid():
             return
         if self._socket:
-            try:
-                self._socket.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+            if self._address and not self._lost:
+                try:  # what still runs is not waited for
+                    self._socket.write(to_line({"jsonrpc": "2.0", "method": "kill"}))
+                except OSError:
+                    pass
             self._socket.close()
+            with self._state:
+                self._lost = self._lost or "the connection is closed"
+                self._state.notify_all()
         if self._process:
             assert self._process.stdin and self._process.stdout
             try:  # what still runs is not waited for
@@ -328,6 +441,10 @@ class Connection:
                 self._lost = self._lost or "the connection is closed"
                 self._state.notify_all()
             self._process.stdout.close()
+
+    @property
+    def share_name(self) -> Any:
+        return self._address.share_name if self._address else None
 
     @property
     def is_alive(self) -> bool:
@@ -347,13 +464,15 @@ class Hub:
         self._lock = threading.Lock()
         self._connections: List[Connection] = []
 
-    def get(self, sessions: int = 0) -> Connection:
-        """One with room for so many more sessions, which are counted at once."""
+    def get(self, sessions: int = 0, server: Optional[str] = None, key: Optional[str] = None) -> Connection:
+        """One with room for so many more sessions, which are counted at once. Without a server: $CORDON_SERVER, or the program."""
+        address = find_server(server, key)
+        name = address.share_name if address else None
         with self._lock:
             self._connections = [c for c in self._connections if c.is_alive]
-            c = next((c for c in self._connections if c.sessions < SESSIONS_MAX), None)
+            c = next((c for c in self._connections if c.share_name == name and c.sessions < SESSIONS_MAX), None)
             if c is None:
-                c = Connection()
+                c = Connection(address=address)
                 self._connections.append(c)
             c.sessions += sessions
             return c
@@ -370,9 +489,22 @@ atexit.register(hub.close)
 os.register_at_fork(after_in_child=lambda: hub.__init__())  # type: ignore[misc]
 
 
-def connect(socket_path: Optional[str] = None, program: Optional[str] = None, args: Sequence[str] = ()) -> Connection:
-    """A server of one's own, or the one at a socket. Sessions that name no connection share one per process."""
-    return Connection(program, args, socket_path)
+def check_link(connection: Any, server: Optional[str], key: Optional[str]) -> None:
+    """A server beside a connection would be ignored."""
+    if connection is not None and (server is not None or key is not None):
+        raise ValueError("connection= excludes server= and key=: name the server where the connection is made")
+
+
+def connect(socket_path: Optional[str] = None, program: Optional[str] = None, args: Sequence[str] = (), *, server: Optional[str] = None,
+            key: Optional[str] = None, ca_file: Optional[str] = None) -> Connection:
+    """A server of one's own, the one at a socket, or a `cordon serve` (https://HOST, http://HOST on the loopback, unix:PATH; default
+    $CORDON_SERVER) with its key ($CORDON_KEY) and, if the system does not know it, the certificate of its authority ($CORDON_CA).
+    Sessions that name no connection share one per process and server."""
+    if socket_path or program or args:
+        if server is not None or key is not None:
+            raise ValueError("server= and key= exclude socket_path, program and args")
+        return Connection(program, args, socket_path)
+    return Connection(address=find_server(server, key, ca_file))
 
 
 def finalizer(owner: Any, connection: Connection, session: str) -> Any:

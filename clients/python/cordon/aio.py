@@ -7,17 +7,21 @@ import inspect
 import json
 import os
 import tempfile
+import time
 import warnings
 import weakref
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set
+from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
-from ._errors import ConnectionLost, CordonError, LimitExceeded, RpcError, StateError, error_text, rpc_error
+from ._errors import ConnectionLost, CordonError, LimitExceeded, NotFound, RpcError, StateError, error_text, rpc_error
+from ._remote import (GREETING_SECONDS, HEAD_MAX, Address, by_value, check_answer, find_server, greeting, tls_context, unreachable)
 from ._result import Result
-from ._rpc import EARLY_MAX, EVENTS, SESSIONS_MAX, find_program, to_line
-from ._session import (PIECE, Approval, Bytes, FileInfo, Guest, Level, Verbose, absolute, approval_reply, execute_params, log,
-                       milliseconds, open_params, told)
+from ._rpc import EARLY_MAX, EVENTS, SESSIONS_MAX, check_link, find_program, request_line, to_line
+from ._session import (PIECE, Approval, Bytes, FileInfo, Guest, Level, PackageNames, Progress, Pty, Steps, Verbose, absolute,
+                       approval_reply, by_language, check_write_time, command_params, download_steps, execute_params, expose_params, install_params,
+                       kept_output, language_list, log, milliseconds, open_params, tar_file, told, upload_steps)
 from ._tools import RESULT_MAX, Table, Tools, to_tools
 from ._values import decode, encode
+from ._watch import SLICE, Change, wait_params
 
 READ_MAX = 1 << 30
 CANCEL_SECONDS = 10
@@ -45,10 +49,33 @@ async def consume(notes: "asyncio.Queue[Any]", watch: Any) -> None:
             log.exception("on_%s failed", params["stream"])
 
 
+async def open_remote(address: Address) -> Tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Streams to a `cordon serve`, after the greeting."""
+    options: Dict[str, Any] = {"limit": READ_MAX}
+    if address.scheme == "https":
+        options.update(ssl=tls_context(address), server_hostname=address.host)
+    if address.scheme == "unix":
+        reader, writer = await asyncio.open_unix_connection(address.host, **options)
+    else:
+        reader, writer = await asyncio.open_connection(address.host, address.port, **options)
+    try:
+        writer.write(greeting(address))
+        head = await reader.readuntil(b"\r\n\r\n")
+        body = b"" if head.startswith(b"HTTP/1.1 101") else await reader.read(HEAD_MAX)
+        check_answer(address, head, body)
+        return reader, writer
+    except BaseException:
+        writer.close()
+        raise
+
+
 class Connection:
-    """A server of one's own: async with Connection() as c, or await Connection.open()."""
+    """A server of one's own: async with Connection() as c, or await Connection.open(). Or a `cordon serve`:
+    await Connection.open(server="https://HOST", key=KEY)."""
 
     def __init__(self) -> None:
+        self._process: "Optional[asyncio.subprocess.Process]" = None
+        self._address: Optional[Address] = None
         self._pending: Dict[int, "asyncio.Future[Any]"] = {}
         self._watches: Dict[int, Any] = {}
         self._last = 0
@@ -61,22 +88,50 @@ class Connection:
         self.is_alive = False
 
     @classmethod
-    async def open(cls, program: Optional[str] = None, args: Any = ()) -> "Connection":
-        return await cls()._begin(program or find_program(), args)
+    async def open(cls, program: Optional[str] = None, args: Any = (), *, server: Optional[str] = None, key: Optional[str] = None,
+                   ca_file: Optional[str] = None) -> "Connection":
+        if (program or args) and (server is not None or key is not None):
+            raise ValueError("server= and key= exclude program and args")
+        return await cls()._begin(program, args, None if program or args else find_server(server, key, ca_file))
 
-    async def _begin(self, program: str, args: Any) -> "Connection":
-        self._process = await asyncio.create_subprocess_exec(
-            program, "rpc", *args, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=READ_MAX)
+    async def _begin(self, program: Optional[str], args: Any, address: Optional[Address]) -> "Connection":
+        self._address = address
+        if address:
+            try:
+                self._in, self._out = await asyncio.wait_for(open_remote(address), GREETING_SECONDS)
+            except (OSError, EOFError, asyncio.TimeoutError, asyncio.LimitOverrunError) as e:
+                raise unreachable(address, TimeoutError() if isinstance(e, asyncio.TimeoutError) else e) from None
+        else:
+            self._process = await asyncio.create_subprocess_exec(
+                program or find_program(), "rpc", *args, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=READ_MAX)
+            assert self._process.stdin and self._process.stdout
+            self._in, self._out = self._process.stdout, self._process.stdin
         self.is_alive = True
         self._reader = asyncio.ensure_future(self._read())
         return self
 
     async def request(self, method: str, params: Dict[str, Any], watch: Any = None) -> Any:
+        steps = by_value(method, params) if self._address else None
+        if steps is None:
+            return await self._request(method, params, watch)
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = await self._request(step[0], step[1], None, step[2])
+                except BaseException as e:
+                    step = steps.throw(e)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as done:
+            return done.value
+
+    async def _request(self, method: str, params: Dict[str, Any], watch: Any, attached: Any = None) -> Any:
         if not self.is_alive:
             raise ConnectionLost("the connection is closed")
         self._last += 1
         number = self._last
-        line = to_line({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        line, parts = request_line(number, method, params, attached)
         answer: "asyncio.Future[Any]" = asyncio.get_running_loop().create_future()
         at = 0
         self._pending[number] = answer
@@ -85,9 +140,9 @@ class Connection:
             self._watches[number] = notes
         watcher = asyncio.ensure_future(consume(notes, watch)) if watch else None
         try:
-            at = self._write(line)
+            at = self._write(line, parts)
             self._lines[at] = number
-            await self._process.stdin.drain()  # type: ignore[union-attr]
+            await self._out.drain()
             return await asyncio.shield(answer)
         except (BrokenPipeError, ConnectionResetError) as e:
             raise ConnectionLost("the server is gone") from e
@@ -107,25 +162,39 @@ class Connection:
             if answer.done() and not answer.cancelled():
                 answer.exception()  # it is known of
 
-    def _write(self, line: bytes) -> int:
+    def _write(self, line: bytes, parts: Any = ()) -> int:
         self._sent += 1
-        self._process.stdin.write(line)  # type: ignore[union-attr]
+        self._out.write(line)
+        for part in parts:
+            self._out.write(part)
         return self._sent
 
     def _send(self, message: Dict[str, Any]) -> None:
         self._write(to_line(message))
 
     async def _read(self) -> None:
-        assert self._process.stdout
         while True:
-            line = await self._process.stdout.readline()
+            try:
+                line = await self._in.readline()
+            except OSError:
+                break
             if not line.endswith(b"\n"):
                 break
-            self._take(json.loads(line))
+            message = json.loads(line)
+            if "attachment" in message:
+                try:
+                    data = await self._in.readexactly(message["attachment"])
+                except (OSError, EOFError):
+                    break
+                message["result"]["buffer"]["data"] = bytearray(data)
+            self._take(message)
         self.is_alive = False
+        self._lose("the server is gone")
+
+    def _lose(self, why: str) -> None:
         for answer in self._pending.values():
             if not answer.done():
-                answer.set_exception(ConnectionLost("the server is gone"))
+                answer.set_exception(ConnectionLost(why))
 
     def _take(self, message: Dict[str, Any]) -> None:
         method = message.get("method")
@@ -193,12 +262,17 @@ class Connection:
             self._send(reply)
 
     async def close(self) -> None:
-        if not self.is_alive and self._process.returncode is not None:
+        if not self.is_alive and (self._process is None or self._process.returncode is not None):
             return
         self.is_alive = False
-        assert self._process.stdin
-        self._process.stdin.write(to_line({"jsonrpc": "2.0", "method": "kill"}))  # what still runs is not waited for
-        self._process.stdin.close()
+        self._out.write(to_line({"jsonrpc": "2.0", "method": "kill"}))  # what still runs is not waited for
+        if self._process is None:
+            self._out.close()
+            self._reader.cancel()
+            await asyncio.wait({self._reader})
+            self._lose("the connection is closed")
+            return
+        self._out.close()
         try:
             await asyncio.wait_for(self._process.wait(), 5)
         except asyncio.TimeoutError:
@@ -207,7 +281,7 @@ class Connection:
         await self._reader
 
     async def __aenter__(self) -> "Connection":
-        return self if self.is_alive else await self._begin(find_program(), ())
+        return self if self.is_alive else await self._begin(None, (), find_server())
 
     async def __aexit__(self, *_: Any) -> None:
         await self.close()
@@ -216,9 +290,10 @@ class Connection:
 class Server:
     """One that sessions share."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: Optional[Address]) -> None:
         self.users = 0
-        self.opening = asyncio.ensure_future(Connection.open())
+        self.name = address.share_name if address else None
+        self.opening = asyncio.ensure_future(Connection()._begin(None, (), address))
 
     def has_room(self) -> bool:
         is_usable = not self.opening.done() or (self.opening.exception() is None and self.opening.result().is_alive)
@@ -228,12 +303,14 @@ class Server:
 servers: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, List[Server]]" = weakref.WeakKeyDictionary()
 
 
-async def share() -> Connection:
-    """The connection of this loop, with one user more."""
+async def share(where: Optional[str] = None, key: Optional[str] = None) -> Connection:
+    """The connection of this loop to this server, with one user more."""
+    address = find_server(where, key)
+    name = address.share_name if address else None
     all_of = servers.setdefault(asyncio.get_running_loop(), [])
-    server = next((s for s in all_of if s.has_room()), None)
+    server = next((s for s in all_of if s.name == name and s.has_room()), None)
     if server is None:
-        server = Server()
+        server = Server(address)
         all_of.append(server)
     server.users += 1
     try:
@@ -326,6 +403,81 @@ class Files:
 
     rm = remove
 
+    async def upload(self, local: Any, path: str, progress: Progress = None) -> None:
+        """Copies a file of the host (a path, or an open binary file) into the session, in constant memory."""
+        await self._run(upload_steps(local, path, progress))
+
+    async def download(self, path: str, local: Any, progress: Progress = None) -> None:
+        """Copies a file of the session to the host (a path, or an open binary file), in constant memory."""
+        await self._run(download_steps(path, local, progress))
+
+    async def _run(self, steps: Steps) -> None:
+        try:
+            method, params = next(steps)
+            while True:
+                try:
+                    answer = await self._c.request("files." + method, dict(params, session=self._session))
+                except BaseException as e:
+                    method, params = steps.throw(e)
+                else:
+                    method, params = steps.send(answer)
+        except StopIteration:
+            pass
+
+    async def put_tar(self, path: str, tar: str) -> Dict[str, Any]:
+        """Unpacks a tar file of the host, or copies what is in a folder of the host, into a directory of the session.
+        Returns what was skipped and why."""
+        with tar_file(tar) as name:
+            return (await self._call("put_tar", path, **{"from": name}))["report"]  # type: ignore[no-any-return]
+
+    async def get_tar(self, path: str, tar: str) -> Dict[str, Any]:
+        """Packs a directory of the session into a new tar file of the host. Returns what was skipped and why."""
+        return (await self._call("get_tar", path, to=os.path.abspath(tar)))["report"]  # type: ignore[no-any-return]
+
+    async def watch(self, path: str = "/home/user", recursive: bool = True) -> "Watch":
+        """Watches a directory, also while code runs: `async for change in watch`, or `await watch.changes(timeout)`."""
+        return Watch(self._c, self._session, (await self._call("watch", path, recursive=recursive))["watch"])
+
+
+class Watch:
+    """A watched directory: an async context manager, and an async iterator of changes that waits for the next one until close()."""
+
+    def __init__(self, connection: Connection, session: str, number: int) -> None:
+        self._c, self._session, self._number, self._is_closed = connection, session, number, False
+
+    async def changes(self, timeout: Optional[float] = 0) -> List[Change]:
+        """What has changed since the last call. Waits for it, for at most so many seconds; None: until there is something."""
+        while True:
+            params = wait_params(self._number, SLICE if timeout is None else timeout)
+            found = (await self._c.request("files.changes", dict(params, session=self._session)))["changes"]
+            if found or timeout is not None:
+                return [Change(**c) for c in found]
+
+    async def __aiter__(self) -> AsyncIterator[Change]:
+        while not self._is_closed:
+            try:
+                found = await self.changes(SLICE)
+            except (NotFound, StateError):
+                if self._is_closed:
+                    return
+                raise
+            for change in found:
+                yield change
+
+    async def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            try:
+                await self._c.request("files.unwatch", {"session": self._session, "watch": self._number})
+            except (NotFound, StateError):
+                pass  # the session has ended
+
+    async def __aenter__(self) -> "Watch":
+        return self
+
+    async def __aexit__(self, *exc: Any) -> None:
+        await self.close()
+
 
 async def decide(connection: Connection, on_approval: Optional[Callable[[Approval], Any]], params: Dict[str, Any]) -> None:
     """Asks the host's function, which may be a coroutine function, and tells the server; whatever goes wrong is a no."""
@@ -343,6 +495,18 @@ async def decide(connection: Connection, on_approval: Optional[Callable[[Approva
         pass  # it is no longer waited for
 
 
+class Packages:
+    """As cordon.Session.packages."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = weakref.proxy(session)
+
+    async def install(self, names: Union[str, Sequence[str]], language: Optional[str] = None, timeout: Optional[float] = None) -> Dict[str, Any]:
+        s = self._session
+        answer: Dict[str, Any] = await s._call("session.install", **install_params(names, language, s.guest, timeout))
+        return answer
+
+
 class Session:
     """As cordon.Session. Those without a connection share the server of their loop, which ends with the last of them."""
 
@@ -350,8 +514,12 @@ class Session:
                  env: Optional[Mapping[str, str]] = None, on_approval: Optional[Callable[[Approval], Any]] = None,
                  on_audit: Optional[Callable[[Dict[str, Any]], Any]] = None, verbose: Verbose = False,
                  connection: Optional[Connection] = None, set: Optional[Sequence[str]] = None, workspace: Optional[str] = None,
-                 cold: Optional[bool] = None) -> None:
-        options: Dict[str, Any] = {"set": set, "workspace": workspace, "cold": cold}
+                 cold: Optional[bool] = None, languages: Union[str, Sequence[str], None] = None, packages: PackageNames = None,
+                 server: Optional[str] = None, key: Optional[str] = None) -> None:
+        check_link(connection, server, key)
+        self._server, self._key = server, key
+        self._wanted = by_language(packages, guest)
+        options: Dict[str, Any] = {"set": set, "workspace": workspace, "cold": cold, "languages": language_list(languages)}
         listed = to_tools(tools)
         if on_audit:
             options["audit"] = True
@@ -363,10 +531,11 @@ class Session:
         self._own = connection is None
         self._c: Any = connection
         self.guest, self.id = guest, ""
+        self._parts: Dict[str, Session] = {}  # contexts
 
     async def open(self) -> "Session":
         if self._c is None:
-            self._c = await share()
+            self._c = await share(self._server, self._key)
         try:
             self._attach((await self._c.request("session.open", self._params))["session"])
         except BaseException:
@@ -374,11 +543,18 @@ class Session:
                 await unshare(self._c)
                 self._c = None
             raise
+        try:
+            for language, names in self._wanted:
+                await self.packages.install(names, language)
+        except BaseException:
+            await self.close()
+            raise
         return self
 
     def _attach(self, session: str) -> None:
         self.id = session
         self.files = Files(self._c, session)
+        self.packages = Packages(self)
         self._c.tools[session] = self._table
         self._c.owners[session] = self
         early, self._c.early = self._c.early, []
@@ -412,7 +588,8 @@ class Session:
         if not self.id:
             raise StateError(-32600, "Session is not running.", {"code": "state"})
         watch = output_watch(on_stdout, on_stderr)
-        params = execute_params(code, context, stdin, timeout, {"tool_calls": tool_calls, "validate": validate}, bool(watch))
+        params = execute_params(code, context, stdin, timeout, {"tool_calls": tool_calls, "validate": validate}, bool(watch),
+                                self.guest)
         params["session"] = self.id
         result = Result.from_json(await self._c.request("session.execute", params, watch))
         return result.check() if check else result
@@ -453,12 +630,58 @@ class Session:
     async def snapshots(self) -> List[Dict[str, Any]]:
         return (await self._call("snapshot.list"))["snapshots"]  # type: ignore[no-any-return]
 
-    async def fork(self) -> "Session":
-        child = Session(self.guest, connection=self._c)
+    async def _child(self, guest: Any, session: str) -> "Session":
+        child = Session(guest, connection=self._c)
         child._table, child._on_approval, child._on_audit = self._table, self._on_approval, self._on_audit
         child._verbose = self._verbose
-        child._attach((await self._call("session.fork"))["session"])
+        child._attach(session)
         return child
+
+    async def fork(self) -> "Session":
+        return await self._child(self.guest, (await self._call("session.fork"))["session"])
+
+    async def context(self, language: Optional[str] = None, name: str = "default") -> "Session":
+        """As cordon.Session.context(). It ends with its session, or when it is closed."""
+        language = language or self.guest
+        session = (await self._call("session.context", language=language, context=name))["session"]
+        if session == self.id:
+            return self
+        known: Optional[Session] = self._parts.get(session)
+        if known is None:
+            known = self._parts[session] = await self._child(language, session)
+        return known
+
+    async def command(self, command: str, *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None,
+                      stdin: Optional[Bytes] = None, timeout: Optional[float] = None, check: bool = False, pty: Pty = None) -> Result:
+        """Runs a command line for bash beside everything else; any number at once. pty: as cordon.Session.command()."""
+        result = Result.from_json(await self._call("session.command", **command_params(command, cwd, env, stdin, timeout, False, pty)))
+        return result.check() if check else result
+
+    async def start(self, command: str, *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None,
+                    stdin: Optional[Bytes] = None, timeout: Optional[float] = None, pty: Pty = None) -> "Process":
+        """The same in the background. Without stdin, Process.write() gives it."""
+        params = command_params(command, cwd, env, stdin, timeout, False, pty)
+        return Process(self, (await self._call("session.command", background=True, **params))["process"])
+
+    async def processes(self) -> List[Dict[str, Any]]:
+        """The commands in the background: process, command, state and exit_code of each."""
+        return (await self._call("process.list"))["processes"]  # type: ignore[no-any-return]
+
+    async def is_alive(self) -> bool:
+        try:
+            return bool(self.id and self._c.is_alive and (await self.describe())["state"] == "running")
+        except CordonError:
+            return False
+
+    async def expose(self, port: int, *, host_port: Optional[int] = None, path: Any = None) -> str:
+        """As cordon.Session.expose()."""
+        return (await self._call("session.expose", **expose_params(port, host_port, path)))["address"]  # type: ignore[no-any-return]
+
+    async def unexpose(self, port: int) -> None:
+        await self._call("session.unexpose", port=port)
+
+    async def exposed(self) -> List[Dict[str, Any]]:
+        return (await self._call("session.exposed"))["ports"]  # type: ignore[no-any-return]
 
     async def export(self) -> bytes:
         try:
@@ -485,6 +708,11 @@ class Session:
 
     async def close(self) -> None:
         session, self.id = self.id, ""
+        for part in self._parts.values():  # they end with it
+            self._c.tools.pop(part.id, None)
+            self._c.owners.pop(part.id, None)
+            part.id = ""
+        self._parts = {}
         if session and self._c.is_alive:
             try:
                 answer = await self._c.request("session.close", {"session": session})
@@ -505,13 +733,92 @@ class Session:
         await self.close()
 
 
+class Process:
+    """A command in the background, as cordon.Process; see Session.start(). It stays readable after its end."""
+
+    def __init__(self, session: Session, id: int) -> None:
+        self._session, self.id = session, id
+        self._result: Optional[Result] = None
+
+    async def wait(self, timeout: Optional[float] = None) -> Result:
+        """Its result, as often as it is asked for. timeout: in seconds; if it still runs then, RpcError of kind "timeout"."""
+        params = {} if timeout is None else {"wait_ms": milliseconds("timeout", timeout, 0)}
+        if self._result is None:
+            self._result = Result.from_json(await self._session._call("process.wait", process=self.id, **params))
+        return self._result
+
+    async def kill(self) -> None:
+        """Ends it and what it started; nothing happens if it has ended. Its exit code is then 137."""
+        if self._result is None:
+            await self._session._call("process.kill", process=self.id)
+
+    async def write(self, data: Bytes, eof: bool = False, timeout: Optional[float] = None) -> None:
+        """Writes to its stdin, as fast as it reads. timeout: as cordon.Process.write()."""
+        raw = data.encode() if isinstance(data, str) else bytes(data)
+        end = None if timeout is None else time.monotonic() + milliseconds("timeout", timeout, 0) / 1000
+        while True:
+            piece = raw[:32768]
+            params = {"data": base64.b64encode(piece).decode(), "eof": eof and len(piece) == len(raw)}
+            done = (await self._session._call("process.write", process=self.id, **params))["written"]
+            raw = raw[done:]
+            if not raw:
+                return
+            if done == 0:
+                check_write_time(self.id, end, len(raw))
+                await asyncio.sleep(0.01)
+
+    async def close_stdin(self) -> None:
+        """On a terminal: types ^D."""
+        await self._session._call("process.write", process=self.id, eof=True)
+
+    async def resize(self, rows: int, columns: int) -> None:
+        """Of a command on a terminal."""
+        await self._session._call("process.resize", process=self.id, rows=rows, columns=columns)
+
+    async def signal(self, name: str) -> None:
+        """As cordon.Process.signal()."""
+        await self._session._call("process.signal", process=self.id, signal=name)
+
+    async def read(self, stream: str = "stdout", offset: int = 0) -> bytes:
+        """What it has written so far, from this offset on; the last 256 KiB are kept."""
+        try:
+            r = await self._session._call("process.output", process=self.id, stream=stream, offset=offset)
+        except NotFound:
+            if self._result is None:
+                raise
+            return kept_output(self._result, stream, offset)
+        return base64.b64decode(r["data"])
+
+    async def stdout(self) -> str:
+        return (await self.read()).decode(errors="replace")
+
+    async def stderr(self) -> str:
+        return (await self.read("stderr")).decode(errors="replace")
+
+    async def exit_code(self) -> Optional[int]:
+        """None: it still runs."""
+        try:
+            return (await self.wait(0)).exit_code
+        except RpcError as e:
+            if e.kind != "timeout":
+                raise
+            return None
+
+    async def is_running(self) -> bool:
+        return self._result is None and any(p["process"] == self.id and p["state"] == "running"
+                                            for p in await self._session.processes())
+
+
 class Pool:
     """As cordon.Pool."""
 
     def __init__(self, guest: Guest = "python", size: int = 4, *, max_size: Optional[int] = None, reuse: bool = False, level: Level = None,
                  policy: Optional[Mapping[str, Any]] = None, tools: Tools = None, env: Optional[Mapping[str, str]] = None,
                  on_approval: Optional[Callable[[Approval], Any]] = None, connection: Optional[Connection] = None,
-                 set: Optional[Sequence[str]] = None, cold: Optional[bool] = None) -> None:
+                 set: Optional[Sequence[str]] = None, cold: Optional[bool] = None, server: Optional[str] = None,
+                 key: Optional[str] = None) -> None:
+        check_link(connection, server, key)
+        self._server, self._key = server, key
         options: Dict[str, Any] = {"set": set, "cold": cold}
         listed = to_tools(tools)
         options.update(size=size, max_size=max_size, reuse=reuse)
@@ -521,7 +828,7 @@ class Pool:
 
     async def __aenter__(self) -> "Pool":
         if self._c is None:
-            self._c = await share()
+            self._c = await share(self._server, self._key)
         try:
             self.id = (await self._c.request("pool.open", self._params))["pool"]
         except BaseException:
@@ -549,7 +856,8 @@ class Pool:
                       on_stderr: Optional[Callable[[str], Any]] = None, check: bool = False) -> Result:
         assert self._c
         watch = output_watch(on_stdout, on_stderr)
-        params = execute_params(code, context, stdin, timeout, {"wait_ms": milliseconds("wait", wait, 0)}, bool(watch))
+        params = execute_params(code, context, stdin, timeout, {"wait_ms": milliseconds("wait", wait, 0)}, bool(watch),
+                                self._guest)
         params["pool"] = self.id
         key = "request %d" % (self._c._last + 1)
         self._c.tools[key] = self._table

@@ -1,13 +1,13 @@
 # One shots, checks, and the bridge to ellmer.
 
 execute_r <- function(code, tools = list(), timeout = 30, sandbox = TRUE, limits = NULL, verbose = FALSE, validate = TRUE,
-                      sandbox_strict = FALSE, audit_log = NULL) {
+                      sandbox_strict = FALSE, audit_log = NULL, server = NULL, key = NULL) {
   with_secure_session(function(s) s$execute(code, timeout = timeout, validate = validate), tools = tools, sandbox = sandbox,
-                      limits = limits, verbose = verbose, sandbox_strict = sandbox_strict, audit_log = audit_log)
+                      limits = limits, verbose = verbose, sandbox_strict = sandbox_strict, audit_log = audit_log, server = server, key = key)
 }
 
 with_secure_session <- function(fn, tools = list(), sandbox = TRUE, ...) {
-  session <- new_session(tools = tools, sandbox = sandbox, ...)
+  session <- SecureSession$new(tools = tools, sandbox = sandbox, ...)
   on.exit(session$close())
   fn(session)
 }
@@ -17,7 +17,7 @@ RESTRICTED <- c("system", "system2", "shell", ".Internal", "Sys.setenv", ".Call"
 
 validate_code <- function(code) {
   if (!is.character(code) || length(code) != 1 || is.na(code)) {
-    return(list(valid = FALSE, error = "`code` must be a single character string", warnings = character()))
+    stop("`code` must be a single character string", call. = FALSE)
   }
   parsed <- tryCatch(parse(text = code, keep.source = FALSE), error = identity)
   if (inherits(parsed, "error")) return(list(valid = FALSE, error = conditionMessage(parsed), warnings = character()))
@@ -84,14 +84,21 @@ run_for_model <- function(session, code, timeout) {
 }
 
 as_ellmer_tool <- function(session = NULL, tools = list(), sandbox = TRUE, limits = NULL, timeout = 30) {
-  if (!requireNamespace("ellmer", quietly = TRUE)) stop("the package 'ellmer' is needed for as_ellmer_tool()", call. = FALSE)
-  if (is.null(session)) session <- new_session(tools = tools, sandbox = sandbox, limits = limits)
+  if (!requireNamespace("ellmer", quietly = TRUE)) {
+    stop("Package 'ellmer' is required for as_ellmer_tool(). Install it with: install.packages(\"ellmer\")", call. = FALSE)
+  }
+  if (is.null(session)) session <- SecureSession$new(tools = tools, sandbox = sandbox, limits = limits)
   run <- function(code) {
     r <- run_for_model(session, code, timeout)
-    if (is.null(r$error)) ellmer::ContentToolResult(value = r$value) else ellmer::ContentToolResult(error = r$error)
+    if (is.null(r$error)) r$value else ellmer::ContentToolResult(error = r$error)
   }
   ellmer::tool(run, name = "execute_r_code",
-               description = paste("Execute R code in a secure sandboxed environment. Variables stay between calls;",
-                                   "the value of the last expression is returned."),
+               description = paste("Execute R code in a secure sandboxed environment. Files, network and resources are limited. Variables stay",
+                                   "between calls. Pass one string of valid R code; the value of the last expression is returned."),
                arguments = list(code = ellmer::type_string("R code to execute")))
+}
+
+# Its name until securer renamed it.
+securer_as_ellmer_tool <- function(session = NULL, tools = list(), sandbox = TRUE, limits = NULL, timeout = 30) {
+  as_ellmer_tool(session, tools, sandbox, limits, timeout)
 }

@@ -17,7 +17,7 @@ scalar_json <- function(x) {
 }
 
 to_json <- function(x) {
-  if (inherits(x, "json_text")) return(unclass(x))
+  if (inherits(x, "json_text")) return(as.character(x))
   if (is.null(x)) return("null")
   if (is.list(x) && !is.null(names(x))) {
     if (length(x) == 0) return("{}")
@@ -38,4 +38,12 @@ context_json <- function(context) {
   if (length(context) == 0) return(empty_object())
   stopifnot(is.list(context), !is.null(names(context)))
   lapply(context, value_json)
+}
+
+# A function, environment or connection of a session with the guest r. It prints as it does there; in a context, and as a
+# tool's result, it is the object itself.
+format.cordon_handle <- function(x, ...) as.character(unclass(x))
+print.cordon_handle <- function(x, ...) {
+  cat(format(x), sep = "\n")
+  invisible(x)
 }

@@ -10,10 +10,14 @@ OPTIONS <- c("approval", "max_calls", "timeout_ms", "result_bytes", "command", "
 
 is_string <- function(x) is.character(x) && length(x) == 1 && !is.na(x)
 
-securer_tool <- function(name, description, fn, args = list()) {
+check_tool_name <- function(name) {
   if (!is_string(name) || !grepl(NAME, name)) {
     stop("Tool name must be a valid R identifier, not \"", paste(name, collapse = " "), "\"", call. = FALSE)
   }
+}
+
+securer_tool <- function(name, description, fn, args = list()) {
+  check_tool_name(name)
   if (!is_string(description)) stop("`description` must be a single character string", call. = FALSE)
   if (!is.function(fn)) stop("`fn` must be a function", call. = FALSE)
   args <- as.list(args)
@@ -21,6 +25,11 @@ securer_tool <- function(name, description, fn, args = list()) {
   for (a in names(args)) {
     if (!grepl(NAME, a)) stop("Argument name must be a valid R identifier, not \"", a, "\"", call. = FALSE)
   }
+  securer_tool_class(name, description, fn, args)
+}
+
+# The class itself, called: it checks types only. A tool that no code could call is refused when a session gets it.
+securer_tool_class <- function(name = character(0), description = character(0), fn = function() NULL, args = list()) {
   new("securer_tool", name = name, description = description, fn = fn, args = args, options = list())
 }
 
@@ -46,16 +55,18 @@ setMethod("show", "securer_tool", function(object) print.securer_tool(object))
 
 # A list of tools by name, from securer_tool()s or a named list of functions.
 check_tools <- function(tools) {
-  is_legacy <- length(tools) > 0 && !is.null(names(tools)) && all(vapply(tools, is.function, NA))
+  if (length(tools) == 0) return(list())
+  is_legacy <- is.list(tools) && !is.null(names(tools)) && all(vapply(tools, is.function, NA))
   if (is_legacy) {
-    .Deprecated(msg = "A named list of functions is deprecated: use securer_tool().")
+    .Deprecated(msg = "Passing tools as a named list of functions is deprecated. Use securer_tool() objects instead.")
     tools <- lapply(names(tools), function(n) {
       t <- securer_tool(n, "", tools[[n]], stats::setNames(vector("list", length(formals(tools[[n]]))), names(formals(tools[[n]]))))
       t$is_legacy <- TRUE
       t
     })
   }
-  for (t in tools) if (!inherits(t, "securer_tool")) stop("`tools` must be a list of securer_tool() objects", call. = FALSE)
+  for (t in tools) if (!inherits(t, "securer_tool")) stop("Each tool must be created with securer_tool()", call. = FALSE)
+  for (t in tools) check_tool_name(t$name)
   names <- vapply(tools, function(t) t$name, "")
   if (anyDuplicated(names)) {
     stop("Duplicate tool names: ", paste0('"', unique(names[duplicated(names)]), '"', collapse = ", "), call. = FALSE)

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "inside/guests/r/cordon_r.h"
+#include "inside/guests/r/r_columns.h"
 
 #include <R_ext/Rdynload.h>
 
@@ -21,6 +21,7 @@ struct peer {
 	pid_t pid, owner;
 	struct bytes buf;
 	size_t scanned;
+	int is_torn; /* reading an attachment was cut short by an R error: nothing can follow it */
 };
 
 static int write_all(int fd, const char *data, size_t len);
@@ -142,8 +143,57 @@ static int write_all(int fd, const char *data, size_t len)
 	return good;
 }
 
-/* A line of these pieces. FALSE: the server is gone. */
-SEXP peer_send(SEXP s, SEXP pieces)
+static bool write_part(void *arg, const void *data, size_t len)
+{
+	return len == 0 || write_all(((struct peer *)arg)->out, data, len);
+}
+
+/* The binary columns that were collected, after the line that announces them. */
+static int write_columns(struct peer *p)
+{
+	fcntl(p->out, F_SETPIPE_SZ, 1 << 20); /* fewer steps, as far as that is allowed */
+	return columns_write(write_part, p);
+}
+
+/* So many bytes of a file. What is missing at its end is zeroed, because the server counts on it. */
+static int write_file(struct peer *p, int fd, double size)
+{
+	static char part[1 << 16];
+	int good = 1;
+
+	while (size > 0 && good) {
+		size_t want = size < (double)sizeof(part) ? (size_t)size : sizeof(part);
+		ssize_t n = read(fd, part, want);
+		if (n <= 0) {
+			memset(part, 0, want);
+			n = (ssize_t)want;
+		}
+		good = write_all(p->out, part, (size_t)n);
+		size -= (double)n;
+	}
+	return good;
+}
+
+/* The file that follows a line: its descriptor is opened before the line is sent. */
+SEXP peer_send_file(SEXP s, SEXP line, SEXP path, SEXP size)
+{
+	struct peer *p = get(s);
+	const char *text = Rf_translateCharUTF8(STRING_ELT(line, 0));
+	const char *name = Rf_translateChar(STRING_ELT(path, 0));
+
+	if (p->owner != getpid())
+		Rf_error("the connection belongs to another process: this one was forked from it");
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		Rf_error("cannot open '%s': %s", name, strerror(errno));
+	int good = p->out >= 0 && write_all(p->out, text, strlen(text)) && write_all(p->out, "\n", 1) &&
+		   write_file(p, fd, Rf_asReal(size));
+	close(fd);
+	return Rf_ScalarLogical(good);
+}
+
+/* A line of these pieces; attached: the binary columns follow it. FALSE: the server is gone. */
+SEXP peer_send(SEXP s, SEXP pieces, SEXP attached)
 {
 	struct peer *p = get(s);
 	struct bytes b = { 0 };
@@ -162,8 +212,117 @@ SEXP peer_send(SEXP s, SEXP pieces)
 	}
 	bytes_char(&b, '\n');
 	int good = p->out >= 0 && write_all(p->out, b.data, b.len);
+	if (Rf_asLogical(attached) == TRUE) { /* not of another line that a finalizer sends */
+		good = good && write_columns(p);
+		columns_end();
+	}
 	bytes_done(&b);
 	return Rf_ScalarLogical(good);
+}
+
+/* ---- messages from the server, which contain what a guest says */
+
+static SEXP decode_whole(void *message)
+{
+	decode_begin(false);
+	return decode_value(*(struct json *)message);
+}
+
+static SEXP decode_rest(SEXP condition, void *message)
+{
+	(void)condition;
+	decode_begin(true);
+	columns_rewind();
+	return decode_value(*(struct json *)message);
+}
+
+static int has(struct json m, const char *word)
+{
+	return memmem(m.at, m.len, word, strlen(word)) != NULL;
+}
+
+/* R can refuse an attribute or an object that a guest made up; then the message is read without such.
+ * Words can be escaped. Looking costs less than R's handlers. */
+static SEXP decode_message(struct json m)
+{
+	if (has(m, "\"attr\"") || has(m, "\"s4\"") || has(m, "\"lang\"") || has(m, "\\u00"))
+		return R_tryCatchError(decode_whole, &m, decode_rest, &m);
+	return decode_whole(&m);
+}
+
+/* The next bytes of an attachment: what was read with its line first. */
+static bool read_part(void *arg, void *to, size_t len)
+{
+	struct peer *p = arg;
+	size_t ready = p->buf.len < len ? p->buf.len : len;
+	char *at = to;
+
+	if (ready > 0)
+		memcpy(at, p->buf.data, ready);
+	bytes_drop(&p->buf, ready);
+	while (ready < len) {
+		ssize_t n = read(p->in, at + ready, len - ready);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		ready += (size_t)n;
+	}
+	return true;
+}
+
+/* The message as a list, with the bytes that followed it as its last element. */
+static SEXP with_bytes(struct json m, SEXP raw)
+{
+	PROTECT(raw);
+	SEXP list = PROTECT(decode_message(m));
+	R_xlen_t n = Rf_xlength(list);
+	SEXP all = PROTECT(Rf_lengthgets(list, n + 1));
+	SEXP names = PROTECT(Rf_lengthgets(Rf_getAttrib(list, R_NamesSymbol), n + 1));
+
+	SET_VECTOR_ELT(all, n, raw);
+	SET_STRING_ELT(names, n, Rf_mkChar("bytes"));
+	Rf_setAttrib(all, R_NamesSymbol, names);
+	UNPROTECT(4);
+	return all;
+}
+
+/* The first line of the buffer, decoded, with its binary columns. */
+static SEXP take_message(struct peer *p, size_t len)
+{
+	static struct bytes line;
+
+	line.len = 0;
+	bytes_add(&line, p->buf.data, len);
+	bytes_drop(&p->buf, len + 1);
+	p->scanned = 0;
+	if (!json_check(line.data, line.len))
+		Rf_error("the server sent something that is no JSON");
+	struct json m = { line.data, line.len };
+	columns_drop();
+	double attached = json_number(json_get(m, "attachment"), 0);
+	struct json table = json_get(json_get(m, "result"), "buffer");
+	if (attached > 0 && !json_get(table, "columns").at) {
+		p->is_torn = 1;
+		SEXP raw = PROTECT(Rf_allocVector(RAWSXP, (R_xlen_t)attached));
+		if (!read_part(p, RAW(raw), (size_t)attached))
+			attached = -1;
+		else
+			p->is_torn = 0;
+		UNPROTECT(1);
+		return attached < 0 ? Rf_ScalarLogical(FALSE) : with_bytes(m, raw);
+	}
+	if (attached > 0) {
+		p->is_torn = 1;
+		columns_load(json_get(json_get(m, "result"), "buffer"), read_part, p);
+		p->is_torn = 0;
+	}
+	SEXP v = PROTECT(decode_message(m));
+	columns_drop();
+	if (line.cap > 1 << 20)
+		bytes_done(&line);
+	UNPROTECT(1);
+	return v;
 }
 
 /* The next message, decoded; NULL: none came for ms; FALSE: there will be none. */
@@ -177,16 +336,10 @@ SEXP peer_receive(SEXP s, SEXP ms)
 		char *end = p->buf.len > p->scanned
 				    ? memchr(p->buf.data + p->scanned, '\n', p->buf.len - p->scanned)
 				    : NULL;
-		if (end) {
-			size_t len = (size_t)(end - p->buf.data);
-			if (!json_check(p->buf.data, len))
-				Rf_error("the server sent something that is no JSON");
-			SEXP m = PROTECT(decode_value((struct json){ p->buf.data, len }));
-			bytes_drop(&p->buf, len + 1);
-			p->scanned = 0;
-			UNPROTECT(1);
-			return m;
-		}
+		if (p->is_torn)
+			return Rf_ScalarLogical(FALSE);
+		if (end)
+			return take_message(p, (size_t)(end - p->buf.data));
 		p->scanned = p->buf.len;
 		struct pollfd fd = { .fd = p->in, .events = POLLIN };
 		int n = poll(&fd, 1, Rf_asInteger(ms));
@@ -229,6 +382,32 @@ SEXP value_encode(SEXP v, SEXP text)
 	return out;
 }
 
+/* From here on large parts of values that are encoded become binary columns. */
+SEXP columns_start(void)
+{
+	columns_begin(1e300); /* the server knows the limit */
+	return R_NilValue;
+}
+
+/* No further ones. Their table as JSON, and their bytes; NULL: there are none. */
+SEXP columns_header(void)
+{
+	struct bytes b = { 0 };
+
+	columns_pause();
+	if (columns_bytes() <= 0) {
+		columns_end();
+		return R_NilValue;
+	}
+	columns_table(&b);
+	SEXP out = PROTECT(Rf_allocVector(VECSXP, 2));
+	SET_VECTOR_ELT(out, 0, Rf_ScalarString(Rf_mkCharLenCE(b.data, (int)b.len, CE_UTF8)));
+	SET_VECTOR_ELT(out, 1, Rf_ScalarReal(columns_bytes()));
+	bytes_done(&b);
+	UNPROTECT(1);
+	return out;
+}
+
 SEXP value_decode(SEXP text)
 {
 	const char *s = Rf_translateCharUTF8(STRING_ELT(text, 0));
@@ -236,7 +415,7 @@ SEXP value_decode(SEXP text)
 
 	if (!json_check(s, len))
 		Rf_error("not JSON");
-	return decode_value((struct json){ s, len });
+	return decode_message((struct json){ s, len });
 }
 
 SEXP text_quote(SEXP text)
@@ -281,13 +460,15 @@ SEXP bytes_decode(SEXP text)
 #define ROUTINE(name, args) { #name, (DL_FUNC)(void *)name, args }
 
 static const R_CallMethodDef routines[] = {
-	ROUTINE(peer_start, 1),  ROUTINE(peer_send, 2),    ROUTINE(peer_receive, 2), ROUTINE(peer_stop, 1),
+	ROUTINE(peer_start, 1),  ROUTINE(peer_send_file, 4), ROUTINE(peer_send, 3),    ROUTINE(peer_receive, 2), ROUTINE(peer_stop, 1),
 	ROUTINE(peer_pid, 1),    ROUTINE(value_encode, 2), ROUTINE(value_decode, 1), ROUTINE(text_quote, 1),
-	ROUTINE(bytes_encode, 1), ROUTINE(bytes_decode, 1), { NULL, NULL, 0 },
+	ROUTINE(bytes_encode, 1), ROUTINE(bytes_decode, 1), ROUTINE(columns_start, 0),
+	ROUTINE(columns_header, 0), { NULL, NULL, 0 },
 };
 
 void R_init_cordon(DllInfo *dll)
 {
 	R_registerRoutines(dll, NULL, routines, NULL, NULL);
 	R_useDynamicSymbols(dll, FALSE);
+	decode_is_guarded = true;
 }

@@ -11,7 +11,19 @@ repository <- function(...) {
 fails_with <- function(text, expr) expect_error(expr, text, fixed = TRUE)
 
 # A script in an R of its own: what it prints.
-run_script <- function(path) system2("Rscript", path, stdout = TRUE, stderr = TRUE, env = "R_TESTS=")
+run_script <- function(path, env = character()) {
+  system2(file.path(R.home("bin"), "Rscript"), path, stdout = TRUE, stderr = TRUE, env = c("R_TESTS=", env))
+}
+
+# The messages of an expression, without their figures.
+told <- function(expr) {
+  lines <- character()
+  withCallingHandlers(expr, message = function(m) {
+    lines <<- c(lines, sub("\n$", "", conditionMessage(m)))
+    invokeRestart("muffleMessage")
+  })
+  sub("pid=[0-9]+", "pid=N", sub("\\([0-9.]+s\\)$", "(Ns)", lines))
+}
 
 TOOLS <- list(
   add = securer_tool("add", "Adds two numbers.", function(a, b) a + b, list(a = "numeric", b = "numeric")),

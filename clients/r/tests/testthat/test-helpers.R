@@ -5,7 +5,7 @@ test_that("code is checked without running", {
   expect_true(nzchar(validate_code("if (TRUE {")$error))
   expect_length(validate_code("mean(c(1,2,3)); curl(1); my.url(2)")$warnings, 0)
   for (bad in list(c("a", "b"), NULL, 7, NA_character_)) {
-    expect_identical(validate_code(bad), list(valid = FALSE, error = "`code` must be a single character string", warnings = character()))
+    fails_with("`code` must be a single character string", validate_code(bad))
   }
 })
 
@@ -19,6 +19,16 @@ test_that("each of securer's sixteen names is warned of, wherever it stands", {
   }
   expect_length(validate_code("base::system('id')")$warnings, 1)
   expect_length(validate_code("x <- 1; system('id'); y <- .Call('z'); do.call(f, list())")$warnings, 3)
+})
+
+test_that("names of a result are exact, and the value has the name of the documentation, too", {
+  needs_program()
+  s <- SecureSession$new()
+  on.exit(s$close())
+  r <- s$evaluate("6 * 7")
+  expect_identical(r$result, 42)
+  expect_identical(r$value, 42)
+  expect_null(r$resul)
 })
 
 test_that("an execution shows the warnings", {
@@ -53,7 +63,8 @@ test_that("what a model sees is always a text", {
 
 test_that("without ellmer there is a plain error", {
   skip_if(requireNamespace("ellmer", quietly = TRUE), "ellmer is here")
-  fails_with("the package 'ellmer' is needed", as_ellmer_tool())
+  fails_with("Package 'ellmer' is required", as_ellmer_tool())
+  fails_with("Package 'ellmer' is required", securer_as_ellmer_tool())
 })
 
 # ellmer's three functions, as a package of its own: what we hand them is what counts.
@@ -70,18 +81,18 @@ test_that("a session becomes ellmer's tool", {
                "type_string <- function(description = NULL, required = TRUE) list(type = 'string', description = description)",
                "ContentToolResult <- function(value = NULL, error = NULL) list(value = value, error = error)"), file.path(package, "R", "all.R"))
   script <- tempfile(fileext = ".R")
-  writeLines(c(sprintf("r <- system2('R', c('CMD', 'INSTALL', '--no-test-load', '-l', '%s', '%s'), stdout = FALSE, stderr = FALSE)", folder, package),
+  writeLines(c(sprintf("r <- system2(file.path(R.home('bin'), 'R'), c('CMD', 'INSTALL', '--no-test-load', '-l', '%s', '%s'), stdout = FALSE, stderr = FALSE)", folder, package),
                sprintf(".libPaths(c('%s', .libPaths()))", folder),
                "library(cordon)",
                "s <- SecureSession$new()",
                "t <- as_ellmer_tool(s, timeout = 5)",
                "cat(t$name, names(t$arguments), t$arguments$code$type, substr(t$description, 1, 49), sep = '\\n')",
-               "cat(t$fun('6 * 7')$value, '\\n', sep = '')",
+               "cat(t$fun('6 * 7'), '\\n', sep = '')",
                "cat(t$fun(\"stop('/home/user/x')\")$error, '\\n', sep = '')",
                "s$close()",
                "cat(t$fun('1')$error, '\\n', sep = '')",
-               "own <- as_ellmer_tool()",
-               "cat(own$fun('1 + 1')$value, '\\n', sep = '')"), script)
+               "own <- securer_as_ellmer_tool()",
+               "cat(own$fun('1 + 1'), '\\n', sep = '')"), script)
   out <- run_script(script)
   expect_identical(out[1:5], c("execute_r_code", "code", "string", "Execute R code in a secure sandboxed environment.", "42"))
   expect_match(out[6], "[path]", fixed = TRUE)

@@ -48,14 +48,11 @@ test_that("sizes are checked", {
 
 test_that("a pool tells what it does where it is asked to", {
   needs_program()
-  lines <- character()
-  withCallingHandlers({
+  lines <- told({
     p <- SecureSessionPool$new(size = 1, tools = list(TOOLS$add), verbose = TRUE)
     p$execute("add(1, 2)")
     p$close()
-  }, message = function(m) {
-    lines <<- c(lines, sub("\n$", "", conditionMessage(m)))
-    invokeRestart("muffleMessage")
   })
-  expect_identical(lines, paste("[cordon]", c("pool started", "execute", "tool call: add", "tool result: add", "execution complete", "pool closed")))
+  expect_identical(lines, paste("[securer]", c("Pool started (sandbox=true, size=1)", "Tool call: add(a=1, b=2)", "Tool result: add -> 3 (Ns)",
+    "Execution complete (Ns)", "Pool closed")))
 })

@@ -19,7 +19,8 @@ same <- function(a, b) identical(plain(a), plain(b))
 
 check_result <- function(r, step, streamed) {
   got <- list(success = r$success, value = r$value, error = r$error, error_kind = r$error_kind, stdout = r$stdout, stderr = r$stderr,
-              exit_code = r$exit_code, restarted = r$restarted, tool_calls = r$tool_calls, truncated_stdout = r$truncated$stdout,
+              exit_code = r$exit_code, restarted = r$restarted, restart_reason = r$restart_reason,
+              tool_calls = r$tool_calls, truncated_stdout = r$truncated$stdout,
               streamed_stdout = streamed$stdout, streamed_stderr = streamed$stderr, assurance_wall = r$assurance$wall)
   for (key in names(step$expect)) {
     want <- step$expect[[key]]
@@ -42,12 +43,39 @@ do_execute <- function(on, step) {
   check_result(do.call(on$evaluate, args), step, streamed)
 }
 
+in_folder <- function(work) {
+  folder <- tempfile("folder-")
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  work(folder)
+}
+
 do_step <- function(on, step, state) {
   switch(step$do,
     execute = do_execute(on, step),
     write = on$files$write(step$path, content(step)),
     append = on$files$append(step$path, content(step)),
     read = { data <- on$files$read(step$path); stopifnot(identical(data, content(step))) },
+    upload = in_folder(function(folder) {
+      local <- file.path(folder, "e")
+      seen <- NULL
+      writeBin(content(step), local)
+      on$files$upload(local, step$path, progress = function(done, total) seen <<- c(done, total))
+      stopifnot(identical(as.numeric(seen), rep(as.numeric(length(content(step))), 2)))
+    }),
+    download = in_folder(function(folder) {
+      local <- file.path(folder, "out")
+      tryCatch(on$files$download(step$path, local), finally = stopifnot(all(list.files(folder, all.files = TRUE, no.. = TRUE) == "out")))
+      stopifnot(identical(readBin(local, "raw", file.size(local)), content(step)))
+    }),
+    tar = in_folder(function(folder) {
+      on$files$get_tar(step$path, file.path(folder, "t"))
+      on$files$mkdir(step$to)
+      on$files$put_tar(step$to, file.path(folder, "t"))
+    }),
+    watch = assign("watch", on$files$watch(step$path, !isFALSE(step$recursive)), state),
+    changes = { d <- get("watch", state)$changes(step$wait_ms / 1000); stopifnot(identical(paste(d$change, d$path, d$type), as.character(unlist(step$want)))) },
+    unwatch = get("watch", state)$close(),
     stat = { i <- on$files$stat(step$path); stopifnot(i$type == step$type, i$size == step$size) },
     list = stopifnot(identical(sort(on$files$list(step$path)$name), unlist(step$names))),
     mkdir = on$files$mkdir(step$path),
@@ -110,3 +138,21 @@ for (case in table_cases()) {
     expect_error(run_case(case), NA)
   })
 }
+
+test_that("the table of values", {
+  needs_program()
+  root <- repository()
+  lines <- readLines(file.path(root, "tests/clients/table.json"), encoding = "UTF-8")
+  rows <- decode(paste(lines, collapse = "\n"))$values
+  expect_gt(length(rows), 70)
+  guests <- list()
+  on.exit(for (s in guests) s$close())
+  for (row in rows) {
+    if (is.null(guests[[row$guest]])) guests[[row$guest]] <- SecureSession$new(guest = row$guest)
+    want <- eval(parse(text = row$r, keep.source = FALSE), globalenv())
+    r <- guests[[row$guest]]$evaluate(row$code)
+    got <- r$value
+    if (inherits(got, "cordon_handle")) got <- format(got)
+    expect_true(identical(got, want), info = paste(row$guest, row$name, "came as", paste(deparse(got), collapse = " "), r$error))
+  }
+})

@@ -39,7 +39,7 @@ test_that("code calls them; the host checks", {
   expect_error(s$execute("fail(1)")) # no arguments means none
   fails_with("Maximum tool calls (2) exceeded", s$execute("add(1, 1); add(1, 1); add(1, 1)", max_tool_calls = 2))
   fails_with("Duplicate tool names: \"add\"", SecureSession$new(tools = list(TOOLS$add, TOOLS$add)))
-  fails_with("`tools` must be a list of securer_tool() objects", SecureSession$new(tools = list(1)))
+  fails_with("Each tool must be created with securer_tool()", SecureSession$new(tools = list(1)))
 })
 
 test_that("every type of securer's is checked, and others are not", {
@@ -75,4 +75,42 @@ test_that("a call can wait for approval", {
   expect_identical(s$execute("pay(5)"), "paid 5")
   expect_identical(s$execute("pay(5)"), "free")
   fails_with("too much", s$execute("pay(5)"))
+})
+
+test_that("the class makes tools too, and a session checks them", {
+  t <- securer_tool_class("add", "Adds.", function(a, b) a + b, list(a = "numeric", b = "numeric"))
+  expect_identical(format(t), "<securer_tool>\n  Name: add\n  Description: Adds.\n  Args: 2 args")
+  expect_true(inherits(t, "securer_tool"))
+  empty <- securer_tool_class()
+  expect_identical(list(empty@name, empty@description, empty@fn(), empty@args), list(character(0), character(0), NULL, list()))
+  expect_error(securer_tool_class(name = 5), "name")
+  fails_with("Tool name must be a valid R identifier", SecureSession$new(tools = list(empty)))
+})
+
+test_that("code cannot replace a tool", { # TOOL-27
+  needs_program()
+  s <- SecureSession$new(tools = list(TOOLS$add))
+  on.exit(s$close())
+  for (code in c("add <- function(...) 'replaced'", "assign('add', 5)", "add = 1", "for (add in 1:2) 1", ".securer_call_tool <- 1")) {
+    expect_error(s$execute(code), "cannot change value of locked binding for '(add|.securer_call_tool)'")
+  }
+  fails_with("cannot change value of locked binding for 'add'", s$execute("1", context = list(add = 1)))
+  expect_identical(s$execute("local({ add <- 7; add })"), 7) # a variable of a function is no tool
+  expect_identical(s$execute("rm(list = ls(all.names = TRUE)); add(2, 3)"), 5)
+  s$restart()
+  fails_with("locked binding", s$execute("add <- 1"))
+  fork <- s$fork()
+  fails_with("locked binding", fork$execute("add <- 1"))
+  fork$close()
+  expect_identical(s$execute("add(2, 3)"), 5)
+})
+
+test_that("tools can be called by name, as in securer", {
+  needs_program()
+  s <- SecureSession$new(tools = list(TOOLS$add))
+  on.exit(s$close())
+  expect_identical(s$execute(".securer_call_tool('add', a = 2, b = 3)"), 5)
+  fails_with("Unexpected arguments for tool 'add': 'evil'", s$execute(".securer_call_tool('add', a = 1, b = 2, evil = 3)"))
+  fails_with("Unknown tool: nope", s$execute(".securer_call_tool('nope')"))
+  fails_with("Unknown tool: <invalid>", s$execute(".securer_call_tool('../../etc/passwd')"))
 })
