@@ -10,7 +10,7 @@ CI ?=
 NICE ?= nice
 
 .DEFAULT_GOAL := all
-.PHONY: all run test asan tsan lint format fuzz soak bench man install pod pod-tests vm clean help fresh setup-core setup-test setup-lint
+.PHONY: all run test asan tsan lint format fuzz soak bench man install dist dist-test pod pod-tests vm clean help fresh setup-core setup-test setup-lint
 
 all: setup-core ## build the library and the program
 	@tools/configure $(BUILD) $(if $(CI),-Dwerror=true)
@@ -62,6 +62,14 @@ install: all ## into DESTDIR, prefix as set up
 	@echo "Guest pod has an image of its own, which is not installed: 'make pod' builds it in $(BUILD)/pod;"
 	@echo "copy that folder to libexec/cordon/pod beside the program's bin, or name it in the variable CORDON_POD."
 
+dist: setup-core ## packages for others, into dist/ (Debian, tarball, pip, npm, R; W=KIND picks)
+	@tools/setup guests dist
+	@$(NICE) tools/dist $(if $(wildcard $(BUILD)/pod),--pod '$(BUILD)/pod') $(W)
+
+dist-test: setup-core ## make them twice, compare, and install them on bare Debian roots (root)
+	@tools/setup guests dist
+	@$(NICE) tests/dist/check
+
 pod: ## build the image of WebAssembly programs
 	@$(NICE) tools/pod --out '$(BUILD)/pod'
 
@@ -69,7 +77,7 @@ pod-tests: all
 	@$(NICE) tools/pod --tests --out '$(BUILD)/pod'
 
 clean: ## remove the build folders
-	@rm -rf build build-asan build-tsan build-fuzz build-lint
+	@rm -rf build build-asan build-tsan build-fuzz build-lint build-dist
 
 setup-core:
 	@tools/setup core python
