@@ -22,6 +22,8 @@ ENDINGS = [
     ("a timeout", ["--timeout", "300ms"], SLEEP, {124}),
     ("a crash", [], "import os; os.kill(os.getpid(), 11)", {139}),
     ("no memory", ["--memory", "64M"], "x = []\nwhile True: x.append(bytearray(1 << 20))", {137}),
+    ("no memory, not even for small objects", ["--memory", "64M"], "x, y = [], None\nfor size in 1 << 20, 1 << 16, 4096, 200, 40:\n"
+     "  try:\n    while True: x.append(bytearray(size))\n  except MemoryError: pass\nwhile True: y = (y, 1.5 * len(x))", {137}),
     ("setsid", [], "import os\nif os.fork() == 0:\n  os.setsid()\n  import time; time.sleep(100)\n", {0}),
     ("a double fork", [], "import os\nif os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    import time; time.sleep(100)\n"
      "  os._exit(0)\n", {0}),

@@ -1,7 +1,12 @@
 #!/usr/bin/python3
 """Each denial is listed with its layer, its rule and the smallest policy change that would allow it."""
+import os
+
 from oneshot import case, has, main
 
+STRICT = ["--level", "strict"]
+EXEC = "workspace_exec: allow files of the workspace to be executed (workspace_exec=true)"
+PROGRAMS = [n for n in sorted(os.listdir("/usr/bin")) if not n.startswith(("python", "pdb", "pydoc"))][:30]
 CALL = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\nr = libc.{}\n[r, ctypes.get_errno()]"
 
 
@@ -48,7 +53,9 @@ CASES = [
     case("a read-only place", "import os; os.mkdir('/usr/x')", status=126, error_kind="denied",
          denials=lambda d: any(x["target"] == "/usr/x" and x["layer"] in ("mount", "landlock") for x in d)),
     case("a program of the workspace", "import os, subprocess\nopen('p', 'w').write('#!/bin/true')\nos.chmod('p', 0o755)\nsubprocess.run(['./p'])",
-         status=126, error_kind="denied", denials=entry(operation="execute", target="/home/user/p", layer="mount", claimed=True)),
+         status=126, error_kind="denied", denials=entry(operation="execute", target="/home/user/p", layer="landlock", remedy=EXEC)),
+    case("a program that the workspace does not have", "import subprocess\ntry: subprocess.run(['/tmp/nope'])\nexcept FileNotFoundError: x = 1\nx",
+         result=1, success=True, denials=[]),
     case("what the policy gives was not refused by it", "raise PermissionError(13, 'Permission denied', '/tmp/x')", status=1,
          error_kind="exception", denials=[], error=has("Permission denied")),
     case("nor by another name", "raise PermissionError(13, 'Permission denied', '/usr/../tmp/x')", status=1, error_kind="exception",
@@ -65,9 +72,9 @@ CASES = [
     case("ADV-03: host files are not there", "import os; [p for p in ('/etc/shadow', '/root', os.path.expanduser('~root/.ssh'),"
          " '/home/user/.ssh', '/sys', '/boot') if os.path.exists(p)]", result=[]),
     case("ADV-04: write outside", "open('/root/x', 'w')", status=1, success=False),
-    case("ADV-05: programs of the host", "import subprocess\nout = []\nfor p in ('perl', 'curl', 'bash', 'sh', 'gcc'):\n"
+    case("ADV-05: programs of the host, which strict does not give", "import subprocess\nout = []\nfor p in ('perl', 'curl', 'bash', 'sh', 'gcc'):\n"
          "  try: out.append(subprocess.run([p, '--version']).returncode)\n  except OSError as e: out.append(type(e).__name__)\n"
-         "set(out) <= {'FileNotFoundError', 'PermissionError'}", result=True),
+         "set(out) <= {'FileNotFoundError', 'PermissionError'}", options=["--level", "strict"], result=True),
     case("ADV-06: signals", "import os\nout = []\nfor p in (1, os.getppid()):\n  try: os.kill(p, 9); out.append(0)\n"
          "  except OSError as e: out.append(e.errno)\nout", result=[1, 1], success=True),
     case("ADV-06: processes", "import os; [p for p in os.listdir('/proc') if p.isdigit() and int(p) not in (1, os.getpid())]",
@@ -82,9 +89,11 @@ CASES = [
     case("ADV-01: by its path", "/usr/bin/id", "sh", ["--set", "commands=ls"], status=127, success=False),
     case("ADV-01: by the loader", "/lib64/ld-linux-x86-64.so.2 /usr/bin/id", "sh", ["--set", "commands=ls"], status=127,
          stdout="", success=False),
-    case("a program", "import subprocess; subprocess.run(['ls'])", status=126, error_kind="denied", error=has("'ls'"),
-         denials=entry(operation="execute", target="ls", layer="mount", remedy="commands: name the program in the policy")),
-    case("a shell that nobody waits for", "import os; os.system('ls')", success=True,
+    case("a program", "import subprocess; subprocess.run(['ls'])", options=["--level", "strict"], status=126, error_kind="denied", error=has("'ls'"),
+         denials=entry(operation="execute", target="ls", layer="mount", remedy="commands: name the program in the policy (commands+=ls)")),
+    case("a program that the host does not have was not refused", "import subprocess; subprocess.run(['no-such-program'])", status=1,
+         error_kind="exception", denials=[]),
+    case("a shell that nobody waits for", "import os; os.system('ls')", options=["--level", "strict"], success=True,
          denials=entry(operation="execute", target="sh", layer="mount", count=1)),
     case("a program of its own", "import os\nopen('a', 'w').write('#!/bin/sh')\nos.chmod('a', 0o755)\nos.execv('/home/user/a', ['a'])",
          status=126, error_kind="denied", denials=entry(operation="execute", target="/home/user/a", layer="landlock")),
@@ -108,14 +117,73 @@ CASES = [
     case("nor do refusals of many kinds", CALL.replace("r = libc.{}", "for i in range(130, 335):\n"
          "  if i not in (131, 135, 231): libc.syscall(i, -1, -1, -1, -1, -1)\nfor i in range(200): libc.socket(2, 1, 0)\nr = 0"), success=True,
          denials=lambda d: len(d) <= 41 and sum(x["count"] for x in d if x["operation"] in ("socket", "other system calls")) >= 200),
-    case("nor do programs: those not told apart keep their layer", "import os, socket\nfor i in range(30):\n"
-         "  try: os.execv('/usr/bin/nothing%d' % i, ['x'])\n  except OSError: pass\ntry: socket.socket()\nexcept OSError: pass", success=True,
+    case("nor do programs: those not told apart keep their layer", f"import os, socket\nfor name in {PROGRAMS}:\n"
+         "  try: os.execv('/usr/bin/' + name, ['x'])\n  except OSError: pass\ntry: socket.socket()\nexcept OSError: pass",
+         options=["--level", "strict"], success=True,
          denials=lambda d: sum(x["count"] for x in d if x["operation"] == "execute") == 30 and len(d) < 20 and
          [(x["layer"], x["count"] > 10) for x in d if x["target"] is None] == [("mount", True)] and d[-1]["operation"] == "socket"),
     case("a missing file is no denial", "open('/nope')", status=1, error_kind="exception", denials=[]),
-    case("a program, from Node", "require('child_process').execSync('ls')", "node", status=126, error_kind="denied",
+    case("a program, from Node", "require('child_process').execSync('ls')", "node", ["--level", "strict"], status=126, error_kind="denied",
          denials=entry(operation="execute", target="sh")),
     case("nothing was refused", "1", denials=[]),
+    # What libraries try and do without is listed only if the code's error or stderr shows it.
+    case("programs that libraries probe", "import subprocess\nfor p in ('uname', 'fc-list', '/sbin/ldconfig', 'ld', 'gcc'):\n"
+         "  try: subprocess.run([p])\n  except OSError: pass", options=STRICT, success=True, denials=[]),
+    case("the same, if it is the failure", "import subprocess; subprocess.run(['uname'])", options=STRICT, status=126, error_kind="denied",
+         denials=entry(operation="execute", target="uname", remedy="commands: name the program in the policy (commands+=uname)")),
+    case("not if something else is", "import platform; platform.platform(); 1 / 0", options=STRICT, status=1, error_kind="exception", denials=[]),
+    case("a library that is looked up", "import ctypes.util; ctypes.util.find_library('c')", options=STRICT, success=True, denials=[]),
+    case("sockets that libraries probe", "import socket, uuid\nuuid.uuid1()\nfor f in (socket.AF_INET6, socket.AF_UNIX):\n"
+         "  try: socket.socket(f)\n  except OSError: pass", success=True, denials=[]),
+    case("the same, if it is the failure", "import socket; socket.socket(socket.AF_INET6)", status=126, denials=entry(target="AF_INET6")),
+    case("a server, whose library probes others first", "import http.server; http.server.test(http.server.SimpleHTTPRequestHandler, port=8000)",
+         status=126, denials=lambda found: len(found) == 1 and "expose+=8000" in found[0]["remedy"]),
+    case("a datagram socket", "import socket; socket.socket(type=socket.SOCK_DGRAM)", status=126, denials=entry(target="AF_INET datagram")),
+    case("a name that is looked up, and the error caught", "import socket\ntry: socket.getaddrinfo('example.test', 80)\n"
+         "except OSError: pass", success=True, denials=entry(operation="socket", target="AF_INET nonblocking datagram")),
+    case("the same in Node", "await fetch('http://example.test').catch((e) => 'refused')", "node", success=True,
+         denials=entry(operation="socket", target="AF_INET nonblocking datagram")),
+    case("a named socket", "import socket; socket.socket(socket.AF_UNIX).bind('s')", status=126, error_kind="denied",
+         denials=entry(operation="socket", target="AF_UNIX")),
+    case("refusals that look alike are one", CALL.format("ptrace(16, 1, 0, 0); libc.ptrace(0, 0, 0, 0); libc.ptrace(3, 1, 0, 0)"),
+         denials=lambda d: [(x["operation"], x["count"]) for x in d] == [("ptrace", 3)]),
+    case("a program is one, wherever it was searched", "import os\nfor p in ('/usr/bin/ls', '/bin/ls'):\n  try: os.execv(p, ['ls'])\n"
+         "  except OSError: pass", options=["--set", "commands=cat"], denials=lambda d: [x["count"] for x in d] == [2]),
+    case("certificates that a missing network has none of", "raise OSError('Could not find a suitable TLS CA certificate bundle, invalid path: "
+         "/etc/ssl/certs/ca-certificates.crt')", status=1, denials=entry(operation="connect", claimed=True,
+         remedy="network.allow: name the hosts; the gateway then carries HTTP(S)")),
+    case("sh: a name that a program could not look up, in Node's words", "python3 -c 'import socket\ntry: socket.getaddrinfo(\"a.test\", 80)\n"
+         "except OSError: print(\"EAI_AGAIN\", file=__import__(\"sys\").stderr)'", "sh", denials=entry(operation="socket")),
+    case("no network but the sandbox's own", "import socket; socket.create_connection(('192.0.2.1', 80), 20)", options=["--set", "expose=8000"],
+         status=1, denials=entry(operation="connect", layer="net", claimed=True)),
+    case("sh: the same", "python3 -c 'import socket; socket.getaddrinfo(\"a.test\", 80)'", "sh", ["--set", "expose=8000"], status=1,
+         denials=entry(operation="connect", layer="net", claimed=True)),
+    # Package managers do not try for a minute to reach a network that is not there, and pip does not refuse at once.
+    case("the settings of package managers", "env | grep -ciE '^(npm_config_fetch_retries=0|pip_retries=0|pip_break_system_packages=1)$'", "sh",
+         stdout="3\n"),
+    case("with a network they try again", "env | grep -ciE '^(npm_config_fetch_retries|pip_retries)='; true", "sh",
+         ["--allow-host", "a.test"], stdout="0\n"),
+    case("R: install.packages() makes its library", "try(suppressWarnings(install.packages('none', repos = 'file:///usr/none')), TRUE)\n"
+         "dir.exists(.libPaths()[1])", "r", result=True),
+    # What a script goes on after.
+    case("sh: a file of the workspace, and it goes on", "printf '#!/bin/sh' > s; chmod +x s; ./s || echo failed", "sh", success=True,
+         stdout="failed\n", denials=entry(operation="execute", target="/home/user/s", remedy=EXEC)),
+    case("sh: a read-only file, and it goes on", "echo x > /usr/x || true", "sh", success=True, denials=entry(target="/usr/x")),
+    case("sh: what nobody sees is not listed", "echo x 2>/dev/null > /usr/x || true", "sh", success=True, denials=[]),
+    case("sh: processes, and it goes on", "for i in $(seq 20); do sleep 3 & done; wait", "sh", ["--set", "processes=16"], status=None,
+         denials=entry(operation="start more processes", layer="limit", remedy="processes: raise it (processes=32)")),
+    case("R: a warning", "x <- file.remove('/usr/bin/env')", "r", success=True, denials=entry(operation="open", target="/usr/bin/env")),
+    case("sh: a socket that nobody misses", "python3 -c 'import socket\ntry: socket.socket()\nexcept OSError: pass'", "sh", success=True, denials=[]),
+    case("sh: one that is missed, and it goes on", "python3 -c 'import socket; socket.socket()' || true", "sh", success=True,
+         denials=entry(operation="socket", target="AF_INET")),
+    # Refusals without a path.
+    case("a module", "import json", options=["--set", "modules=math"], status=126, error_kind="denied",
+         denials=entry(operation="import", target="json", layer="guest", remedy="modules: name it in the policy (modules+=json)", claimed=True)),
+    case("a signal to pid 1", "import os; os.kill(1, 9)", status=126, error_kind="denied", denials=entry(layer="kernel", remedy="none")),
+    case("open files", "x = [open('/dev/null') for _ in range(100)]", options=["--set", "open_files=64"], status=1,
+         denials=entry(operation="open more files", layer="limit", remedy="open_files: raise it (open_files=128)")),
+    case("a directory that is not there", "import os; os.mkdir('/data')", status=126,
+         denials=entry(target="/data", remedy="mounts: mount a directory there with the mode rw")),
 ]
 
 main(CASES)

@@ -1,9 +1,12 @@
 /* tests/behaviour/dialect.c - see dialect.h. */
 #include "dialect.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "harness/test.h"
 
 const struct dialect dialects[DIALECTS] = {
@@ -95,6 +98,52 @@ void must(struct cordon_session *s, const char *code)
 
 	if (!cordon_result_success(r))
 		test_fail(__FILE__, __LINE__, "%s: %s", code, cordon_result_error(r));
+	cordon_result_free(r);
+}
+
+struct cordon_session *open_languages(const char *guest, const char *const *languages,
+				      struct cordon_policy *p)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	struct cordon_session_options o = { .guest = guest, .languages = languages, .policy = p };
+	struct cordon_session *s = NULL;
+	int r = cordon_session_open(&o, &s, &e);
+
+	cordon_policy_free(p);
+	if (r == -CORDON_UNSUPPORTED)
+		needs(false, cordon_error_message(e));
+	if (r < 0)
+		test_fail(__FILE__, __LINE__, "%s", cordon_error_message(e));
+	return s;
+}
+
+pid_t first_process(struct cordon_session *s)
+{
+	cleanup_free char *text = cordon_session_describe(s);
+	cleanup_json json_t *o = NULL;
+	char path[64], line[256];
+	pid_t parent = 0;
+
+	ASSERT_EQ(json_parse(text, strlen(text), 0, &o, NULL), 0);
+	snprintf(path, sizeof(path), "/proc/%d/status",
+		 (int)json_integer_value(json_object_get(o, "pid")));
+	FILE *f = fopen(path, "re");
+	ASSERT(f);
+	while (fgets(line, sizeof(line), f))
+		if (strncmp(line, "PPid:", 5) == 0)
+			parent = (pid_t)strtol(line + 5, NULL, 10);
+	fclose(f);
+	ASSERT(parent > 1);
+	return parent;
+}
+
+void value_is(struct cordon_session *s, const char *code, const char *value)
+{
+	struct cordon_result *r = run(s, code);
+
+	if (!cordon_result_success(r))
+		test_fail(__FILE__, __LINE__, "%s: %s", code, cordon_result_json(r));
+	ASSERT_STREQ(cordon_result_value_json(r), value);
 	cordon_result_free(r);
 }
 

@@ -30,10 +30,16 @@ bool dialect_is_here(const struct dialect *d);
 /* set: "key=value" for the standard policy; NULL: as it is. */
 struct cordon_policy *new_policy(const char *set);
 struct cordon_session *open_with(const char *guest, const char *set);
+/* A sandbox for these languages (ended by NULL). p is taken over. */
+struct cordon_session *open_languages(const char *guest, const char *const *languages,
+				      struct cordon_policy *p);
+/* The host's number of the sandbox's pid 1: the parent of the guest. */
+pid_t first_process(struct cordon_session *s);
 struct cordon_result *run_for(struct cordon_session *s, const char *code, uint64_t timeout_ms);
 struct cordon_result *run(struct cordon_session *s, const char *code);
 /* Each ends the test when it is not so. */
 void must(struct cordon_session *s, const char *code);
+void value_is(struct cordon_session *s, const char *code, const char *value);
 void must_be(struct cordon_session *s, const struct dialect *d, const char *code,
 	     const char *value);
 void must_fail(struct cordon_session *s, const char *code, uint64_t timeout_ms, const char *kind,

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Pythons other than /usr/bin/python3: virtual environments and pyenv builds, in any directory (TAP)."""
+"""Interpreters other than those of /usr/bin, in any directory: virtual environments, pyenv builds, Nodes; a shell there is refused (TAP)."""
 
 import glob
 import json
@@ -32,6 +32,37 @@ def ask(tap, name, program, uid, code, want):
     tap.check(status == 0 and str(got).encode() in out, f"{name}, in a session", out, err)
 
 
+def copy_of(program, below):
+    """The program itself, and a link to the machine's, where anybody can read them."""
+    folder = tempfile.mkdtemp(prefix="interpreters-", dir=below)
+    os.chmod(folder, 0o755)
+    os.mkdir(folder + "/bin")
+    shutil.copy(program, folder + "/bin/copy")
+    os.symlink(program, folder + "/bin/link")
+    return folder
+
+
+def ask_node(tap, who, uid, place):
+    node = os.path.realpath(shutil.which("node") or "/usr/bin/node")
+    if not os.path.exists(node):
+        tap.check(True, f"{who}: Node below {place} # SKIP there is no Node")
+        return
+    folder = copy_of(node, place)
+    for name in ("copy", "link"):
+        for options in ([], ["--set", "commands=true"], ["--level", "strict"]):
+            status, out, err, _ = run(["run", *options, "-g", "node", "--set", f"node={folder}/bin/{name}", "-e", "6 * 7"], uid)
+            tap.check(status == 0 and out == b"42\n", f"{who}: Node, a {name} below {place}, {' '.join(options)}", out, err)
+    shutil.rmtree(folder)
+
+
+def ask_shell(tap, who, uid):
+    folder = copy_of("/usr/bin/bash", "/tmp")
+    for options in ([], ["--set", "commands=true"]):
+        status, out, err, _ = run(["run", *options, "-g", "sh", "--set", f"shell={folder}/bin/copy", "-e", "echo 1"], uid)
+        tap.check(status != 0 and b"cannot be seen in the sandbox" in err, f"{who}: a shell below /tmp is refused, {' '.join(options)}", out, err)
+    shutil.rmtree(folder)
+
+
 def main():
     tap = Tap()
     places = [p for p in ("/tmp", "/opt", "/home") if os.access(p, os.W_OK)]
@@ -41,6 +72,8 @@ def main():
             ask(tap, f"{who}: an environment below {place}", folder + "/venv/bin/python3", uid, CODE,
                 lambda v: v and v[:2] == [True, "found"])
             shutil.rmtree(folder)
+            ask_node(tap, who, uid, place)
+        ask_shell(tap, who, uid)
         folder = make_venv("/tmp", "--system-site-packages")
         ask(tap, f"{who}: an environment with the machine's numpy", folder + "/venv/bin/python3", uid,
             "import numpy, site_of_test\n[int(numpy.arange(5).sum()), site_of_test.word]", lambda v: v == [10, "found"])

@@ -40,6 +40,22 @@ def codes(tap, who, uid):
         tap.check((status, out.decode(), err) == (0, want, b""), f"{who}: {guest}: {name}", status, out, err)
 
 
+def late_refusals(tap, who, uid):
+    """The end of stderr tells of a refusal as well as its beginning, also where no copy of it is kept for a result."""
+    code = "%s; printf '#!/bin/sh' > s; chmod +x s; ./s; %s"
+    for name, before, after in (("alone", "true", "true"), ("after much", "seq 50000 >&2", "true"), ("before much", "true", "seq 50000 >&2")):
+        _, _, err, _ = run(["run", "-g", "sh", "-e", code % (before, after)], uid)
+        tap.check(b"(workspace_exec=true)" in err.splitlines()[-1], f"{who}: a refusal {name}", err[-300:])
+
+
+def options_add(tap, who, uid):
+    """--mount and --allow-host add to the list of --set, wherever they stand."""
+    for options in (["--set", "network.allow=a.test", "--allow-host", "b.test"], ["--allow-host", "b.test", "--set", "network.allow=a.test"]):
+        status, out, err, _ = run(["policy", "show", *options], uid)
+        hosts = json.loads(out)["network"]["allow"] if status == 0 else err
+        tap.check(hosts == ["a.test", "b.test"], f"{who}: {options[0]} first", hosts)
+
+
 def arguments(tap, who, uid):
     """After the file or the code everything is the code's own, whatever it looks like."""
     for guest, code in ARGV.items():
@@ -310,4 +326,4 @@ def left_over(tap, who, uid):
     tap.check(status == 7, f"{who}: --out of nothing, and the code failed", status, out, err)
 
 
-main([], codes, arguments, paths, surroundings, stalled, cuts, languages, typescript, values, audited, left_over)
+main([], codes, late_refusals, options_add, arguments, paths, surroundings, stalled, cuts, languages, typescript, values, audited, left_over)

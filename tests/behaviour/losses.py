@@ -50,6 +50,18 @@ def steps(home):
     yield ("a path that is too long is told", done.returncode == 125 and b"more than 4095 characters" in done.stderr, done)
     done = save(home, "ls; cat a")
     yield "what was saved before is as it was", (done.returncode, done.stdout) == (0, b"a\nold\n"), done
+    yield from kept_variables(home)
+
+
+def kept_variables(home):
+    """What a shell exports belongs to its saved workspace, however the code ended."""
+    for code in ("export A=1 B='two words'; C=3", "export A=1 B='two words'; exit 0", "export B='two words'; export A=1; (exit 5); true"):
+        done = save(home, code)
+        yield f"saved: {code}", done.returncode == 0, done
+        done = save(home, 'echo "$A/$B/$C"; unset A; export B=changed')
+        yield f"exported variables are there after {code}", done.stdout == b"1/two words/\n", done
+        done = save(home, 'echo "$A/$B"; unset B')
+        yield "and so are their changes", done.stdout == b"/changed\n", done
 
 
 def full_steps(home):

@@ -432,7 +432,7 @@ TEST(values_are_exact)
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
 		must_be(s, &dialects[0], table[i][0], table[i][1]);
-	must_fail(s, "a = []; a.append(a); a", 0, "exception", NULL);
+	must_be(s, &dialects[0], "a = []; a.append(a); a", "null"); /* its text crosses */
 	cordon_session_close(s);
 }
 

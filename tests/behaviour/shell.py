@@ -2,20 +2,12 @@
 """`cordon shell` on a terminal, for every guest: editing, history, ^C that keeps the session, ^D (TAP)."""
 
 import os
-import pty
-import re
-import select
 import shutil
-import signal
 import sys
 import tempfile
-import time
 
-from oneshot import CORDON, Tap
-
-POD = os.environ.get("CORDON_POD") or os.path.join(os.path.dirname(CORDON), "pod")
-SECONDS = 300  # a busy machine takes its time; a hang is still found
-ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
+from oneshot import Tap
+from terminal import POD, Terminal
 
 # guest: what must be installed, set, get, what that prints, a loop without end
 GUESTS = {
@@ -39,57 +31,9 @@ PYTHON = (
 MORE = {"sh": WAITS, "pod": WAITS + PYTHON}
 
 
-class Terminal:
-    def __init__(self, guest, home):
-        self.text = b""
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.chdir("/")
-            os.execve(CORDON, [CORDON, "shell", guest], {
-                "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "xterm", "HOME": home, "XDG_STATE_HOME": home,
-                "CORDON_POD": POD})
-
-    def type(self, text):
-        self.text = b""
-        os.write(self.fd, text.encode())
-
-    def wait(self, word):
-        """Until the screen has shown the word since the last typing."""
-        end = time.monotonic() + SECONDS
-        while word.encode() not in ESCAPES.sub(b"", self.text):
-            left = end - time.monotonic()
-            if left < 0 or not select.select([self.fd], [], [], left)[0]:
-                return False
-            try:
-                data = os.read(self.fd, 65536)
-            except OSError:
-                data = b""
-            if not data:
-                return False
-            self.text += data
-        return True
-
-    def leave(self):
-        self.type("\x04")
-        end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                os.close(self.fd)
-                return os.waitstatus_to_exitcode(status)
-            if select.select([self.fd], [], [], 0.05)[0]:
-                try:
-                    os.read(self.fd, 65536)
-                except OSError:
-                    pass
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-        return None
-
-
 def shell(tap, guest, set_x, get_x, value, forever):
     home = tempfile.mkdtemp(prefix="shell-")
-    prompt = guest + "> "
+    prompt = guest + " ~> "
 
     def check(good, name):
         return tap.check(good, guest + ": " + name, t.text[-600:])

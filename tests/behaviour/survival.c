@@ -170,6 +170,8 @@ TEST(many_sessions_keep_their_files_when_templates_are_killed)
 		pid_t supervisor = child_of(getpid()), init = supervisor ? child_of(supervisor) : 0;
 		if (init > 0)
 			kill(init, SIGKILL);
+		while (init > 0 && kill(init, 0) == 0) /* gone when all below it is */
+			usleep(1000);
 	}
 	for (int i = 0; i < CROWD; i++) {
 		pthread_join(all[i].thread, NULL);
@@ -210,7 +212,12 @@ TEST(files_stay_when_there_are_no_descriptors)
 	must(s, KEEP);
 	take_all_descriptors(&before);
 	/* The answer is there, and says what could not be done. */
-	struct cordon_result *r = run_for(s, "while True: pass", 300);
+	struct cordon_result *r = run_for(s,
+					  "import time\n"
+					  "while True:\n"
+					  "    try: time.sleep(60)\n"
+					  "    except BaseException: pass",
+					  300);
 	ASSERT_STREQ(cordon_result_error_kind(r), "timeout");
 	cleanup_free char *warnings = cordon_result_warnings_text(r);
 	ASSERT_HAS(warnings, "could not be replaced");
@@ -408,7 +415,7 @@ static void *put_tar(void *arg)
 {
 	struct transfer *t = arg;
 
-	t->code = cordon_file_put_tar(t->session, "/home/user", t->tar, NULL);
+	t->code = cordon_file_put_tar(t->session, "/home/user", t->tar, NULL, NULL);
 	return NULL;
 }
 

@@ -67,6 +67,8 @@ static void disturb(struct stage *g)
 	(void)cordon_session_interrupt(g->s, NULL);
 	if (g->turns[3] % 16 == 0)
 		(void)cordon_session_cancel(g->s, NULL);
+	if (g->turns[3] % 32 == 0)
+		(void)cordon_session_kill(g->s, NULL);
 	(void)cordon_session_resolve(g->s, id, true, NULL, NULL, NULL);
 	(void)cordon_session_resolve(g->s, "no such id", false, NULL, "no", NULL);
 	(void)cordon_session_is_alive(g->s);
@@ -173,8 +175,8 @@ static void use_archives(struct stage *g)
 	cleanup_free char *diff = NULL;
 	struct cordon_project *p = NULL;
 
-	if (cordon_file_get_tar(g->s, "/tmp", fd, NULL) == 0 && lseek(fd, 0, SEEK_SET) == 0)
-		(void)cordon_file_put_tar(g->s, "/workspace/t", fd, NULL);
+	if (cordon_file_get_tar(g->s, "/tmp", fd, NULL, NULL) == 0 && lseek(fd, 0, SEEK_SET) == 0)
+		(void)cordon_file_put_tar(g->s, "/workspace/t", fd, NULL, NULL);
 	if (cordon_project_open(g->s, g->dir, &p, NULL) == 0)
 		(void)cordon_project_diff(p, &diff, NULL);
 	cordon_project_close(p);

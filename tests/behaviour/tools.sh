@@ -178,7 +178,7 @@ same </tmp/b | same | same | cmp - /tmp/b && echo same'
 	check "sh: a denial is recorded by its cause, once" test "$(grep -c '"event":"capability.denied"' "$dir/denied")" = 1
 	check "sh: extensions" gives "Upper case." sh 'extensions list --category text'
 	check "sh: extensions as JSON" gives '"name":"upper"' sh 'extensions list --json | tr -d " "'
-	check "sh: usage" gives "Usage: upper < FILE" sh 'extensions info upper'
+	check "sh: usage" gives "Usage:       upper < FILE" sh 'extensions info upper'
 	check "sh: examples" gives "Example: upper < list" sh 'upper --help'
 	check "sh: no such extension" gives "unknown extension" sh 'extensions info nope'
 fi

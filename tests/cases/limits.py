@@ -223,7 +223,7 @@ for p in ('perl', 'curl', 'gcc'):
     except OSError: pass
 if any(int(p) > 200 for p in os.listdir('/proc') if p.isdigit()): bad.append('pids')
 bad"""}.get(guest, "cat /etc/shadow; cat /root/.ssh/id_rsa; echo x > /root/x; ls -d /proc/[0-9]*; kill -9 1; true")
-    with session(guest) as s:
+    with session(guest, {"commands": ["sh:*"]}) as s:
         r = s.execute(code)
         if guest == "python":
             same(value(r), [])

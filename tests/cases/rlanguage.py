@@ -60,13 +60,17 @@ def quitting_keeps_the_session(guest):
 
 @case("R-04", R)
 def time_runs_out(guest):
-    with session(guest) as s:
-        for code in ("repeat {}", "Sys.sleep(60)", "while (TRUE) tryCatch(Sys.sleep(60), interrupt = function(e) 0, error = function(e) 0)",
-                     "tryCatch(repeat {}, finally = cat('never'))", "readLines(pipe('sleep 60'))"):
+    with session(guest, {"grace_ms": 60000}) as s:
+        s.execute("kept <- 1")
+        for code, said in (("repeat {}", ""), ("Sys.sleep(60)", ""), ("tryCatch(repeat {}, finally = cat('done'))", "done"), ("readLines(pipe('sleep 60'))", "")):
             r = s.execute(code, timeout=1)
             if "pipe" not in code:
-                same((r.error_kind, r.restarted), ("timeout", True))
-            same(value(s.execute("1 + 1")), 2)
+                same((r.error_kind, r.restarted, r.stdout), ("timeout", False, said))
+            same(value(s.execute("kept + 1")), 2)
+    with session(guest, {"grace_ms": 200}) as s:
+        r = s.execute("while (TRUE) tryCatch(Sys.sleep(60), interrupt = function(e) 0, error = function(e) 0)", timeout=1)
+        same((r.error_kind, r.restarted), ("timeout", True))
+        same(value(s.execute("1 + 1")), 2)
 
 
 @case("R-05", R)
@@ -101,9 +105,11 @@ def what_is_not_there(guest):
     with session(guest, policy={"env": ["PATH", "HOME", "LANG", "TZ"]}) as s:
         fails(s, "library(no.such.package)", "there is no package called")
         has(s.execute("suppressWarnings(require(no.such.package)); 1").stderr, "no.such.package")
-        fails(s, "install.packages('jsonlite')", "unable to install packages")
-        has(s.execute("system('ls')").stderr, "not found")
+        fails(s, "install.packages('jsonlite')", "without setting a mirror")
+        r = s.execute("install.packages('jsonlite', repos = 'http://example.test')")
+        assert any(d.operation == "socket" for d in r.denials), r.denials
         same(value(s.execute("system('echo hi', intern = TRUE)")), "hi")
+        same(value(s.execute("system2('ls', c('-d', '/usr'), stdout = TRUE)")), "/usr")
         r = s.execute("readLines('http://example.test')")
         assert not r.success and any(d.operation == "socket" for d in r.denials), r.denials
         same(value(s.execute("nchar(Sys.getenv('MY_SECRET')) + nchar(Sys.getenv('R_LIBS')) + nchar(Sys.getenv('LD_PRELOAD'))")), 0)

@@ -254,7 +254,7 @@ EXEC = {"python": "import subprocess\nsubprocess.run(['ls'])", "node": "require(
 
 @case("ADV-05", tuple(EXEC))
 def a_program_is_told(guest):
-    with session(guest) as s:
+    with session(guest, {"commands": ["sh:*"]}) as s:
         r = s.execute(EXEC[guest])
         same((r.error_kind, [(d.operation, d.target, d.layer) for d in r.denials]), ("denied", [("execute", "ls", "mount")]))
         same(s.execute(SAY["two"][guest]).denials, [])

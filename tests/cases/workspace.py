@@ -152,6 +152,31 @@ def forks(guest):
             same(value(child.execute(code)), "e")
 
 
+@case("SNP-01 SNP-03 SNP-05 SNP-12 ENV-04", SHELLS)
+def what_commands_export(guest):
+    with session(guest, env={"HOST": "h"}) as s, session(guest) as t:
+        s.execute("export A='a b' B=1; unset TERM; plain=p; cd /tmp")
+        look = 'echo "$A,$B,$HOST,${TERM-none},${plain-none},$PWD"'
+        name = s.snapshot()
+        s.execute("export A=changed NEW=1; unset HOST")
+        s.restore(name)
+        same(s.execute(look + "; echo ${NEW-none}").stdout, "a b,1,h,none,p,/tmp\nnone\n")
+        with s.fork() as child:
+            same(child.execute(look).stdout, "a b,1,h,none,none,/tmp\n")
+            child.execute("export A=child")
+        same(s.execute("echo $A").stdout, "a b\n")
+        s.setenv("B", "host")  # a change of the host, then one of the code
+        same(s.execute("echo $B; export B=code").stdout, "host\n")
+        same(s.execute("echo $B").stdout, "code\n")
+        t.import_(s.export())
+        same(t.execute(look).stdout, "a b,code,h,none,none,/tmp\n")
+        for method, params in (("offload", {}), ("rehydrate", {}), ("mount", {"path": "/mnt/m", "files": {"f": "eA=="}})):
+            s._c.request(method, dict(params, session=s.id))
+        same(s.execute(look + "; cat /mnt/m/f").stdout, "a b,code,h,none,none,/tmp\nx")
+        s.execute("kill -9 $$")  # the next shell gets them again
+        same(s.execute("echo $A,$B").stdout, "a b,code\n")
+
+
 @case("SNP-04", SHELLS)
 def a_fork_keeps_the_policy(guest):
     with session(guest, {"commands": ["echo"]}) as s, s.fork() as child:
@@ -201,3 +226,23 @@ def offload(guest):
         box.rehydrate()
         same(box.files.read("/home/user/f"), b"x")
         same(box.commands.run("echo $E").stdout, "e\n")
+
+
+PLANT = {"python": "import os, subprocess\nopen('s', 'w').write('#!/bin/sh\\necho ran')\nos.chmod('s', 0o755)\nsubprocess.check_output('./s', text=True)",
+         "r": "writeLines(c('#!/bin/sh', 'echo ran'), 's'); Sys.chmod('s', '755'); paste0(system('./s', intern = TRUE), '\\n')",
+         "node": "require('fs').writeFileSync('s', '#!/bin/sh\\necho ran', { mode: 0o755 }); require('child_process').execFileSync('./s').toString()",
+         "sh": "printf '#!/bin/sh\\necho ran' > s; chmod +x s; ./s"}
+
+
+@case("WS-EXEC", NATIVE)
+def files_are_executed_where_the_policy_says_so(guest):
+    """Also in sessions of a template, whose own workspace lies below."""
+    for _ in range(2):
+        with session(guest, {"workspace_exec": True}) as s:
+            r = s.execute(PLANT[guest])
+            same((r.stdout if guest == "sh" else value(r), r.denials), ("ran\n", []))
+        with session(guest) as s:
+            r = s.execute(PLANT[guest])
+            same([(d.operation, d.target) for d in r.denials], [("execute", "/home/user/s")])
+            has(r.denials[0].remedy, "(workspace_exec=true)")
+            assert "ran" not in r.stdout, r.stdout

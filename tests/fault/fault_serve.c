@@ -62,6 +62,16 @@ TEST(rpc_sessions)
 		Q("run", "\"command\":\"echo hi\",\"stream\":true"),
 		Q("session.execute",
 		  "\"code\":\"1\",\"context\":{\"x\":1},\"stdin_base64\":\"AA==\""),
+		Q("session.execute", "\"code\":\"1\",\"language\":\"r\",\"context\":\"a\""),
+		Q("session.context", "\"language\":\"r\""),
+		Q("session.command", "\"command\":\"ls\",\"env\":{\"A\":\"b\"},\"stream\":true"),
+		Q("session.command", "\"command\":\"ls\",\"background\":true"),
+		Q("process.list", ""),
+		Q("process.wait", "\"process\":1"),
+		Q("process.signal", "\"process\":1,\"signal\":\"INT\""),
+		Q("process.resize", "\"process\":1,\"rows\":2,\"columns\":3"),
+		Q("process.write", "\"process\":1,\"data\":\"AA==\",\"eof\":true"),
+		Q("process.output", "\"process\":1"),
 		Q("env.set", "\"name\":\"B\",\"value\":\"c\""),
 		Q("env.get", "\"name\":\"B\""),
 		Q("mount", "\"path\":\"/mnt/b\",\"files\":{\"g\":\"AA==\"}"),
@@ -193,12 +203,17 @@ TEST(mcp_messages)
 		Q("resources/read", "\"uri\":\"x\""),
 		Q("logging/setLevel", "\"level\":\"debug\""),
 		CALL("run_code", "\"code\":\"1\""),
+		CALL("run_code", "\"code\":\"long\",\"language\":\"Python\""),
+		CALL("run_code", "\"code\":\"1\",\"language\":\"ts\""),
 		CALL("run_command", "\"command\":\"ls\""),
 		CALL("write_file", "\"path\":\"/a\",\"contents\":\"AAAA\",\"encoding\":\"base64\""),
 		CALL("read_file", "\"path\":\"/a\""),
 		CALL("list_directory", ""),
 		CALL("create_sandbox", "\"label\":\"x\""),
 		CALL("list_sandboxes", ""),
+		CALL("list_files", "\"path\":\"/\""),
+		CALL("manage_sandbox", "\"action\":\"create\",\"language\":\"R\""),
+		CALL("manage_sandbox", "\"action\":\"restart\",\"sandboxId\":\"sess_1\""),
 		CALL("import_state", "\"data\":\"AAAA\""),
 		CALL("snapshot", "\"sandbox_id\":\"sess_1\""),
 		CALL("fork", "\"sandbox_id\":\"sess_1\""),
@@ -206,7 +221,7 @@ TEST(mcp_messages)
 		CALL("nope", ""),
 		Q("nope", ""),
 	};
-	const struct mcp_sink sink = { drop, NULL };
+	const struct mcp_sink sink = { .send = drop };
 	const struct mcp_options o = { 0 };
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i += STRIDE) {

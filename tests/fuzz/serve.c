@@ -24,7 +24,7 @@ static bool drop(const json_t *message, void *arg)
 
 static void to_mcp(struct mcp *m, const char *line, size_t len)
 {
-	const struct mcp_sink sink = { drop, NULL };
+	const struct mcp_sink sink = { .send = drop };
 	cleanup_json json_t *message = NULL;
 
 	if (json_parse(line, len, 0, &message, NULL) < 0)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "soak/kills.h"
 #include "soak/resources.h"
 #include "soak/scenes.h"
 
@@ -134,7 +135,7 @@ int main(void)
 		pthread_join(t[i], NULL);
 	scenes_close(&world);
 	struct resources after = resources_look(2);
-	printf("# %u scenes, %u kills\n", done, scenes_kills() / 2);
+	printf("# %u scenes, %u kills\n", done, kills_count());
 	resources_check(done >= THREADS, "it gets somewhere", THREADS, done);
 	resources_check(scenes_wrong() == 0, "each ended as it should", 0, scenes_wrong());
 	resources_compare(&before, &after, 32768);

@@ -3,6 +3,7 @@
  * refused, because the session is busy. The sanitizers check memory and threads.
  * tests/soak/every-function checks that no function is missing. */
 #include <cordon/audit.h>
+#include <cordon/command.h>
 #include <cordon/cordon.h>
 #include <cordon/fetch.h>
 #include <cordon/files.h>
@@ -10,6 +11,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,10 +29,11 @@ static struct stage {
 	struct cordon_session *sessions[SESSIONS];
 	struct cordon_pool *pool;
 	struct cordon_tools *tools;
-	struct cordon_policy *policy;
+	struct cordon_policy *policy, *open; /* open: of the session with languages */
 	char dir[40];
 	_Atomic bool is_over;
-	_Atomic unsigned turns, calls, executions;
+	_Atomic unsigned turns, calls, executions, names, contexts, commands, ports;
+	_Atomic uint64_t process; /* the newest, of either session */
 } stage;
 
 static enum cordon_answer answer(struct cordon_call *c, void *arg)
@@ -46,6 +49,7 @@ static enum cordon_answer answer(struct cordon_call *c, void *arg)
 
 static void read_result(struct cordon_result *r)
 {
+	uint64_t bytes = 0;
 	size_t len;
 
 	if (!r)
@@ -53,9 +57,11 @@ static void read_result(struct cordon_result *r)
 	cleanup_free char *denials = cordon_result_denials_text(r);
 	cleanup_free char *warnings = cordon_result_warnings_text(r);
 	cleanup_free char *losses = cordon_result_losses_text(r);
+	cleanup_free char *gone = cordon_result_restart_text(r);
 	(void)cordon_result_json(r);
 	(void)cordon_result_value_json(r);
 	(void)cordon_result_value_text(r);
+	stage.executions += cordon_result_buffer(r, &bytes) >= 0 && bytes > 0;
 	(void)cordon_result_stdout(r, &len);
 	(void)cordon_result_stderr(r, &len);
 	(void)cordon_result_error(r);
@@ -67,16 +73,33 @@ static void read_result(struct cordon_result *r)
 	cordon_result_free(r);
 }
 
+/* Refused before anything is started: the policy names no package. */
+static void install(struct cordon_session *s)
+{
+	const char *const names[] = { "nothing", NULL };
+	struct cordon_install_options o = { .names = names };
+	char *text = NULL;
+
+	(void)cordon_session_install(s, &o, &text, NULL);
+	free(text);
+}
+
 static void execute(struct cordon_session *s, unsigned turn)
 {
-	static const char *const codes[] = { "answer()", "1 + 1", "1 / 0",
+	static const char *const codes[] = { "answer()",
+					     "1 + 1",
+					     "1 / 0",
 					     "open('/tmp/f', 'w').write('x')",
-					     "import os; os.kill(os.getpid(), 9)" };
-	struct cordon_execute_options o = { .code = codes[turn % 5], .timeout_ms = 20000 };
+					     "import os; os.kill(os.getpid(), 9)",
+					     "list(range(100000))" };
+	struct cordon_execute_options o = { .code = codes[turn % 6],
+					    .takes_buffer = true,
+					    .timeout_ms = 20000 };
 	struct cordon_result *r = NULL;
 
 	if (cordon_session_execute(s, &o, &r, NULL) == 0)
 		read_result(r);
+	install(s);
 	if (turn % 11 == 0)
 		(void)cordon_session_restart(s, NULL);
 }
@@ -92,6 +115,8 @@ static void disturb(struct cordon_session *s, unsigned turn)
 	(void)cordon_session_interrupt(s, NULL);
 	if (turn % 5 == 0)
 		(void)cordon_session_cancel(s, NULL);
+	if (turn % 7 == 0)
+		(void)cordon_session_kill(s, NULL);
 	(void)cordon_session_resolve(s, "no such id", false, NULL, "no", NULL);
 	(void)cordon_session_save(s, NULL);
 }
@@ -109,8 +134,10 @@ static void use_files(struct cordon_session *s, unsigned turn)
 	struct cordon_file_info info;
 	char some[16];
 	size_t len;
+	uint64_t watch = 0;
 
 	(void)turn;
+	bool is_watched = cordon_watch_open(s, "/workspace", true, &watch, NULL) == 0;
 	(void)cordon_file_mkdir(s, "/workspace/a/b", true, NULL);
 	(void)cordon_file_write(s, "/workspace/a/x", "abc", 3, NULL);
 	(void)cordon_file_append(s, "/workspace/a/x", "def", 3, NULL);
@@ -120,8 +147,125 @@ static void use_files(struct cordon_session *s, unsigned turn)
 	(void)cordon_file_list(s, "/workspace", see_name, NULL, NULL);
 	(void)cordon_file_move(s, "/workspace/a/x", "/workspace/a/y", NULL);
 	(void)cordon_file_remove(s, "/workspace/a", true, NULL);
-	if (cordon_file_get_tar(s, "/tmp", fd, NULL) == 0 && lseek(fd, 0, SEEK_SET) == 0)
-		(void)cordon_file_put_tar(s, "/workspace/t", fd, NULL);
+	if (cordon_file_get_tar(s, "/tmp", fd, NULL, NULL) == 0 && lseek(fd, 0, SEEK_SET) == 0)
+		(void)cordon_file_put_tar(s, "/workspace/t", fd, NULL, NULL);
+	if (is_watched) {
+		cleanup_free char *changes = NULL;
+
+		(void)cordon_watch_wait(s, watch, turn % 3, &changes, NULL);
+		(void)cordon_watch_close(s, watch, NULL);
+	}
+}
+
+static void inspect(struct cordon_session *s, unsigned turn)
+{
+	struct cordon_inspect_options o = { .question =
+						    turn % 2 ? CORDON_COMPLETE : CORDON_IS_COMPLETE,
+					    .code = "pri",
+					    .code_len = 3 };
+	cleanup_free char *json = NULL;
+
+	(void)cordon_session_inspect(s, &o, &json, NULL);
+}
+
+/* Two contexts that all threads share, and one of this call alone, since nobody else may use a
+ * context while it is closed. */
+static void use_contexts(struct cordon_session *s, unsigned turn)
+{
+	struct cordon_session *shared = NULL, *own = NULL;
+	struct cordon_execute_options o = { .code = "echo 1", .timeout_ms = 20000 };
+	struct cordon_result *r = NULL;
+	char name[32];
+
+	inspect(s, turn);
+	if (cordon_session_context(s, "python", "shared", &shared, NULL) == 0) {
+		execute(shared, turn);
+		inspect(shared, turn);
+		disturb(shared, turn);
+		use_files(shared, turn);
+	}
+	if (cordon_session_context(s, "sh", NULL, &shared, NULL) == 0 &&
+	    cordon_session_execute(shared, &o, &r, NULL) == 0)
+		read_result(r);
+	snprintf(name, sizeof(name), "own-%u", stage.names++);
+	if (cordon_session_context(s, turn % 2 ? "sh" : "python", name, &own, NULL) < 0)
+		return;
+	stage.contexts++;
+	if (turn % 3 != 0)
+		execute(own, turn);
+	cordon_session_close(own);
+}
+
+static void see_output(int stream, const char *bytes, size_t len, void *arg)
+{
+	(void)stream, (void)bytes, (void)len, (void)arg;
+}
+
+static void see_end(uint64_t process, void *arg)
+{
+	(void)process, (void)arg;
+}
+
+/* A process of this thread or of another one, which may be over, waited for or of the other
+ * session. */
+static void use_process(struct cordon_session *s, uint64_t process, unsigned turn)
+{
+	cleanup_free char *out = NULL, *err = NULL, *list = NULL;
+	struct cordon_result *r = NULL;
+	uint64_t from;
+	size_t len;
+
+	(void)cordon_process_write(s, process, "line\n", 5, &len, NULL);
+	(void)cordon_process_output(s, process, 1, 0, &out, &len, &from, NULL);
+	(void)cordon_process_output(s, process, 2, turn, &err, &len, &from, NULL);
+	list = cordon_process_list(s);
+	(void)cordon_process_resize(s, process, 1 + turn % 60, 80, NULL);
+	if (turn % 5 == 0)
+		(void)cordon_process_signal(s, process, turn % 2 ? SIGINT : SIGWINCH, NULL);
+	if (turn % 3 == 0)
+		(void)cordon_process_write(s, process, "", 0, &len, NULL);
+	if (turn % 3 == 1)
+		(void)cordon_process_kill(s, process, NULL);
+	if (cordon_process_wait(s, process, (uint64_t)(turn % 4) * 50, &r, NULL) == 0)
+		read_result(r);
+}
+
+static void run_commands(struct cordon_session *s, unsigned turn)
+{
+	static const char *const lines[] = { "cat", "echo a; echo b >&2; exit 3", "sleep 0.2",
+					     "head -c 600000 /dev/zero", "kill -9 $$" };
+	struct cordon_command_options o = { .command = lines[turn % 5],
+					    .timeout_ms = 20000,
+					    .output = see_output };
+	struct cordon_result *r = NULL;
+	uint64_t process;
+
+	if (cordon_session_command(s, &o, &r, NULL) == 0) {
+		stage.commands++;
+		read_result(r);
+	}
+	o.ended = see_end;
+	use_process(s, stage.process, turn);
+	for (unsigned i = 0; i < 3; i++) {
+		o.command = lines[(turn + i) % 5];
+		if (cordon_process_start(s, &o, &process, NULL) < 0)
+			continue;
+		stage.process = process;
+		use_process(s, process, turn + i);
+	}
+}
+
+static void use_ports(struct cordon_session *s, unsigned turn)
+{
+	struct cordon_expose_options o = { .host_port = turn % 2 ? -1 : 0 };
+	cleanup_free char *address = NULL, *list = NULL;
+	unsigned port = 8000 + turn % 8;
+
+	if (cordon_session_expose(s, port, &o, &address, NULL) == 0)
+		stage.ports++;
+	list = cordon_session_exposed(s);
+	if (turn % 3 != 0)
+		(void)cordon_session_unexpose(s, port, NULL);
 }
 
 static int see_entry(const char *path, const struct cordon_file_info *info, const char *link,
@@ -301,9 +445,10 @@ static void use_tools(struct cordon_session *s, unsigned turn)
 }
 
 static void (*const jobs[])(struct cordon_session *,
-			    unsigned) = { execute,      disturb,       use_files,
-					  carry_away,   use_snapshots, use_pool,
-					  use_policies, use_machine,   use_tools };
+			    unsigned) = { execute,       disturb,      use_files,    carry_away,
+					  use_snapshots, use_pool,     use_policies, use_machine,
+					  use_tools,     use_contexts, run_commands, use_ports };
+enum { JOBS = sizeof(jobs) / sizeof(*jobs) };
 
 /* Each thread does all of it, each in another order, so that any two meet. */
 static void *act(void *arg)
@@ -311,8 +456,7 @@ static void *act(void *arg)
 	unsigned number = (unsigned)(uintptr_t)arg;
 
 	for (unsigned turn = 0; !stage.is_over; turn++) {
-		jobs[(turn + number) % (sizeof(jobs) / sizeof(*jobs))](
-			stage.sessions[turn % SESSIONS], turn);
+		jobs[(turn + number) % JOBS](stage.sessions[turn % SESSIONS], turn);
 		stage.turns++;
 	}
 	return NULL;
@@ -320,7 +464,8 @@ static void *act(void *arg)
 
 static int set_up(void)
 {
-	struct cordon_session_options o = { .guest = "python" };
+	static const char *const languages[] = { "python", "sh", NULL };
+	struct cordon_session_options o = { .guest = "python" }, place;
 	struct cordon_prove_options one = { .only = "read-shadow", .guest = "sh", .quick = true };
 	cleanup_free char *proof = NULL;
 
@@ -331,8 +476,14 @@ static int set_up(void)
 		return -1;
 	o.policy = stage.policy;
 	o.tools = stage.tools;
-	for (int i = 0; i < SESSIONS; i++)
-		if (cordon_session_open(&o, &stage.sessions[i], NULL) < 0)
+	place = o;
+	place.languages = languages;
+	stage.open = cordon_policy_copy(stage.policy, NULL);
+	place.policy = stage.open;
+	if (!stage.open || cordon_policy_set(stage.open, "expose=8000-8007", NULL) < 0)
+		return -1;
+	for (int i = 0; i < SESSIONS; i++) /* every second one has contexts and commands */
+		if (cordon_session_open(i % 2 ? &place : &o, &stage.sessions[i], NULL) < 0)
 			return -1;
 	const struct cordon_pool_options p = { .session = o, .size = 2 };
 	return cordon_pool_new(&p, &stage.pool, NULL);
@@ -347,6 +498,7 @@ static void tear_down(void)
 		cordon_session_close(stage.sessions[i]);
 	cordon_tools_unref(stage.tools);
 	cordon_policy_free(stage.policy);
+	cordon_policy_free(stage.open);
 	snprintf(command, sizeof(command), "rm -rf '%s'", stage.dir);
 	(void)!system(command);
 }
@@ -365,15 +517,27 @@ int main(void)
 		if (pthread_create(&threads[i], NULL, act, (void *)i) != 0)
 			return 1;
 	/* Everybody is to have come to everything, however busy the machine. */
-	while (!deadline_is_over(until) || stage.turns < THREADS * 2 * 9)
+	while (!deadline_is_over(until) || stage.turns < THREADS * 2 * JOBS)
 		usleep(10000);
 	stage.is_over = true;
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	tear_down();
-	printf("1..2\n# %u turns, %u executions, %u tool calls\n", stage.turns, stage.executions,
-	       stage.calls);
-	printf("%sok 1 - code runs\n", stage.executions > 0 ? "" : "not ");
-	printf("%sok 2 - tools are called\n", stage.calls > 0 ? "" : "not ");
-	return stage.executions == 0 || stage.calls == 0;
+	const struct {
+		unsigned count;
+		const char *name;
+	} checks[] = { { stage.executions, "code runs" },
+		       { stage.calls, "tools are called" },
+		       { stage.contexts, "contexts are opened" },
+		       { stage.commands, "commands run" },
+		       { stage.ports, "ports are exposed" } };
+	int failed = 0;
+
+	printf("1..%zu\n# %u turns\n", sizeof(checks) / sizeof(*checks), stage.turns);
+	for (unsigned i = 0; i < sizeof(checks) / sizeof(*checks); i++) {
+		printf("%sok %u - %s: %u\n", checks[i].count ? "" : "not ", i + 1, checks[i].name,
+		       checks[i].count);
+		failed += checks[i].count == 0;
+	}
+	return failed > 0;
 }

@@ -2,21 +2,19 @@
  * result; otherwise the call only has to return. */
 #include "soak/scenes.h"
 
-#include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "soak/kills.h"
 
-static atomic_uint wrong, kills;
+static atomic_uint wrong;
 static const char *const guests[SHARED] = { "python", "sh", "r", "node" };
 static const char *const sums[SHARED] = { "print(6*7)", "echo $((6*7))", "cat(6*7); cat('\\n')",
 					  "console.log(6*7)" };
@@ -24,11 +22,6 @@ static const char *const sums[SHARED] = { "print(6*7)", "echo $((6*7))", "cat(6*
 unsigned scenes_wrong(void)
 {
 	return atomic_load(&wrong);
-}
-
-unsigned scenes_kills(void)
-{
-	return atomic_load(&kills);
 }
 
 __attribute__((format(printf, 1, 2))) static void complain(const char *format, ...)
@@ -53,12 +46,12 @@ static void expect(struct cordon_session *s, const char *code, const char *want)
 	cleanup_error struct cordon_error *e = NULL;
 	struct cordon_execute_options o = { .code = code, .timeout_ms = 60000 };
 	struct cordon_result *r = NULL;
-	unsigned before = atomic_load(&kills);
+	unsigned before = kills_mark();
 	int got = cordon_session_execute(s, &o, &r, &e);
 
-	if (want && got < 0 && before == atomic_load(&kills))
+	if (want && got < 0 && kills_spared(before))
 		complain("%.40s: %s", code, cordon_error_message(e));
-	if (want && got == 0 && before == atomic_load(&kills) &&
+	if (want && got == 0 && kills_spared(before) &&
 	    strcmp(cordon_result_stdout(r, NULL), want) != 0)
 		complain("%.40s: printed '%.40s', %s", code, cordon_result_stdout(r, NULL),
 			 cordon_result_error(r) ? cordon_result_error(r) : "no error");
@@ -71,9 +64,9 @@ static struct cordon_session *open_one(const char *guest, struct cordon_tools *t
 	cleanup_error struct cordon_error *e = NULL;
 	struct cordon_session_options o = { .guest = guest, .tools = tools, .policy = policy };
 	struct cordon_session *s = NULL;
-	unsigned before = atomic_load(&kills);
+	unsigned before = kills_mark();
 
-	if (cordon_session_open(&o, &s, &e) < 0 && before == atomic_load(&kills))
+	if (cordon_session_open(&o, &s, &e) < 0 && kills_spared(before))
 		complain("open %s: %s", guest, cordon_error_message(e));
 	return s;
 }
@@ -83,12 +76,12 @@ static void pooled(struct world *w, unsigned *seed)
 	cleanup_error struct cordon_error *e = NULL;
 	struct cordon_execute_options o = { .code = "6*7", .timeout_ms = 60000 };
 	struct cordon_result *r = NULL;
-	unsigned before = atomic_load(&kills);
+	unsigned before = kills_mark();
 
 	if (cordon_pool_execute(w->pools[(unsigned)rand_r(seed) % POOLS], &o, 60000, &r, &e) < 0) {
-		if (before == atomic_load(&kills))
+		if (kills_spared(before))
 			complain("pool: %s", cordon_error_message(e));
-	} else if (!cordon_result_success(r) && before == atomic_load(&kills)) {
+	} else if (!cordon_result_success(r) && kills_spared(before)) {
 		complain("pool: %s", cordon_result_error(r));
 	}
 	cordon_result_free(r);
@@ -258,53 +251,12 @@ static void shared(struct world *w, unsigned *seed)
 	free(text);
 }
 
-/* The processes below one, by the shell's word for it; fewer than max. */
-static size_t below(const char *which, pid_t *ret, size_t max)
-{
-	char command[80];
-	size_t n = 0;
-
-	(void)snprintf(command, sizeof(command), "cat /proc/%s/task/*/children 2>/dev/null", which);
-	FILE *f = popen(command, "re");
-	for (int pid; f && n < max && fscanf(f, "%d", &pid) == 1;)
-		ret[n++] = pid;
-	if (f)
-		(void)pclose(f);
-	return n;
-}
-
-static void await_end(int pidfd)
-{
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-
-	if (pidfd >= 0) {
-		(void)poll(&p, 1, 10000);
-		close(pidfd);
-	}
-}
-
-/* One process below us: a supervisor, of a template or of a sandbox of its own. The kill is over
- * when what it takes along has ended too: only then may a scene expect to be spared. */
+/* A supervisor, of a template or of a sandbox of its own, or a gateway. */
 static void kill_child(struct world *w, unsigned *seed)
 {
-	pid_t pids[256], more[64];
-	int ends[64];
-	char which[16];
-	size_t n = below("$PPID", pids, 256);
-
 	(void)w;
-	if (n == 0)
-		return;
-	pid_t pid = pids[(unsigned)rand_r(seed) % n];
-	(void)snprintf(which, sizeof(which), "%d", pid);
-	size_t count = below(which, more, 64);
-	for (size_t i = 0; i < count; i++)
-		ends[i] = (int)syscall(SYS_pidfd_open, more[i], 0);
-	atomic_fetch_add(&kills, 1);
-	(void)kill(pid, SIGKILL);
-	for (size_t i = 0; i < count; i++)
-		await_end(ends[i]);
-	atomic_fetch_add(&kills, 1);
+	if (!kills_one(seed, 1))
+		complain("what ends with a killed process lives on");
 }
 
 const struct scene scenes[] = {

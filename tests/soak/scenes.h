@@ -31,4 +31,3 @@ void scenes_open(struct world *w);
 void scenes_close(struct world *w);
 /* How often something was wrong, with the first few said on stdout. */
 unsigned scenes_wrong(void);
-unsigned scenes_kills(void);

@@ -191,7 +191,8 @@ def build_disk(build, scratch):
     shutil.copytree(os.path.join(ROOT, "tests"), tree + "/src/tests", symlinks=True,
                     ignore=shutil.ignore_patterns("corpus", "__pycache__", "pod"))
     os.makedirs(tree + "/src/src/wall/linux/probe")
-    shutil.copy(os.path.join(ROOT, "src/wall/linux/probe/attacks.py"), tree + "/src/src/wall/linux/probe/")
+    for name in "attacks.py", "attacks_build.py":
+        shutil.copy(os.path.join(ROOT, "src/wall/linux/probe", name), tree + "/src/src/wall/linux/probe/")
     for program in ("cordon", "src/net/cordon-gateway"):
         shutil.copy(os.path.join(build, program), tree + "/build/")
     for path in glob.glob(os.path.join(build, "tests/behaviour/*")) + glob.glob(os.path.join(build, "tests/unit/wall/*")):

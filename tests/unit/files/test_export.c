@@ -77,6 +77,33 @@ TEST(export_and_import_give_the_same)
 	close(fd);
 }
 
+/* However many other files with several names lie between the two. */
+TEST(every_hard_link_is_found)
+{
+	enum { OTHERS = 4200 };
+	cleanup_fixture struct fixture f = fixture_open(64 << 20, 20000);
+	needs(f.is_tmpfs, "tmpfs that a test may mount");
+	static char contents[1 << 20];
+	memset(contents, 'x', sizeof(contents));
+	ASSERT_EQ(workspace_write(f.ws, "/tmp/a", contents, sizeof(contents), NULL), 0);
+	int tmp = openat(f.root_fd, "tmp", O_PATH | O_DIRECTORY);
+	for (int i = 0; i < OTHERS; i++) {
+		char name[16], second[16];
+		snprintf(name, sizeof(name), "m%04d", i);
+		snprintf(second, sizeof(second), "n%04d", i);
+		close(openat(tmp, name, O_CREAT | O_WRONLY, 0644));
+		ASSERT_EQ(linkat(tmp, name, tmp, second, 0), 0);
+	}
+	int before = new_file(), after = new_file();
+	ASSERT_EQ(pack_to_fd(f.ws, "/tmp", before, NULL, NULL), 0);
+	ASSERT_EQ(linkat(tmp, "a", tmp, "z", 0), 0);
+	ASSERT_EQ(pack_to_fd(f.ws, "/tmp", after, NULL, NULL), 0);
+	ASSERT(lseek(after, 0, SEEK_END) - lseek(before, 0, SEEK_END) < (off_t)sizeof(contents));
+	close(before);
+	close(after);
+	close(tmp);
+}
+
 TEST(export_import_merges_and_keeps_holes_and_hard_links)
 {
 	cleanup_fixture struct fixture f = fixture_open(1 << 20, 100),
@@ -367,7 +394,7 @@ TEST(export_tar_streams_of_directories)
 	fixture_put(&f, "/workspace/src/b/c", "C");
 	ASSERT_EQ(workspace_symlink(f.ws, "a", "/workspace/src/l", NULL), 0);
 	int fd = new_file();
-	ASSERT_EQ(pack_to_fd(f.ws, "/workspace/src", fd, NULL), 0);
+	ASSERT_EQ(pack_to_fd(f.ws, "/workspace/src", fd, NULL, NULL), 0);
 	ASSERT_EQ(lseek(fd, 0, SEEK_SET), 0);
 	ASSERT_EQ(unpack_from_fd(g.ws, "/tmp/new/dir", fd, &report, NULL), 0);
 	ASSERT_STREQ(fixture_get(&g, "/tmp/new/dir/b/c"), "C");
@@ -375,11 +402,11 @@ TEST(export_tar_streams_of_directories)
 	ASSERT_HAS(report, "\"skipped\":[]");
 	ASSERT_EQ(ftruncate(fd, 0), 0);
 	ASSERT_EQ(lseek(fd, 0, SEEK_SET), 0);
-	ASSERT_EQ(pack_to_fd(f.ws, "/workspace/src/a", fd, NULL), 0); /* one file */
+	ASSERT_EQ(pack_to_fd(f.ws, "/workspace/src/a", fd, NULL, NULL), 0); /* one file */
 	ASSERT_EQ(lseek(fd, 0, SEEK_SET), 0);
 	ASSERT_EQ(unpack_from_fd(g.ws, "/tmp/one", fd, NULL, NULL), 0);
 	ASSERT_STREQ(fixture_get(&g, "/tmp/one/a"), "A");
-	ASSERT_FAILS(pack_to_fd(f.ws, "/nowhere", fd, &e), CORDON_NOT_FOUND, "ENOENT: ");
+	ASSERT_FAILS(pack_to_fd(f.ws, "/nowhere", fd, NULL, &e), CORDON_NOT_FOUND, "ENOENT: ");
 	ASSERT_FAILS(unpack_from_fd(g.ws, "/etc", fd, NULL, &e), CORDON_DENIED, "EROFS: ");
 	ASSERT_EQ(ftruncate(fd, 700), 0);
 	ASSERT_EQ(lseek(fd, 0, SEEK_SET), 0);

@@ -112,6 +112,19 @@ TEST(store_refuses_a_damaged_file_and_keeps_it)
 	ASSERT_EQ(access(store_path(s), F_OK), 0);
 }
 
+TEST(store_says_which_limit_a_saved_workspace_does_not_fit)
+{
+	make_dir();
+	cleanup_fixture struct fixture f = fixture_plain(), small = fixture_open(1 << 20, 100);
+	cleanup_store struct store *s = open_store("mine");
+	static const char block[2 << 20];
+	ASSERT_EQ(workspace_write(f.ws, "b", block, sizeof(block), NULL), 0);
+	ASSERT_EQ(store_save(s, f.ws, NULL, NULL), 0);
+	cleanup_error struct cordon_error *e = NULL;
+	ASSERT_EQ(store_load(s, small.ws, NULL, &e), -CORDON_LIMIT);
+	ASSERT(strstr(cordon_error_message(e), "fs_bytes=SIZE") != NULL);
+}
+
 struct shared {
 	volatile unsigned long saved; /* the last number whose save has returned */
 };

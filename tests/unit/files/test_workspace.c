@@ -250,7 +250,8 @@ TEST(workspace_byte_quota_gives_space_back)
 	memset(more, 'y', sizeof(more));
 	ASSERT_EQ(workspace_write(f.ws, "/tmp/a", block, sizeof(block), NULL), 0);
 	ASSERT_FAILS(workspace_write(f.ws, "/tmp/b", block, sizeof(block), &e), CORDON_LIMIT,
-		     "ENOSPC: no space left on device (limit: 65536 bytes)");
+		     "ENOSPC: no space left on device (limit: 65536 bytes): '/tmp/b'; the policy's "
+		     "fs_bytes is the limit");
 	ASSERT_EQ(workspace_write(f.ws, "/tmp/a", block, sizeof(block), NULL), 0);
 	if (f.is_tmpfs) /* does not fit beside the old one, but in its place */
 		ASSERT_EQ(workspace_write(f.ws, "/tmp/a", more, sizeof(more), NULL), 0);
@@ -278,7 +279,7 @@ TEST(workspace_count_quota_frees_slots)
 	ASSERT(made >= 7 && made <= 12);
 	ASSERT_EQ(cordon_error_code(e), CORDON_LIMIT);
 	if (f.is_tmpfs)
-		ASSERT(strstr(cordon_error_message(e), "ENOSPC: file count limit exceeded"));
+		ASSERT(strstr(cordon_error_message(e), "ENOSPC: file count limit exceeded: "));
 	cordon_error_free(e);
 	fixture_put(&f, "/tmp/0", "overwritten"); /* does not count */
 	ASSERT_STREQ(fixture_get(&f, "/tmp/0"), "overwritten");

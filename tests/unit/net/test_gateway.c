@@ -5,6 +5,10 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -151,6 +155,49 @@ TEST(a_guest_behind_it_is_seen)
 	ASSERT_EQ(count.denied, 1);
 	ASSERT_EQ(seen.denied, 1);
 	ASSERT_STREQ(seen.last, "evil.test:80|e1|gateway");
+}
+
+static int stop_children(int signo)
+{
+	char path[64], text[256] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	FILE *f = fopen(path, "re");
+	int found = 0;
+	if (f && fgets(text, sizeof(text), f))
+		for (char *at = text; *at; at += strspn(at, " ")) {
+			pid_t pid = (pid_t)strtol(at, &at, 10);
+			found += pid > 0 && kill(pid, signo) == 0;
+		}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* Its socket fills up, and nobody may wait for it without end. */
+TEST(a_gateway_that_is_stopped_holds_up_nobody)
+{
+	struct gateway_options o = { .policy = &policy, .program = GATEWAY_PROGRAM };
+	cleanup_gateway struct gateway *g = NULL;
+	struct gateway_counters count;
+	int r = 0;
+
+	needs(access("/proc/self/task", F_OK) == 0, "/proc/self/task");
+	ASSERT_EQ(gateway_start(&o, &g, NULL), 0);
+	ASSERT_EQ(gateway_count(g, &count, NULL), 0);
+	ASSERT_EQ(stop_children(SIGSTOP), 1);
+	ASSERT_EQ(gateway_count(g, &count, NULL), -CORDON_TIMEOUT);
+	for (int i = 0; i < 20; i++) /* each as long as the first would outlast the test */
+		ASSERT_EQ(gateway_count(g, &count, NULL), -CORDON_TIMEOUT);
+	ASSERT_EQ(stop_children(SIGCONT), 1);
+	while ((r = gateway_count(g, &count, NULL)) == -CORDON_TIMEOUT)
+		;
+	ASSERT_EQ(r, 0); /* it is as it was */
+	ASSERT_EQ(stop_children(SIGSTOP), 1);
+	for (r = 0; r == 0;)
+		r = gateway_begin_execution(g, "e1", NULL);
+	ASSERT_EQ(r, -CORDON_TIMEOUT);
+	ASSERT_EQ(stop_children(SIGCONT), 1);
 }
 
 TEST(a_gateway_that_dies_is_noticed)

@@ -16,7 +16,7 @@ static void set_scene(struct scene *x)
 {
 	*x = (struct scene){ 0 };
 	client_sessions_init(&x->sessions);
-	ASSERT_EQ(client_session_new(&x->sessions, CLIENT_SESSION_SESSION, false, &x->cs, NULL), 0);
+	ASSERT_EQ(client_session_new(&x->sessions, false, &x->cs, NULL), 0);
 	x->cs->is_offloaded = true;
 	(void)str_copy(x->cs->id, sizeof(x->cs->id), "s1");
 }

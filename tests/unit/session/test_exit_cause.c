@@ -120,7 +120,8 @@ TEST(a_death_without_a_result)
 		{ "a guest with a wire may not", GUEST_KIND_PYTHON, .s = EXITED(0),
 		  .want_kind = "crashed", .want_error = "the guest ended without a result" },
 		{ "no status at all", GUEST_KIND_PYTHON, .s = { .state = STATE_RUNNING },
-		  .want_kind = "crashed", .want_error = "the sandbox ended without a status" },
+		  .want_kind = "crashed", .want_error = "killed: the whole sandbox ended",
+		  .want_code = 137 },
 		{ "a signal", GUEST_KIND_PYTHON, .s = KILLED(SIGSEGV), .want_kind = "crashed",
 		  .want_error = "killed by signal 11 (Segmentation fault)", .want_code = 139 },
 		{ "a kill without CPU time is no limit", GUEST_KIND_PYTHON,
@@ -147,7 +148,8 @@ TEST(a_death_without_a_result)
 			 .os_errno = EIO },
 		  .want_kind = "internal",
 		  .want_error = "the sandbox could not build the private root (step 3): "
-				"Input/output error" },
+				"Input/output error",
+		  .want_code = 125 },
 	};
 
 	CHECK_ALL(rows);
@@ -305,6 +307,7 @@ TEST(a_peak_is_blamed_once)
 		cleanup_result struct cordon_result *r = result_new();
 
 		v.err_text = i == 2 ? "fork: Resource temporarily unavailable" : NULL;
+		v.was_crowded = f.engine.was_crowded;
 		exit_cause_reach(&v, &f.engine, &p, r);
 		ASSERT_STREQ(r->kind, i == 1 ? "exception" : "processes");
 	}
@@ -352,21 +355,42 @@ static size_t denial_count(const struct cordon_result *r)
 
 TEST(denials_of_this_execution_only)
 {
+	static char wire; /* only looked at for being there */
 	struct evidence v = { SAID, .ok = true };
 	struct policy p = limits();
 	struct faked_box f;
 	cleanup_result struct cordon_result *first = result_new(), *second = result_new();
 
 	faked_box_init(&f, GUEST_KIND_PYTHON);
+	f.engine.wire = (struct wire *)&wire;
 	f.status.denial_count = 1;
 	f.status.denials[0] = (struct status_denial){ .syscall_nr = SYS_ptrace, .count = 3 };
 	exit_cause_reach(&v, &f.engine, &p, first);
 	ASSERT_EQ(denial_count(first), 1);
 	ASSERT(first->success);
-	evidence_begin(&v, &f.engine);
+	evidence_begin(&v, &f.engine, &p);
 	ASSERT_EQ(v.denials_before[0], 3);
 	exit_cause_reach(&v, &f.engine, &p, second);
 	ASSERT_EQ(denial_count(second), 0);
+}
+
+/* A script runs before its execution begins here. On a busy machine it may even have ended. */
+TEST(denials_of_a_script_are_all_its_own)
+{
+	struct evidence v;
+	struct policy p = limits();
+	struct faked_box f;
+	cleanup_result struct cordon_result *r = result_new();
+
+	faked_box_init(&f, GUEST_KIND_SH);
+	f.engine.counted.oom_kills = 1; /* of a neighbour, from before it was started */
+	f.status.denial_count = 1;
+	f.status.denials[0] = (struct status_denial){ .syscall_nr = SYS_ptrace, .count = 3 };
+	evidence_begin(&v, &f.engine, &p);
+	ASSERT_EQ(v.before.oom_kills, 1);
+	exit_cause_reach(&v, &f.engine, &p, r);
+	ASSERT(r->success);
+	ASSERT_EQ(denial_count(r), 1);
 }
 
 /* What a pod's runtime tells is only believed where the policy refuses it. */

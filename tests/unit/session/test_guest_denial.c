@@ -25,6 +25,10 @@ TEST(claims_of_python_and_node_are_taken_apart)
 		{ "[Errno 1] Operation not permitted", NULL, EPERM },
 		{ "EACCES: permission denied, open '/etc/shadow'", "/etc/shadow", EACCES },
 		{ "EROFS: read-only file system, mkdir '/usr/x'", "/usr/x", EROFS },
+		{ "./a.so: failed to map segment from shared object", "./a.so", EACCES },
+		{ "unable to load shared object '/tmp/a.so':\n  /tmp/a.so: failed to map segment "
+		  "from shared object",
+		  "/tmp/a.so", EACCES },
 		{ "[Errno 13", NULL, EACCES },
 		{ "[Errno 13]: '", NULL, EACCES },
 		{ "[Errno 13]: ''", NULL, EACCES },
@@ -89,6 +93,50 @@ TEST(what_the_policy_gives_was_not_refused_by_it)
 	ASSERT_STREQ(judged(&s, EROFS, "../../tmp/x"), "");
 }
 
+/* What the lines of stderr give, one after the other. */
+static const char *read_lines(const struct guest_denial_setting *s, const char *lines)
+{
+	static char text[2048];
+	struct cordon_result *r = result_new();
+
+	text[0] = '\0';
+	ASSERT_EQ(guest_denial_lines(lines, s, r), json_array_size(r->denials) > 0);
+	cleanup_free char *denials = r->denials ? json_text(r->denials, NULL) : NULL;
+	if (denials)
+		snprintf(text, sizeof(text), "%s", denials);
+	cordon_result_free(r);
+	return text;
+}
+
+TEST(what_programs_say_about_files_is_read)
+{
+	struct guest_denial_setting s = setting(NULL);
+	static const char *const lines[] = {
+		"cat: /etc/shadow: Permission denied\n",
+		"/run/cordon/code: line 1: /etc/shadow: Permission denied\n",
+		"touch: cannot touch '/etc/shadow': Read-only file system\n",
+		"mkdir: \xe2\x80\x98/etc/shadow\xe2\x80\x99: Read-only file system\n",
+		"Warning in file(con) :\n  cannot open file '/etc/shadow': Permission denied\n",
+		"cat: /tmp/x: Permission denied\ncat: /etc/shadow: Permission denied\n",
+	};
+	static const char *const none[] = {
+		"",
+		": Permission denied\n",
+		"cat: /tmp/x: Permission denied\n",
+		"/etc/shadow: Permission denied",
+		"\n': Permission denied\n",
+		"\xe2\x80\x99: Permission denied\n",
+		"x\xe2\x80\x99: Permission denied\n",
+		"xy\xe2\x80\x99: Permission denied\n",
+	};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+		ASSERT_HAS(read_lines(&s, lines[i]), "\"target\":\"/etc/shadow\"");
+	for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++)
+		ASSERT_STREQ(read_lines(&s, none[i]), "");
+	ASSERT_STREQ(read_lines(&s, NULL), "");
+}
+
 TEST(a_path_too_long_is_no_claim)
 {
 	struct guest_denial_setting s = setting(NULL);
@@ -118,6 +166,7 @@ TEST(mounts_give_what_they_say)
 	ASSERT_STREQ(judged(&s, EACCES, "/data/x"), "");
 	ASSERT_HAS(judged(&s, EACCES, "/database"), "claimed");
 	ASSERT_HAS(judged(&s, EROFS, "/home/user/ro/x"), "\"layer\":\"mount\"");
+	ASSERT_HAS(judged(&s, EROFS, "/home/user/ro/x"), "give this mount the mode rw");
 	ASSERT_STREQ(judged(&s, EROFS, "/home/user/r"), "");
 }
 
@@ -151,6 +200,46 @@ TEST(commands_are_claimed_unless_the_policy_names_them)
 	ASSERT_HAS(text, "\"target\":\"cat\"");
 	ASSERT_HAS(text, "\"claimed\":true");
 	strlist_done(&p.commands.names);
+	cordon_result_free(r);
+}
+
+TEST(missing_certificates_are_a_missing_network)
+{
+	static const char said[] = "Could not find a suitable TLS CA certificate bundle, invalid "
+				   "path: /etc/ssl/certs/ca-certificates.crt";
+	struct policy p = { 0 };
+	struct cordon_result *r = result_new();
+
+	guest_denial_network(NULL, &p, r);
+	guest_denial_network("a certificate", &p, r);
+	p.network.allow_count = 1;
+	guest_denial_network(said, &p, r);
+	ASSERT(!r->denials);
+	p.network.allow_count = 0;
+	guest_denial_network(said, &p, r);
+	guest_denial_network(said, &p, r); /* told once */
+	ASSERT_EQ(json_array_size(r->denials), 1);
+	cleanup_free char *text = json_text(r->denials, NULL);
+	ASSERT_HAS(text, "\"remedy\":\"network.allow");
+	ASSERT_HAS(text, "\"claimed\":true");
+	cordon_result_free(r);
+}
+
+/* Where sockets are refused, pid 1 has seen it. */
+TEST(an_unreachable_network_is_told_where_sockets_are_allowed)
+{
+	static const char said[] = "[Errno 101] Network is unreachable";
+	struct policy p = { 0 };
+	struct cordon_result *r = result_new();
+
+	guest_denial_network(said, &p, r);
+	ASSERT(!r->denials);
+	ASSERT_EQ(strlist_add(&p.expose, "8000"), 0);
+	guest_denial_network("[Errno 111] Connection refused", &p, r);
+	ASSERT(!r->denials);
+	guest_denial_network(said, &p, r);
+	ASSERT_EQ(json_array_size(r->denials), 1);
+	strlist_done(&p.expose);
 	cordon_result_free(r);
 }
 

@@ -106,6 +106,51 @@ TEST(a_full_pipe_is_waited_for)
 	stdin_feed_end(&feed);
 }
 
+static ssize_t read_line(int fd, void *bytes, size_t size, void *arg)
+{
+	(*(int *)arg)++;
+	return read(fd, bytes, size < 4 ? size : 4);
+}
+
+static char given_back[16];
+
+static void give_back(const char *bytes, size_t len, void *arg)
+{
+	(void)arg;
+	snprintf(given_back, sizeof(given_back), "%.*s", (int)len, bytes);
+}
+
+TEST(a_terminal_is_read_when_the_guest_has_read)
+{
+	struct ends source = pipe_pair(), p = pipe_pair();
+	int reads = 0;
+	struct cordon_execute_options o = { .stdin_fd = source.guest,
+					    .stdin_read = read_line,
+					    .stdin_unread = give_back,
+					    .stdin_arg = &reads };
+	struct faked_box f;
+
+	faked_box_init(&f, GUEST_KIND_PYTHON);
+	f.engine.stdin_fd = p.host;
+	struct stdin_feed feed;
+	begin(&feed, &f, NULL, &o);
+	ASSERT_EQ(write(source.host, "one\ntwo\n", 8), 8);
+	stdin_feed_go_on(&feed, true);
+	ASSERT_EQ(reads, 1);
+	ASSERT_EQ(stdin_feed_source_fd(&feed), -1); /* the guest has not read it */
+	ASSERT(stdin_feed_patience_ms(&feed) > 0);
+	stdin_feed_go_on(&feed, true);
+	ASSERT_EQ(reads, 1);
+	ASSERT_STREQ(read_by_guest(p.guest), "one\n");
+	ASSERT_EQ(stdin_feed_source_fd(&feed), source.guest);
+	stdin_feed_go_on(&feed, true);
+	ASSERT_EQ(reads, 2);
+	char c;
+	ASSERT_EQ(read(p.guest, &c, 1), 1);
+	stdin_feed_end(&feed);
+	ASSERT_STREQ(given_back, "wo\n");
+}
+
 TEST(a_descriptor_is_read_when_it_is_ready)
 {
 	struct ends source = pipe_pair(), p = pipe_pair();

@@ -22,7 +22,7 @@ TEST(extensions)
 {
 	bench_init(&b, tools_new(), NULL);
 	bench_open(&b, NULL, NULL, NULL);
-	check("[\"list\"]", 0, "No extensions.\n", "");
+	check("[\"list\"]", 0, "(no extensions registered)\n", "");
 	tools_put(b.tools, (struct cordon_tool){ .name = "find_it",
 						 .description = "Finds it.",
 						 .category = "search",
@@ -31,20 +31,33 @@ TEST(extensions)
 	tools_put(b.tools, (struct cordon_tool){ .name = "greet",
 						 .description = "Greets.",
 						 .fn = fail_always,
-						 .command = true });
-	check("[\"list\"]", 0, "greet                -            Greets.\n", "");
-	check("[\"list\",\"--category\",\"search\"]", 0,
-	      "find_it              search       Finds it.\n", "");
+						 .command = true,
+						 .usage = "greet NAME",
+						 .examples = (const char *const[]){
+							 "greet a", "greet b", NULL } });
+	check("[\"list\"]", 0,
+	      "NAME     CATEGORY  DESCRIPTION\n"
+	      "\xe2\x94\x80\xe2\x94\x80",
+	      "");
+	check("[\"list\"]", 0, "\ngreet              Greets.\n", "");
+	check("[\"list\",\"--category\",\"search\"]", 0, "\nfind_it  search    Finds it.\n", "");
+	check("[\"list\",\"--category\",\"none\"]", 0, "(no extensions registered)\n", "");
 	check("[\"list\",\"--json\"]", 0, "[{\"name\":\"find_it\"", "");
 	check("[\"list\",\"--category=none\",\"--json\"]", 0, "[]\n", "");
-	check("[\"info\",\"find_it\"]", 0, "Category:    search\nArgument:    q \"string\"\n", "");
+	check("[\"info\",\"find_it\"]", 0,
+	      "Name:        find_it\nCategory:    search\nDescription: Finds it.\nArgument:    q "
+	      "\"string\"\n",
+	      "");
+	check("[\"info\",\"greet\"]", 0, "Category:    \nDescription: Greets.\n", "");
+	check("[\"info\",\"greet\"]", 0,
+	      "Usage:       greet NAME\nExamples:\n  greet a\n  greet b\n", "");
 	check("[\"info\",\"nope\"]", 1, "", "unknown extension: nope");
-	check("[\"info\"]", 1, "", "info needs a name");
-	check("[\"bad\"]", 1, "", "Usage: extensions list");
+	check("[\"info\"]", 1, "", "extensions info: missing extension name\n");
+	check("[\"bad\"]", 1, "", "unknown subcommand: bad\nUsage: extensions ");
 	check("[\"list\",\"--x\"]", 1, "", "unknown option: --x");
 	check("[\"list\",5]", 1, "", "unknown option");
-	check("[\"--help\"]", 0, "Usage: extensions list", "");
-	check("[]", 1, "", "a subcommand is missing");
-	check("5", 1, "", "a subcommand is missing");
+	check("[\"--help\"]", 0, "Subcommands:\n", "");
+	check("[]", 0, "Subcommands:\n", "");
+	check("5", 0, "Subcommands:\n", "");
 	bench_done(&b);
 }
