@@ -17,7 +17,7 @@
 
 enum {
 	MAX_ROUNDS = 1000,
-	MAX_ROWS = 32,
+	MAX_ROWS = 64,
 	RATE_MS = 3000,
 	PRINT_MB = 1024,
 	POOL_SIZE = 2,
@@ -49,7 +49,7 @@ static void add(struct row *r, double ms)
 		r->ms[r->count++] = ms;
 }
 
-static void check(int r, const struct cordon_error *e, const char *what)
+static void must(int r, const struct cordon_error *e, const char *what)
 {
 	if (r >= 0)
 		return;
@@ -57,6 +57,13 @@ static void check(int r, const struct cordon_error *e, const char *what)
 		fprintf(stderr, "%s: %s\n", what, cordon_error_message(e));
 	exit(1);
 }
+
+/* The call first, then its error. */
+#define check(call, e, what)                                                                       \
+	do {                                                                                       \
+		int r_ = (call);                                                                   \
+		must(r_, e, what);                                                                 \
+	} while (0)
 
 static int compare(const void *a, const void *b)
 {
@@ -145,6 +152,73 @@ static void measure(struct subject *t, bool with_cold)
 	execute(s, t->code);
 	add(t->cold_row, now_ms() - a);
 	cordon_session_close(s);
+}
+
+/* Behind a gateway: from the template with a gateway that waits, and cold. */
+struct gated {
+	struct cordon_policy *policy;
+	struct row *fresh_row, *fresh_run_row, *cold_row;
+};
+
+static void measure_gated(const struct gated *t, bool with_cold)
+{
+	usleep(40000); /* until the template's next gateway is ready: that is not measured */
+	double a = now_ms();
+	struct cordon_session *s = open_session("python", t->policy, false);
+
+	add(t->fresh_row, now_ms() - a);
+	execute(s, "1+1");
+	add(t->fresh_run_row, now_ms() - a);
+	cordon_session_close(s);
+	if (!with_cold)
+		return;
+	a = now_ms();
+	s = open_session("python", t->policy, true);
+	add(t->cold_row, now_ms() - a);
+	cordon_session_close(s);
+}
+
+/* Python as the second language of an open sandbox; and a second Python beside it. */
+struct second {
+	struct cordon_policy *policy;
+	struct row *open_row, *first_row, *other_row, *python_row, *cold_row;
+};
+
+static double first_run(struct cordon_session *s, const char *name)
+{
+	struct cordon_error *e = NULL;
+	struct cordon_session *c = NULL;
+	double a = now_ms();
+
+	check(cordon_session_context(s, "python", name, &c, &e), e, "context");
+	execute(c, "1+1");
+	return now_ms() - a;
+}
+
+static void measure_second(const struct second *t, bool with_cold)
+{
+	static const char *const languages[] = { "sh", "python", NULL };
+	struct cordon_session_options o = { .guest = "sh",
+					    .policy = t->policy,
+					    .languages = languages };
+	struct cordon_error *e = NULL;
+	struct cordon_session *s = NULL;
+	double a = now_ms();
+
+	check(cordon_session_open(&o, &s, &e), e, "sandbox");
+	add(t->open_row, now_ms() - a);
+	execute(s, ":");
+	add(t->first_row, first_run(s, NULL));
+	add(t->other_row, first_run(s, "other"));
+	cordon_session_close(s);
+	o.guest = "python";
+	for (int cold = 0; cold < (with_cold ? 2 : 1); cold++) {
+		o.cold = cold;
+		a = now_ms();
+		check(cordon_session_open(&o, &s, &e), e, "sandbox");
+		add(cold ? t->cold_row : t->python_row, now_ms() - a);
+		cordon_session_close(s);
+	}
 }
 
 static void bare_python(struct row *r)
@@ -343,6 +417,24 @@ int main(int argc, char **argv)
 		  row("pod pooled: :", 0.5), row("pod fresh from a template: open", 3),
 		  row("pod fresh: open and :", 0), row("pod cold: open and :", 12) },
 	};
+	struct gated gated[] = {
+		{ policy_with("network.allow=example.com"), row("Python behind a gateway: open", 3),
+		  row("Python behind a gateway: open and 1+1", 0),
+		  row("Python behind a gateway, cold: open", 0) },
+		{ policy_with("network.allow=[{\"host\":\"example.com\",\"methods\":[\"GET\"]}]"),
+		  row("Python, gateway that inspects TLS: open", 3),
+		  row("Python, gateway that inspects: open, 1+1", 0),
+		  row("Python, gateway that inspects, cold: open", 0) },
+		{ policy_with("expose=8000"), row("Python with an exposed port: open", 3),
+		  row("Python with an exposed port: open, 1+1", 0),
+		  row("Python with an exposed port, cold: open", 0) },
+	};
+	struct second second = { plain,
+				 row("sandbox of sh and Python: open", 0),
+				 row("second language, Python: 1+1", 3),
+				 row("another Python context: 1+1", 20),
+				 row("sandbox of Python and sh: open", 3),
+				 row("sandbox of Python and sh, cold: open", 0) };
 	/* The pod last: where no image is named, it is not measured. */
 	bool has_pod = getenv("CORDON_POD") != NULL;
 	size_t count = sizeof(subjects) / sizeof(*subjects) - !has_pod;
@@ -353,6 +445,9 @@ int main(int argc, char **argv)
 	for (int round = 0; round < rounds && round < MAX_ROUNDS; round++) {
 		for (size_t i = 0; i < count; i++)
 			measure(&subjects[i], round % 20 == 0);
+		for (size_t i = 0; i < sizeof(gated) / sizeof(*gated); i++)
+			measure_gated(&gated[i], round % 5 == 0);
+		measure_second(&second, round % 5 == 0);
 		if (round % 5 == 0)
 			bare_python(bare);
 		usleep(20000); /* the pools' own threads are not what is measured */
