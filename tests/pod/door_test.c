@@ -376,6 +376,46 @@ static bool holds_while_changing(void)
 	return WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
+static void rename_for_ever(const char *one, const char *other)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		if (rename(one, other) || rename(other, one))
+			_exit(1);
+}
+
+/* What happens to other files is nothing that a lookup of the guest's may fail for. */
+static bool holds_while_renaming(void)
+{
+	char one[64], two[72];
+	int wrong = 0;
+	pid_t other;
+
+	fixture_new_root();
+	snprintf(one, sizeof one, "/tmp/door-rename-%d", (int)getpid());
+	snprintf(two, sizeof two, "%s-2", one);
+	close(open(one, O_CREAT | O_WRONLY, 0600));
+	fixture_string(NEW_AT, "/usr/../usr/../usr/../usr/../usr/../usr/../usr/../usr/..");
+	other = fork();
+	if (!other)
+		rename_for_ever(one, two);
+	for (int i = 0; i < 20000; i++)
+		wrong += fixture_call(SYS_stat, NEW_AT, BUF, 0, 0, 0, 0) != 0;
+	if (waitpid(other, NULL, WNOHANG))
+		wrong++; /* it was to go on */
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+	unlink(one);
+	unlink(two);
+	return !wrong;
+}
+
+static void tell(int number, bool ok, const char *what, int *failed)
+{
+	*failed += !ok;
+	printf("%sok %d - %s\n", ok ? "" : "not ", number, what);
+}
+
 int main(void)
 {
 	int number = 0, failed = 0;
@@ -396,12 +436,8 @@ int main(void)
 			       (long long)probes[i].want);
 	}
 	number = sweep(number, &failed);
-	number++;
-	if (!holds_while_changing()) {
-		failed++;
-		printf("not ");
-	}
-	printf("ok %d - memory that another process changes\n", number);
+	tell(++number, holds_while_changing(), "memory that another process changes", &failed);
+	tell(++number, holds_while_renaming(), "lookups of .. while others rename", &failed);
 	printf("1..%d\n", number);
 	return failed != 0;
 }

@@ -19,6 +19,19 @@
 
 #define PROC_MAGIC 0x9fa0
 
+/* EAGAIN: something was renamed or mounted while a ".." was looked up, anywhere on the machine.
+ * ELOOP: the kernel begins a lookup again if it meets a mount on its way, and counts the links of
+ * both. Neither says anything about the path, so it is tried again; a true loop is found soon. */
+static int64_t open_by(int dirfd, const char *path, const struct open_how *how)
+{
+	const int tries = 16;
+	int64_t fd = -EAGAIN;
+
+	for (int i = 0; i < tries && (fd == -EAGAIN || fd == -ELOOP); i++)
+		fd = signals_call(SYS_openat2, dirfd, (long)path, (long)how, sizeof *how, 0, 0);
+	return fd;
+}
+
 static int open_beneath(const struct w2c_sys *p, const char *path, int flags, int mode)
 {
 	struct open_how how = { .flags = (uint64_t)(unsigned)flags,
@@ -26,8 +39,7 @@ static int open_beneath(const struct w2c_sys *p, const char *path, int flags, in
 
 	if (flags & (O_CREAT | __O_TMPFILE))
 		how.mode = (uint64_t)(mode & 07777);
-	return (int)signals_call(SYS_openat2, p->fds[PRIVATE_ROOT], (long)path, (long)&how,
-				 sizeof how, 0, 0);
+	return (int)open_by(p->fds[PRIVATE_ROOT], path, &how);
 }
 
 /* The guest's name of a directory: its real path without the root's. */
@@ -353,11 +365,10 @@ int64_t path_open(struct w2c_sys *p, uint64_t dirfd, uint64_t at, int flags, int
 
 int64_t path_open_beneath(struct w2c_sys *p, int dirfd, const char *path, int flags, int mode)
 {
-	const int tries = 16; /* EAGAIN: a rename on the path */
 	struct open_how how = { .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
 				.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
-	int64_t fd = -EAGAIN;
 	struct stat st;
+	int64_t fd;
 
 	if (flags & ~OPEN_FLAGS)
 		return -EINVAL;
@@ -365,8 +376,7 @@ int64_t path_open_beneath(struct w2c_sys *p, int dirfd, const char *path, int fl
 		how.flags |= O_NOCTTY;
 	if (flags & O_CREAT)
 		how.mode = (uint64_t)(mode & 07777);
-	for (int i = 0; i < tries && fd == -EAGAIN; i++)
-		fd = signals_call(SYS_openat2, dirfd, (long)path, (long)&how, sizeof how, 0, 0);
+	fd = open_by(dirfd, path, &how);
 	/* /proc is not part of the directory: only the door shows its files. */
 	if (fd >= 0 && p->proc_dev && !fstat((int)fd, &st) && st.st_dev == p->proc_dev) {
 		close((int)fd);
