@@ -268,7 +268,7 @@ static inline void box_release(struct box *b)
 	b->wall->release(b);
 }
 
-/* Its first process as the host sees it; 0: unknown or gone. */
+/* Its first process as the host sees it; 0: unknown. Also after its end, so nothing to signal. */
 static inline pid_t box_pid(const struct box *b)
 {
 	return b->wall->pid(b);

@@ -359,6 +359,20 @@ TEST(refused_calls_are_reported_to_their_own_guest)
 	site_close(&s);
 }
 
+/* A script may end before the event of its start is written, which names its process. */
+TEST(a_sandbox_that_has_ended_has_had_its_process)
+{
+	struct site s;
+
+	site_open(&s, WAITS, NULL);
+	pid_t pid = box_pid(s.place);
+	ASSERT(pid > 0);
+	box_kill(s.place);
+	ASSERT(box_is_gone(s.place));
+	ASSERT_EQ(box_pid(s.place), pid);
+	site_close(&s);
+}
+
 TEST(a_place_ends_all_its_guests)
 {
 	struct tenant a, b;

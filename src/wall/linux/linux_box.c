@@ -351,13 +351,16 @@ int linux_box_signal(struct box *box, int signo)
 	return n == sizeof(order) ? 0 : -CORDON_STATE;
 }
 
-pid_t linux_box_pid(const struct box *box)
+pid_t linux_box_first_pid(const struct box *box)
 {
 	const struct linux_box *b = linux_box(box);
 
-	if (b->is_gone)
-		return 0;
 	return b->place ? b->guest_pid : b->status->init_pid;
+}
+
+pid_t linux_box_pid(const struct box *box)
+{
+	return linux_box(box)->is_gone ? 0 : linux_box_first_pid(box);
 }
 
 /* pid 1 has only one child when this is first called. */

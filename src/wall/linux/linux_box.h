@@ -85,6 +85,8 @@ void linux_box_end(struct box *box);
 void linux_box_kill(struct box *box);
 void linux_box_release(struct box *box);
 void linux_box_free(struct box *box);
+pid_t linux_box_first_pid(const struct box *box);
+/* The same, but 0 if it is gone. */
 pid_t linux_box_pid(const struct box *box);
 void linux_box_find_guest(struct box *box);
 struct box_state linux_box_look(const struct box *box);
