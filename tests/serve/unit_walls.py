@@ -3,7 +3,8 @@
 
 Emulates what could break sandboxes: ProtectSystem=strict, ProtectHome=, PrivateTmp=, PrivateDevices=, ProtectKernelModules=,
 User=, NoNewPrivileges=, CapabilityBoundingSet=, SystemCallFilter=, RestrictSUIDSGID=, LockPersonality=, ProtectHostname=,
-RestrictRealtime=, RestrictAddressFamilies=, in a mount namespace and with libseccomp. What it does not know, it refuses."""
+RestrictRealtime=, RestrictAddressFamilies=, in a mount namespace and with libseccomp. What it does not know, it refuses.
+The folder CORDON_TEST_BIN is also at CORDON_TEST_AT there."""
 import ctypes
 import os
 import subprocess
@@ -111,6 +112,7 @@ def mount(*args):
 def make_mounts(o, state):
     """In a mount namespace of our own."""
     mount("--make-rslave", "/")
+    mount("--bind", os.environ["CORDON_TEST_BIN"], os.environ["CORDON_TEST_AT"])
     mount("--bind", state, state)
     held = [state]
     if "PrivateDevices" in o:
@@ -130,13 +132,13 @@ def make_mounts(o, state):
         held.append("/dev")
     hidden = (["/usr/lib/modules"] if "ProtectKernelModules" in o else []) + (["/home", "/root", "/run/user"] if "ProtectHome" in o else [])
     if "PrivateTmp" in o:
-        inside = [p for p in (state, os.environ["CORDON_TEST_BIN"]) if p.startswith(("/tmp/", "/var/tmp/"))]
+        inside = [p for p in (state, os.environ["CORDON_TEST_AT"]) if p.startswith(("/tmp/", "/var/tmp/"))]
         assert not inside, "PrivateTmp hides " + " ".join(inside)
         for path in ("/tmp", "/var/tmp"):
             mount("-t", "tmpfs", "-o", "mode=1777,nosuid,nodev", "tmp", path)
             held.append(path)
     for path in hidden:
-        if os.path.isdir(path) and not os.environ["CORDON_TEST_BIN"].startswith(path + "/"):
+        if os.path.isdir(path):
             mount("-t", "tmpfs", "-o", "ro,mode=000,size=4k", "inaccessible", path)
     if o.get("ProtectSystem") == ["strict"]:
         tops = [line.split()[4] for line in open("/proc/self/mountinfo")]
