@@ -60,7 +60,8 @@ def cases(proxy):
         of("data-science", "no programs", "import subprocess; subprocess.run(['git', '--version'])", **denied("execute", "commands+=git")),
         of("grader", "an answer", "print(sum(int(x) for x in '1 2 3'.split()))", stdout="6\n"),
         of("grader", "a script", "seq 3 | sort -r | head -n 1", "sh", stdout="3\n"),
-        of("grader", "no endless loop", LOOP, success=False, status=None, error_kind="cpu", denials=has("cpu_seconds")),
+        of("grader", "no endless loop", LOOP, options=["-t", "600"],  # time enough to use up the CPU's on a busy machine
+           success=False, status=None, error_kind="cpu", denials=has("cpu_seconds")),
         of("grader", "no flood of output", "print('x' * 1000000)", truncated__stdout=True, status=None),
         of("grader", "no large files", "open('f', 'wb').write(b'x' * (8 << 20))", **denied("file_bytes")),
         of("grader", "no network", CONNECT, **denied("socket", "network.allow")),
