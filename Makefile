@@ -10,7 +10,7 @@ CI ?=
 NICE ?= nice
 
 .DEFAULT_GOAL := all
-.PHONY: all run test asan tsan lint format fuzz soak bench man install dist dist-test pod pod-tests vm clean help fresh setup-core setup-test setup-lint
+.PHONY: all run test asan tsan lint format fuzz soak bench man install site dist dist-test pod pod-tests vm clean help fresh setup-core setup-test setup-lint
 
 all: setup-core ## build the library and the program
 	@tools/configure $(BUILD) $(if $(CI),-Dwerror=true)
@@ -56,6 +56,10 @@ bench: all ## measure; never a test
 
 man: all ## the man pages into $(BUILD)/man
 	@$(NICE) ninja -C $(BUILD) man/man1
+
+site: ## the pages as one HTML site with search, into build/site
+	@command -v cmark-gfm >/dev/null || tools/setup dist
+	@tools/site '$(BUILD)/site'
 
 install: all ## into DESTDIR, prefix as set up
 	@meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir "$$(realpath -m "$(DESTDIR)")")

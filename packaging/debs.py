@@ -6,7 +6,7 @@ import re
 import shutil
 import time
 
-from . import archive, product
+from . import archive, product, site
 from .product import run, text_of
 
 HERE = os.path.join(product.ROOT, "packaging", "deb")
@@ -84,6 +84,8 @@ def fill_doc(_, top, __):
     shutil.copytree(os.path.join(product.ROOT, "examples"), os.path.join(doc, "examples"), ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("README.md", "SECURITY.md", "CHANGELOG.md"):
         shutil.copy(os.path.join(product.ROOT, name), doc)
+    site.make(os.path.join(doc, "html"))
+    write(os.path.join(top, "usr/share/doc-base/cordon-doc.cordon"), text_of("packaging/deb/cordon-doc.doc-base"))
 
 
 def fill_pod(pod):
