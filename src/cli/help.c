@@ -93,6 +93,12 @@ static int run(struct cli *c, int argc, char **argv)
 
 	if (shell)
 		return completion_print(c, shell);
+	if (cli_has(c, "markdown")) {
+		if (argc > 0)
+			return cli_usage(c, "--markdown is for all verbs");
+		page_markdown();
+		return 0;
+	}
 	if (cli_has(c, "verbs")) {
 		for (size_t i = 0; verb_table[i]; i++)
 			printf("%s\n", verb_table[i]->name);
@@ -120,6 +126,7 @@ static int run(struct cli *c, int argc, char **argv)
 
 static const struct cli_option options[] = {
 	{ "man", 0, NULL, "print the verb's man page as scdoc source", false },
+	{ "markdown", 0, NULL, "print the page of all verbs, docs/cli.md", false },
 	{ "completion", 0, "SHELL", "print the completions for bash, zsh or fish", false },
 	{ "verbs", 0, NULL, "print the names of all verbs, one per line", false },
 	{ 0 },

@@ -6,6 +6,7 @@
 
 #include "policy/kind.h"
 #include "policy/name.h"
+#include "policy/number.h"
 
 #define KIB (1ULL << 10)
 #define MIB (1ULL << 20)
@@ -446,4 +447,17 @@ char *field_doc_row(const struct field *f)
 	if (r == 0)
 		r = buf_printf(&row, " %s |", f->enforced);
 	return r == 0 ? buf_take(&row) : NULL;
+}
+
+char *field_doc_range(const struct field *f)
+{
+	cleanup_buf struct buf row = { 0 };
+
+	buf_init(&row, TEXT_MAX);
+	if (f->kind != &kind_number)
+		return str_dup("");
+	if (buf_printf(&row, "| `%s` |", f->name) < 0 || number_range(f, &row) < 0 ||
+	    buf_add_str(&row, f->unlimited ? " yes |" : " |") < 0)
+		return NULL;
+	return buf_take(&row);
 }

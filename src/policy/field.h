@@ -46,3 +46,5 @@ int field_refuse(const char *name, struct cordon_error **reterr);
 /* One row of the table in docs/policy.md, without the newline; the caller frees it. NULL: out of
  * memory. */
 char *field_doc_row(const struct field *f);
+/* The same of the table of ranges there; empty if the field is not a number. */
+char *field_doc_range(const struct field *f);

@@ -141,6 +141,15 @@ static int say(const struct field *f, const struct policy *p, struct buf *b)
 	return buf_add_str(b, text);
 }
 
+int number_range(const struct field *f, struct buf *b)
+{
+	char least[TEXT_SIZE], most[TEXT_SIZE];
+
+	(void)number_text(f->min, f->unit, least, sizeof(least));
+	(void)number_text(f->max, f->unit, most, sizeof(most));
+	return buf_printf(b, " %s | %s |", least, most);
+}
+
 static enum kind_extent extent(const struct field *f, const struct policy *p)
 {
 	const uint64_t *v = kind_value(f, p);
