@@ -9,16 +9,13 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "cli/approver.h"
 #include "cli/base_option.h"
 #include "cli/choice.h"
-#include "cli/interactive.h"
 #include "cli/language.h"
-#include "cli/notebook.h"
 #include "cli/outcome.h"
 #include "cli/outlet.h"
 #include "cli/port_option.h"
-#include "cli/project.h"
+#include "cli/run_session.h"
 #include "cli/transfer.h"
 #include "cli/unshown.h"
 #include "cli/verb.h"
@@ -79,133 +76,6 @@ static int report(const struct cli *c, struct cordon_result *r, struct outlet *o
 		outcome_print_failure(c, r);
 	outcome_print_denials(c, r);
 	return status ? status : lost ? lost : cut;
-}
-
-/* Whether requests need a decision of the person who runs this. */
-static bool asks(const struct cordon_policy *p)
-{
-	cleanup_free char *text = cordon_policy_json(p);
-	cleanup_json json_t *j = NULL;
-
-	return text && json_parse(text, strlen(text), 0, &j, NULL) == 0 &&
-	       json_is_true(json_object_get(json_object_get(j, "network"), "ask"));
-}
-
-/* Options that need a session; without them a run is a single call. */
-static bool needs_session(const struct cli *c, const struct cordon_policy *policy)
-{
-	return ((cli_has(c, "policy") || cli_has(c, "profile") || cli_has(c, "set")) &&
-		asks(policy)) ||
-	       cli_has(c, "project") || cli_has(c, "file") || cli_has(c, "out") ||
-	       cli_has(c, "tools") || cli_has(c, "workspace") || cli_has(c, "validate") ||
-	       cli_has(c, "expose") || cli_has(c, "with");
-}
-
-/* A workspace that could not be saved is reported in addition to other errors. */
-static int end_session(const struct cli *c, struct cordon_session *s, int r,
-		       struct cordon_error **reterr)
-{
-	cleanup_error struct cordon_error *e = NULL;
-	int ended = cordon_session_end(s, &e);
-
-	if (ended == 0)
-		return r;
-	cleanup_free char *text = err_text(e);
-	if (r < 0) {
-		cli_error(c, "%s", text ? text : cordon_error_message(e));
-		return r;
-	}
-	return err_set(reterr, CORDON_OS, "%s", text ? text : cordon_error_message(e));
-}
-
-/* What is done in a session: code that gives a result, a notebook's cells, or a program on a
- * terminal. */
-struct work {
-	const struct cordon_execute_options *options;
-	struct cordon_result *result;
-	struct notebook *notebook;
-	int status; /* of the notebook's cells */
-	const struct interactive *interactive;
-	int signal; /* that ended it */
-};
-
-/* Where a notebook is written: --output, or -o without a colon. NULL: nowhere. */
-static const char *target_of(const struct cli *c)
-{
-	const char *target = cli_value(c, "output");
-
-	for (size_t i = 0; !target && cli_value_at(c, "out", i); i++)
-		if (!strchr(cli_value_at(c, "out", i), ':'))
-			target = cli_value_at(c, "out", i);
-	return target;
-}
-
-/* A notebook is written also if a cell failed: its error is among the outputs. */
-static int run_notebook(const struct cli *c, struct cordon_session *s, struct work *w,
-			struct cordon_error **reterr)
-{
-	const char *output = target_of(c);
-	int r = notebook_run(c, w->notebook, s, &w->status, reterr);
-
-	if (r == 0 && !output)
-		notebook_tell_unshown(w->notebook, c);
-	return r == 0 && output ? notebook_save(w->notebook, output, reterr) : r;
-}
-
-static int do_work(const struct cli *c, struct cordon_session *s, struct work *w,
-		   struct cordon_error **reterr)
-{
-	if (w->notebook)
-		return run_notebook(c, s, w, reterr);
-	if (w->interactive)
-		return interactive_run(s, w->interactive, &w->result, &w->signal, reterr);
-	return cordon_session_execute(s, w->options, &w->result, reterr);
-}
-
-static int run_in_session(const struct cli *c, const struct cordon_session_options *base,
-			  struct work *w, struct cordon_error **reterr)
-{
-	struct approver approver = { 0 };
-	struct cordon_session_options with = *base;
-	struct cordon_session *s = NULL;
-
-	if (!approval_mode(cli_value(c, "approve"), &approver))
-		return err_set(reterr, CORDON_INVALID, "--approve takes ask, allow or deny");
-	with.approval = approval_decide;
-	with.approval_arg = &approver;
-	with.cold = true;
-	cleanup_strlist struct strlist packages = { 0 };
-	int r = base_packages(c, &packages, &with.packages, reterr);
-	if (r == 0)
-		r = cordon_session_open(&with, &s, reterr);
-	if (r < 0)
-		return r;
-	approver.session = s;
-	struct cordon_project *project = NULL;
-	if (cli_value(c, "project"))
-		r = cordon_project_open(s, cli_value(c, "project"), &project, reterr);
-	if (r == 0)
-		r = transfer_in(c, s, reterr);
-	if (r == 0)
-		r = port_option_open(c, s, reterr);
-	if (r == 0)
-		r = do_work(c, s, w, reterr);
-	if (r == 0)
-		r = transfer_out(c, s, w->notebook, reterr);
-	if (r == 0 && project)
-		r = project_review(c, project, reterr);
-	cordon_project_close(project);
-	return end_session(c, s, r, reterr);
-}
-
-static int load_tools(const struct cli *c, struct cordon_tools **ret, struct cordon_error **reterr)
-{
-	const char *path = cli_value(c, "tools");
-
-	if (!path)
-		return 0;
-	int r = cordon_tools_new(ret, reterr);
-	return r < 0 ? r : cordon_tools_add_file(*ret, path, reterr);
 }
 
 /* One line of JSON, because the wire has one message per line. */
@@ -288,7 +158,7 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 	cleanup_close int in = isatty(0) || (argc > 0 && str_eq(argv[0], "-")) ? -1 : dup(0);
 
 	outlet_begin(&out, policy);
-	if (load_context(c, &context, &e) < 0 || load_tools(c, &tools, &e) < 0) {
+	if (load_context(c, &context, &e) < 0 || run_session_tools(c, &tools, &e) < 0) {
 		cordon_tools_unref(tools);
 		return choice_fail(c, e);
 	}
@@ -312,9 +182,9 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 		.skip_validation = is_shell_file(c, session.guest),
 		.args = (const char *const *)(argv + (cli_value(c, "eval") || argc == 0 ? 0 : 1)),
 	};
-	struct work w = { .options = &options };
-	int r = needs_session(c, policy) ? run_in_session(c, &session, &w, &e)
-					 : cordon_run(&session, &options, &w.result, &e);
+	struct run_work w = { .options = &options };
+	int r = run_session_is_needed(c, policy) ? run_session_work(c, &session, &w, &e)
+						 : cordon_run(&session, &options, &w.result, &e);
 	if (r == 0 && cli_value(c, "out-dir"))
 		r = transfer_outputs(c, w.result, cli_value(c, "out-dir"), &e);
 	int status = conclude(c, w.result, &out, r < 0 ? e : NULL);
@@ -340,7 +210,7 @@ static int run_cells(struct cli *c, const char *path, const struct cordon_policy
 	cleanup_error struct cordon_error *e = NULL;
 	cleanup_notebook struct notebook n = { 0 };
 	struct cordon_tools *tools = NULL;
-	struct work w = { .notebook = &n };
+	struct run_work w = { .notebook = &n };
 	struct verbose verbose = { 0 };
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
@@ -348,10 +218,10 @@ static int run_cells(struct cli *c, const char *path, const struct cordon_policy
 			return cli_usage(c, "--%s is not for notebooks", others[i]);
 	struct language named = { 0 };
 	(void)language_named(cli_value(c, "guest"), &named);
-	const char *target = target_of(c);
+	const char *target = run_session_target(c);
 	if (target && notebook_check_target(target, &e) < 0)
 		return choice_fail(c, e);
-	if (notebook_load(path, named.guest, &n, &e) < 0 || load_tools(c, &tools, &e) < 0)
+	if (notebook_load(path, named.guest, &n, &e) < 0 || run_session_tools(c, &tools, &e) < 0)
 		return choice_fail(c, e);
 	struct cordon_session_options session = { .guest = n.guest,
 						  .policy = policy,
@@ -362,14 +232,14 @@ static int run_cells(struct cli *c, const char *path, const struct cordon_policy
 	if (n.languages[0] && n.languages[1])
 		session.languages = n.languages;
 	watch(c, &verbose, &session);
-	int r = run_in_session(c, &session, &w, &e);
+	int r = run_session_work(c, &session, &w, &e);
 	cordon_tools_unref(tools);
 	int failed = r < 0 ? fail(c, e) : 0;
 	return w.status ? w.status : failed;
 }
 
 /* A program that ends with a status has said why itself, on the terminal. */
-static int conclude_terminal(const struct cli *c, const struct work *w,
+static int conclude_terminal(const struct cli *c, const struct run_work *w,
 			     const struct cordon_error *e)
 {
 	const char *kind = w->result ? cordon_result_error_kind(w->result) : NULL;
@@ -397,10 +267,10 @@ static int start_terminal(const struct cli *c, struct interactive *what,
 										     : NULL,
 						  .workspace = cli_value(c, "workspace") };
 	struct verbose verbose = { 0 };
-	struct work w = { .interactive = what };
+	struct run_work w = { .interactive = what };
 
 	watch(c, &verbose, &session);
-	int r = run_in_session(c, &session, &w, &e);
+	int r = run_session_work(c, &session, &w, &e);
 	int status = conclude_terminal(c, &w, r < 0 ? e : NULL);
 	cordon_result_free(w.result);
 	return status;
