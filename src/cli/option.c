@@ -252,12 +252,22 @@ int cli_fail(const struct cli *c, const struct cordon_error *e)
 	return cordon_code_exit_status(code);
 }
 
-const char *cli_style(const struct cli *c, enum cli_style style)
+static const char *code_of(enum cli_style style)
 {
 	static const char *const codes[] = {
 		[STYLE_PLAIN] = "\033[0m",  [STYLE_BOLD] = "\033[1m",    [STYLE_RED] = "\033[31m",
 		[STYLE_GREEN] = "\033[32m", [STYLE_YELLOW] = "\033[33m", [STYLE_DIM] = "\033[2m",
 	};
 
-	return c->color ? codes[style] : "";
+	return codes[style];
+}
+
+const char *cli_style(const struct cli *c, enum cli_style style)
+{
+	return c->color ? code_of(style) : "";
+}
+
+const char *cli_style_on(const struct cli *c, const FILE *f, enum cli_style style)
+{
+	return (f == stderr ? c->color_err : c->color) ? code_of(style) : "";
 }

@@ -54,4 +54,5 @@ void cli_error(const struct cli *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Escape sequences; "" without colours. */
 enum cli_style { STYLE_PLAIN, STYLE_BOLD, STYLE_RED, STYLE_GREEN, STYLE_YELLOW, STYLE_DIM };
-const char *cli_style(const struct cli *c, enum cli_style style);
+const char *cli_style(const struct cli *c, enum cli_style style); /* for stdout */
+const char *cli_style_on(const struct cli *c, const FILE *f, enum cli_style style);

@@ -2,37 +2,24 @@
 #include "cli/profile_option.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/choice.h"
+#include "cli/own_file.h"
 #include "policy/profile.h"
 
 #define ENDING ".json"
+#define FOLDER "profiles"
 
-enum { MAX_BYTES = 1 << 20, OWN_MAX = 1000, LINE_BYTES = 4096 };
+enum { OWN_MAX = 1000, LINE_BYTES = 4096 };
 
 static int nomem(struct cordon_error **reterr)
 {
 	return err_set(reterr, CORDON_NOMEM, "out of memory");
-}
-
-/* Where the user's own profiles are. NULL: no variable says so, or out of memory. */
-static char *own_folder(void)
-{
-	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-
-	if (xdg && *xdg == '/')
-		return str_printf("%s/cordon/profiles", xdg);
-	return home && *home == '/' ? str_printf("%s/.config/cordon/profiles", home) : NULL;
 }
 
 /* One file name, and nothing that a terminal or a shell reads differently. */
@@ -44,65 +31,12 @@ static bool is_name(const char *name, size_t len)
 	return len > 0 && strspn(name, plain) >= len && name[0] != '.' && name[0] != '-';
 }
 
-/* Somebody else's policy would decide what code may do here. */
-static int check_own(int fd, const char *path, struct cordon_error **reterr)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) != 0)
-		return err_errno(reterr, errno, "stat '%s'", path);
-	if (st.st_uid != geteuid())
-		return err_set(reterr, CORDON_INVALID,
-			       "'%s' belongs to user %u; own profiles must belong to user %u", path,
-			       (unsigned)st.st_uid, (unsigned)geteuid());
-	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return err_set(reterr, CORDON_INVALID,
-			       "others may write to '%s'; remedy: chmod go-w '%s'", path, path);
-	return 0;
-}
-
-/* Checked and read through one descriptor, so that nobody exchanges the file in between. */
-static int read_own(int fd, const char *path, char **ret, struct cordon_error **reterr)
-{
-	cleanup_buf struct buf b = { 0 };
-	struct stat st;
-
-	buf_init(&b, MAX_BYTES);
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-		return err_set(reterr, CORDON_INVALID, "'%s' is not a regular file", path);
-	int r = check_own(fd, path, reterr);
-	if (r == 0)
-		r = file_read_to_end(fd, &b, reterr);
-	if (r < 0)
-		return r;
-	if (strlen(buf_text(&b)) != b.len)
-		return err_set(reterr, CORDON_INVALID, "'%s' is not valid JSON", path);
-	char *text = str_dup(buf_text(&b));
-	if (!text)
-		return nomem(reterr);
-	*ret = text;
-	return 0;
-}
-
 /* *ret stays NULL if the user has no such profile. */
 static int load_own(const char *folder, const char *name, char **ret, struct cordon_error **reterr)
 {
-	cleanup_free char *path = str_printf("%s/%s" ENDING, folder, name);
-	cleanup_close int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const char *slash = path ? strrchr(path, '/') : NULL;
+	cleanup_free char *file = str_printf("%s" ENDING, name);
 
-	if (!slash)
-		return nomem(reterr);
-	if (dir < 0)
-		return 0;
-	/* Non-blocking, so that opening a FIFO does not hang before it is refused. */
-	cleanup_close int fd = openat(dir, slash + 1, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 && errno == ENOENT)
-		return 0;
-	if (fd < 0)
-		return err_errno(reterr, errno, "open '%s'", path);
-	int r = check_own(dir, folder, reterr);
-	return r < 0 ? r : read_own(fd, path, ret, reterr);
+	return file ? own_file_load(folder, file, false, ret, reterr) : nomem(reterr);
 }
 
 static int by_name(const void *a, const void *b)
@@ -152,7 +86,7 @@ static int refuse(const char *name, const char *folder, struct cordon_error **re
 
 int profile_load(const char *name, char **ret, struct cordon_error **reterr)
 {
-	cleanup_free char *folder = own_folder(), *text = NULL;
+	cleanup_free char *folder = own_file_folder(FOLDER), *text = NULL;
 	int r = folder && is_name(name, strlen(name)) ? load_own(folder, name, &text, reterr) : 0;
 
 	if (r < 0)
@@ -213,7 +147,7 @@ static void print_line(const struct cli *c, const json_t *profile)
 
 int profile_print_all(const struct cli *c)
 {
-	cleanup_free char *folder = own_folder();
+	cleanup_free char *folder = own_file_folder(FOLDER);
 	cleanup_strlist struct strlist names = { 0 };
 	cleanup_json json_t *all = json_array();
 	cleanup_free char *text = NULL;

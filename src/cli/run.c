@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "cli/ask.h"
 #include "cli/base_option.h"
 #include "cli/choice.h"
 #include "cli/language.h"
@@ -147,8 +148,9 @@ static void tell_unshown(const struct cli *c, struct cordon_result *r)
 	unshown_tell(&u, c, "--out-dir DIR saves them");
 }
 
+/* *ret is the result, also of code that failed; NULL: there is none. */
 static int run_code(const struct cli *c, int argc, char **argv, const struct cordon_policy *policy,
-		    const char *guest, const struct buf *code)
+		    const char *guest, const struct buf *code, struct cordon_result **ret)
 {
 	cleanup_error struct cordon_error *e = NULL;
 	struct cordon_tools *tools = NULL;
@@ -189,7 +191,7 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 		r = transfer_outputs(c, w.result, cli_value(c, "out-dir"), &e);
 	int status = conclude(c, w.result, &out, r < 0 ? e : NULL);
 	tell_unshown(c, w.result);
-	cordon_result_free(w.result);
+	*ret = w.result;
 	cordon_tools_unref(tools);
 	return status;
 }
@@ -322,15 +324,44 @@ static int make_policy(const struct cli *c, struct cordon_policy **ret,
 	return r < 0 ? r : port_option_allow(c, *ret, reterr);
 }
 
+/* Once, or with --ask again for as long as the user allows more. */
+static int run_asking(const struct cli *c, int argc, char **argv, struct cordon_policy *policy)
+{
+	const char *file = cli_value(c, "eval") || str_eq(argv[0], "-") ? NULL : argv[0];
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_buf struct buf code = { 0 };
+	cleanup_ask struct ask ask = { 0 };
+	struct cordon_result *result = NULL;
+	const char *guest = NULL;
+
+	if (load_code(c, argc, argv, &code, &e) < 0)
+		return choice_fail(c, e);
+	/* What is run is what was hashed: the file is not read again. */
+	if (cli_has(c, "ask") && ask_init(&ask, c, file, &code, policy, &e) < 0)
+		return choice_fail(c, e);
+	int r = choose_guest(c, argc > 0 ? argv[0] : NULL, policy, &code, &guest, &e);
+	if (r < 0) /* TypeScript that does not parse has failed, like other code */
+		return guest && cordon_error_code(e) == CORDON_INVALID ? (cli_fail(c, e), 1)
+								       : fail(c, e);
+	int status = run_code(c, argc, argv, policy, guest, &code, &result);
+	while (cli_has(c, "ask") && result && ask_about(&ask, result, policy)) {
+		cordon_result_free(result);
+		result = NULL;
+		status = run_code(c, argc, argv, policy, guest, &code, &result);
+	}
+	cordon_result_free(result);
+	return status;
+}
+
 static int run(struct cli *c, int argc, char **argv)
 {
 	cleanup_choice struct cordon_policy *policy = NULL;
 	cleanup_error struct cordon_error *e = NULL;
-	cleanup_buf struct buf code = { 0 };
-	const char *guest = NULL;
 
 	bool is_notebook = !cli_value(c, "eval") && argc > 0 && notebook_is(argv[0]);
 	int wrong = is_notebook ? take_options(c, argc, argv) : 0;
+	if (wrong == 0)
+		wrong = ask_refuse(c, is_notebook);
 	if (wrong)
 		return wrong;
 	if (make_policy(c, &policy, &e) < 0)
@@ -341,13 +372,7 @@ static int run(struct cli *c, int argc, char **argv)
 		return run_cells(c, argv[0], policy);
 	if (cli_has(c, "output") || cli_has(c, "keep-going"))
 		return cli_usage(c, "--output and --keep-going are for notebooks and documents");
-	if (load_code(c, argc, argv, &code, &e) < 0)
-		return choice_fail(c, e);
-	int r = choose_guest(c, argc > 0 ? argv[0] : NULL, policy, &code, &guest, &e);
-	if (r < 0) /* TypeScript that does not parse has failed, like other code */
-		return guest && cordon_error_code(e) == CORDON_INVALID ? (cli_fail(c, e), 1)
-								       : fail(c, e);
-	return run_code(c, argc, argv, policy, guest, &code);
+	return run_asking(c, argc, argv, policy);
 }
 
 static const struct cli_option options[] = {
@@ -369,6 +394,7 @@ static const struct cli_option options[] = {
 	{ "tools", 0, "FILE", "host commands that the code may call (docs/tools.md)", false },
 	PORT_OPTION,
 	{ "approve", 0, "HOW", "calls that need approval: ask, allow or deny", false },
+	{ "ask", 0, NULL, "after a denial, ask whether to allow it and run again", false },
 	{ "audit", 0, "FILE", "append to this audit log", false },
 	{ "workspace", 'w', "NAME", "keep the files of the session under this name", false },
 	{ "project", 0, "DIR", "work on a copy of DIR in /workspace and show what changed", false },
@@ -390,6 +416,7 @@ static const struct cli_example examples[] = {
 	{ "cordon run --expose 8000:9000 --timeout none server.py",
 	  "a server, which the host reaches at 127.0.0.1:9000" },
 	{ "cordon run -it -g python", "a Python prompt; -it ask.py runs a program that asks" },
+	{ "cordon run --level strict --ask script.py", "strictly, but asks about what was denied" },
 	{ "cordon run analysis.ipynb -o done.ipynb", "a notebook, and where to write its outputs" },
 	{ 0 },
 };
@@ -422,6 +449,14 @@ const struct verb verb_run = {
 		"work. Without FILE and -e it is the prompt of --guest, or bash. There is no "
 		"timeout unless --timeout names one. Escape sequences reach your terminal. "
 		"The policy's pty must be on; strict has it off.\n\n"
+		"With --ask, what a change of the policy would have allowed is shown after the "
+		"run, with what the change gives away, and you are asked about each denial: once "
+		"runs the code again from its start; for this file also keeps the answer for the "
+		"next run with --ask; never keeps that you do not want to be asked; no, which is "
+		"the default, is for this run only. Answers are kept in "
+		"$XDG_CONFIG_HOME/cordon/asked or ~/.config/cordon/asked and count for this path "
+		"and this content only. Delete the file there to forget them. Standard input and "
+		"error must be a terminal.\n\n"
 		"Output is passed on as it comes and is not cut, unless a policy file or --set "
 		"names stdout_bytes, stderr_bytes or output_lines. With --json the result "
 		"keeps as much as the policy says, and its field truncated says whether "

@@ -50,34 +50,36 @@ static int add_file(struct suggestion *s, const char *path, struct cordon_error 
 }
 
 /* The code that was denied something chose some of these words. */
-static void print_safe(const char *text)
+static void print_safe(FILE *f, const char *text)
 {
 	cleanup_buf struct buf b = { 0 };
 
 	buf_init(&b, SIZE_MAX);
 	(void)buf_add_printable(&b, text ? text : "?");
-	fputs(buf_text(&b), stdout);
+	fputs(buf_text(&b), f);
 }
 
-static void print_denial(const json_t *d, bool has_remedy)
+static void print_denial(FILE *f, const json_t *d, bool has_remedy)
 {
 	const char *target = json_string_value(json_object_get(d, "target"));
 	json_int_t count = json_integer_value(json_object_get(d, "count"));
 
-	fputs("    denied: ", stdout);
-	print_safe(json_string_value(json_object_get(d, "operation")));
+	fputs("    denied: ", f);
+	print_safe(f, json_string_value(json_object_get(d, "operation")));
 	if (target && *target) {
-		(void)putchar(' ');
-		print_safe(target);
+		(void)fputc(' ', f);
+		print_safe(f, target);
 	}
 	if (count > 1)
-		printf(" (%lld times)", (long long)count);
+		fprintf(f, " (%lld times)", (long long)count);
 	if (has_remedy) {
-		fputs("; remedy: ", stdout);
-		print_safe(json_string_value(json_object_get(d, "remedy")));
+		fputs("; remedy: ", f);
+		print_safe(f, json_string_value(json_object_get(d, "remedy")));
 	}
-	puts(json_is_true(json_object_get(d, "claimed")) ? "; claimed: only the code itself says so"
-							 : "");
+	fputs(json_is_true(json_object_get(d, "claimed"))
+		      ? "; claimed: only the code itself says so\n"
+		      : "\n",
+	      f);
 }
 
 static void print_list(const struct cli *c, const char *title, const json_t *denials)
@@ -86,20 +88,20 @@ static void print_list(const struct cli *c, const char *title, const json_t *den
 		return;
 	printf("%s%s%s\n", cli_style(c, STYLE_BOLD), title, cli_style(c, STYLE_PLAIN));
 	for (size_t i = 0; i < json_array_size(denials); i++)
-		print_denial(json_array_get(denials, i), true);
+		print_denial(stdout, json_array_get(denials, i), true);
 }
 
-static void print_change(const struct cli *c, const json_t *change)
+void suggest_print_change(const struct cli *c, FILE *f, const json_t *change)
 {
 	const json_t *denials = json_object_get(change, "denials");
 
-	fputs(cli_style(c, STYLE_YELLOW), stdout);
-	print_safe(json_string_value(json_object_get(change, "diff")));
-	printf("%s\n    ", cli_style(c, STYLE_PLAIN));
-	print_safe(json_string_value(json_object_get(change, "means")));
-	(void)putchar('\n');
+	fputs(cli_style_on(c, f, STYLE_YELLOW), f);
+	print_safe(f, json_string_value(json_object_get(change, "diff")));
+	fprintf(f, "%s\n    ", cli_style_on(c, f, STYLE_PLAIN));
+	print_safe(f, json_string_value(json_object_get(change, "means")));
+	(void)fputc('\n', f);
 	for (size_t i = 0; i < json_array_size(denials); i++)
-		print_denial(json_array_get(denials, i), false);
+		print_denial(f, json_array_get(denials, i), false);
 }
 
 /* Assignments have no character that ends the quotes (policy/suggestion.c). */
@@ -121,7 +123,7 @@ static void print_text(const struct cli *c, const struct suggestion *s, const js
 	if (s->count == 0)
 		puts("Nothing was denied.");
 	for (size_t i = 0; i < json_array_size(changes); i++)
-		print_change(c, json_array_get(changes, i));
+		suggest_print_change(c, stdout, json_array_get(changes, i));
 	if (json_array_size(changes))
 		print_options(changes);
 	print_list(c, "To decide yourself:", s->by_hand);

@@ -7,7 +7,7 @@ import select
 import signal
 import time
 
-from oneshot import CORDON
+from oneshot import CORDON, become
 
 POD = os.environ.get("CORDON_POD") or os.path.join(os.path.dirname(CORDON), "pod")
 SECONDS = 300  # a busy machine takes its time; a hang is still found
@@ -15,10 +15,12 @@ ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
 
 
 class Terminal:
-    def __init__(self, guest, home, *options, verb="shell", **env):
+    def __init__(self, guest, home, *options, verb="shell", uid=None, **env):
         self.text = b""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            if uid:
+                become(uid)()
             os.chdir("/")
             os.execve(CORDON, [CORDON, verb, *options, guest], dict({
                 "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "xterm", "HOME": home, "XDG_STATE_HOME": home,
