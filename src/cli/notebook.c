@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "cli/outcome.h"
 #include "cli/unshown.h"
 
 enum { FILE_MAX = 64 << 20, CELLS_MAX = 10000, KEPT_MAX = 64 << 20, REST_MAX = 32 << 20 };
@@ -148,7 +149,6 @@ static void print_result(const struct cli *c, struct notebook *n, const struct c
 			 struct cordon_result *r)
 {
 	const char *text = cordon_result_value_text(r), *trace = cordon_result_traceback(r);
-	cleanup_free char *denials = cordon_result_denials_text(r);
 
 	if (cordon_result_success(r)) {
 		if (text && !cell->is_hidden) {
@@ -166,8 +166,7 @@ static void print_result(const struct cli *c, struct notebook *n, const struct c
 	/* The trace then says where the code was, not why it ended. */
 	if (!has_trace || str_eq(cordon_result_error_kind(r), "timeout"))
 		cli_error(c, "%s: %s", cordon_result_error_kind(r), cordon_result_error(r));
-	if (denials)
-		(void)fputs(denials, stderr);
+	outcome_print_denials(c, r);
 	if (!cell->may_fail)
 		cli_error(c, "%s: %s %zu failed", n->path,
 			  n->is_document ? "the chunk at line" : "cell", cell->place);

@@ -13,12 +13,15 @@
 void outlet_begin(struct outlet *o, const struct cordon_policy *p)
 {
 	*o = (struct outlet){ .policy = p, .started = clock_now_ns() };
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		buf_init(&o->rest[i], SIZE_MAX / 2);
+		o->is_shown[i] = isatty(i + 1);
+	}
 }
 
 void outlet_done(struct outlet *o)
 {
+	progress_end(&o->waiting);
 	for (int i = 0; i < 2; i++)
 		buf_done(&o->rest[i]);
 }
@@ -69,6 +72,8 @@ void outlet_pass(int stream, const char *bytes, size_t len, void *arg)
 	struct outlet *o = arg;
 	struct buf *rest = &o->rest[stream - 1];
 
+	if (o->is_shown[stream - 1])
+		progress_end(&o->waiting);
 	while (len > 0 && rest->len == 0 && is_ready(o, stream)) {
 		size_t n = len < PIPE_BUF ? len : PIPE_BUF; /* a pipe takes this much at once */
 		write_out(o, stream, bytes, n);

@@ -5,15 +5,18 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "cli/progress.h"
 
 /* A reader that does not read blocks the code, as a pipe would, but only until the code's deadline.
  * Later output is kept and written after the code has ended. */
 struct outlet {
 	const struct cordon_policy *policy;
 	deadline_ns started;
-	deadline_ns deadline; /* 0: not computed yet */
-	struct buf rest[2];   /* for standard output and error; the policy limits both */
-	int failed;           /* errno of lost standard output; 0: none */
+	deadline_ns deadline;    /* 0: not computed yet */
+	struct buf rest[2];      /* for standard output and error; the policy limits both */
+	struct progress waiting; /* ends when something is to be shown on a terminal */
+	bool is_shown[2];        /* whether standard output and error are terminals */
+	int failed;              /* errno of lost standard output; 0: none */
 };
 
 void outlet_begin(struct outlet *o, const struct cordon_policy *p);

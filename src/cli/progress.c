@@ -2,11 +2,13 @@
 #include "cli/progress.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/condvar.h"
+#include "base/str.h"
 
 enum { FIRST_MS = 1000, EVERY_MS = 250, BAR = 20, NAME_MAX_BYTES = 64 << 10 };
 
@@ -19,7 +21,10 @@ static void draw(const struct progress *p, double seconds)
 
 	buf_init(&name, NAME_MAX_BYTES);
 	(void)buf_add_printable(&name, p->what);
-	fprintf(stderr, "\r\033[K%.60s: %.0f s", buf_text(&name), seconds);
+	fputs("\r\033[K", stderr);
+	if (p->spins)
+		fprintf(stderr, "%c ", "|/-\\"[(int)(seconds * 1000 / EVERY_MS) % 4]);
+	fprintf(stderr, "%.60s: %.0f s", buf_text(&name), seconds);
 	if (done && p->total) {
 		double part = done < p->total ? (double)done / (double)p->total : 1;
 		int filled = (int)(part * BAR);
@@ -54,16 +59,37 @@ static void *show(void *arg)
 	return NULL;
 }
 
+/* A dumb one cannot clear what was drawn. */
+static bool is_capable(void)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(STDERR_FILENO) && term && *term && !str_eq(term, "dumb");
+}
+
+static void begin(struct progress *p)
+{
+	if (!is_capable())
+		return;
+	pthread_mutex_init(&p->lock, NULL);
+	condvar_init(&p->end);
+	p->is_running = pthread_create(&p->thread, NULL, show, p) == 0;
+}
+
 void progress_begin(struct progress *p, const char *what, uint64_t total)
 {
 	memset(p, 0, sizeof(*p));
 	p->what = what;
 	p->total = total;
-	if (!isatty(STDERR_FILENO))
-		return;
-	pthread_mutex_init(&p->lock, NULL);
-	condvar_init(&p->end);
-	p->is_running = pthread_create(&p->thread, NULL, show, p) == 0;
+	begin(p);
+}
+
+void progress_spin(struct progress *p, const char *what)
+{
+	memset(p, 0, sizeof(*p));
+	p->what = what;
+	p->spins = true;
+	begin(p);
 }
 
 void progress_end(struct progress *p)

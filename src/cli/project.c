@@ -28,8 +28,8 @@ static void print_changes(const struct cli *c, const json_t *changes)
 	{
 		const char *what = json_string_value(json_object_get(o, "change"));
 
-		fprintf(stderr, "%s%-9s%s", cli_style(c, STYLE_YELLOW), what ? what : "?",
-			cli_style(c, STYLE_PLAIN));
+		fprintf(stderr, "%s%-9s%s", cli_style_on(c, stderr, STYLE_YELLOW),
+			what ? what : "?", cli_style_on(c, stderr, STYLE_PLAIN));
 		print_path(json_string_value(json_object_get(o, "path")));
 		json_t *added = json_object_get(o, "lines_added");
 		if (json_is_integer(added))

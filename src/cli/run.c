@@ -75,7 +75,8 @@ static int report(const struct cli *c, struct cordon_result *r, struct outlet *o
 	int cut = outcome_print_cuts(c, r);
 	if (!cordon_result_success(r))
 		outcome_print_failure(c, r);
-	outcome_print_denials(c, r);
+	if (!cli_has(c, "quiet"))
+		outcome_print_denials(c, r);
 	return status ? status : lost ? lost : cut;
 }
 
@@ -142,10 +143,30 @@ static void tell_unshown(const struct cli *c, struct cordon_result *r)
 {
 	struct unshown u = { 0 };
 
-	if (!r || cli_has(c, "json") || cli_value(c, "out-dir"))
+	if (!r || cli_has(c, "json") || cli_has(c, "quiet") || cli_value(c, "out-dir"))
 		return;
 	unshown_count_result(&u, r);
 	unshown_tell(&u, c, "--out-dir DIR saves them");
+}
+
+/* Where a question or a line of ours could come in between, no line is drawn. */
+static struct progress *waiting_of(const struct cli *c, struct outlet *out)
+{
+	bool may_draw = !cli_has(c, "verbose") && !cli_has(c, "quiet") && !cli_has(c, "tools") &&
+			!run_session_asks(out->policy);
+
+	return may_draw ? &out->waiting : NULL;
+}
+
+static int run_once(const struct cordon_session_options *session, struct run_work *w,
+		    struct cordon_error **reterr)
+{
+	if (w->waiting)
+		progress_spin(w->waiting, "running");
+	int r = cordon_run(session, w->options, &w->result, reterr);
+	if (w->waiting)
+		progress_end(w->waiting);
+	return r;
 }
 
 /* *ret is the result, also of code that failed; NULL: there is none. */
@@ -184,9 +205,9 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 		.skip_validation = is_shell_file(c, session.guest),
 		.args = (const char *const *)(argv + (cli_value(c, "eval") || argc == 0 ? 0 : 1)),
 	};
-	struct run_work w = { .options = &options };
+	struct run_work w = { .options = &options, .waiting = waiting_of(c, &out) };
 	int r = run_session_is_needed(c, policy) ? run_session_work(c, &session, &w, &e)
-						 : cordon_run(&session, &options, &w.result, &e);
+						 : run_once(&session, &w, &e);
 	if (r == 0 && cli_value(c, "out-dir"))
 		r = transfer_outputs(c, w.result, cli_value(c, "out-dir"), &e);
 	int status = conclude(c, w.result, &out, r < 0 ? e : NULL);
@@ -404,6 +425,8 @@ static const struct cli_option options[] = {
 	  "check the whole syntax first, and name calls that may be restricted", false },
 	{ "verbose", 'v', NULL, "print each step on standard error; with --json as lines of JSON",
 	  false },
+	{ "quiet", 'q', NULL, "print only the code's output and errors: no denials, no hints",
+	  false },
 	{ "json", 'j', NULL, "print the whole result as one line of JSON", false },
 	{ 0 },
 };
@@ -457,6 +480,9 @@ const struct verb verb_run = {
 		"$XDG_CONFIG_HOME/cordon/asked or ~/.config/cordon/asked and count for this path "
 		"and this content only. Delete the file there to forget them. Standard input and "
 		"error must be a terminal.\n\n"
+		"On a terminal, code that prints nothing for a second gets a line on standard "
+		"error with the time that it has taken, which is erased before anything else is "
+		"printed. --quiet, --verbose and TERM=dumb switch it off.\n\n"
 		"Output is passed on as it comes and is not cut, unless a policy file or --set "
 		"names stdout_bytes, stderr_bytes or output_lines. With --json the result "
 		"keeps as much as the policy says, and its field truncated says whether "

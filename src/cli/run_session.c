@@ -11,8 +11,7 @@
 #include "cli/project.h"
 #include "cli/transfer.h"
 
-/* Whether requests need a decision of the person who runs this. */
-static bool asks(const struct cordon_policy *p)
+bool run_session_asks(const struct cordon_policy *p)
 {
 	cleanup_free char *text = cordon_policy_json(p);
 	cleanup_json json_t *j = NULL;
@@ -24,7 +23,7 @@ static bool asks(const struct cordon_policy *p)
 bool run_session_is_needed(const struct cli *c, const struct cordon_policy *policy)
 {
 	return ((cli_has(c, "policy") || cli_has(c, "profile") || cli_has(c, "set")) &&
-		asks(policy)) ||
+		run_session_asks(policy)) ||
 	       cli_has(c, "project") || cli_has(c, "file") || cli_has(c, "out") ||
 	       cli_has(c, "tools") || cli_has(c, "workspace") || cli_has(c, "validate") ||
 	       cli_has(c, "expose") || cli_has(c, "with");
@@ -76,7 +75,12 @@ static int do_work(const struct cli *c, struct cordon_session *s, struct run_wor
 		return run_notebook(c, s, w, reterr);
 	if (w->interactive)
 		return interactive_run(s, w->interactive, &w->result, &w->signal, reterr);
-	return cordon_session_execute(s, w->options, &w->result, reterr);
+	if (w->waiting)
+		progress_spin(w->waiting, "running");
+	int r = cordon_session_execute(s, w->options, &w->result, reterr);
+	if (w->waiting)
+		progress_end(w->waiting);
+	return r;
 }
 
 int run_session_work(const struct cli *c, const struct cordon_session_options *base,

@@ -14,6 +14,7 @@
 #include "cli/base_option.h"
 #include "cli/choice.h"
 #include "cli/language.h"
+#include "cli/outcome.h"
 #include "cli/shell_state.h"
 #include "cli/verb.h"
 
@@ -84,9 +85,7 @@ static void report(struct shell *sh, struct cordon_result *r)
 		puts(text);
 	else if (!cordon_result_success(r))
 		show_failure(sh, r);
-	cleanup_free char *denials = cordon_result_denials_text(r);
-	if (denials)
-		fputs(denials, stderr);
+	outcome_print_denials(sh->c, r);
 	if (!whole || json_parse(whole, strlen(whole), RESULT_MAX, &j, NULL) < 0)
 		return;
 	shell_plot_show(sh, json_object_get(j, "outputs"), text != NULL);
