@@ -92,9 +92,9 @@ def module(path):
     return os.path.join(find(), "node_modules", path)
 
 
-if __name__ == "__main__":  # for other suites: prints the folder, or why there is none and exits 77
+if __name__ == "__main__":  # [PACKAGE.JSON], for other suites: prints the folder, or why there is none and exits 77
     try:
-        print(find())
+        print(find(*sys.argv[1:2]))
     except Need as why:
         print(why, file=sys.stderr)
         sys.exit(77)

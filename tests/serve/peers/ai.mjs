@@ -11,7 +11,7 @@ globalThis.model = {
     const answer = prompt.find((m) => m.role === "tool")?.content[0];
     told.push(answer ? answer.output : tools[0]);
     const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
-    return answer ? { content: [{ type: "text", text: `it is ${answer.output.value.result}` }], finishReason: "stop", usage, warnings: [] }
+    return answer ? { content: [{ type: "text", text: `it is ${answer.output.value}` }], finishReason: "stop", usage, warnings: [] }
       : { content: [{ type: "tool-call", toolCallId: "1", toolName: tools[0].name, input: JSON.stringify({ code: "6 * 7" }) }],
           finishReason: "tool-calls", usage, warnings: [] };
   },
