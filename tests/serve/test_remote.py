@@ -20,7 +20,8 @@ from test_watching import figures
 
 sys.path.insert(0, os.path.join(ROOT, "clients", "python"))
 import cordon  # noqa: E402
-from cordon._remote import find_server, greeting  # noqa: E402
+from cordon._address import find_server  # noqa: E402
+from cordon._remote import greeting  # noqa: E402
 
 
 CUTS = int(os.environ.get("CORDON_CUTS", "120"))  # 2000 in `make soak`

@@ -16,7 +16,8 @@ from test_http import Http
 sys.path.insert(0, os.path.join(ROOT, "clients", "python"))
 sys.path.insert(0, os.path.join(ROOT, "tests", "e2b"))
 import cordon  # noqa: E402
-from cordon._remote import find_server, greeting  # noqa: E402
+from cordon._address import find_server  # noqa: E402
+from cordon._remote import greeting  # noqa: E402
 from server import Box  # noqa: E402
 
 READ = {"python": "print(open('f').read(), end='')", "sh": "cat f"}

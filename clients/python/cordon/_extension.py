@@ -1,13 +1,14 @@
 """codepod's extensions: commands of the host's that the shell of a sandbox has, and Python packages that go with them."""
-import asyncio
-import concurrent.futures
 import inspect
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Awaitable, Callable, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Optional
 
 from ._errors import SandboxError
 from ._tools import Tool
+
+if TYPE_CHECKING:
+    import asyncio
 
 ARGUMENTS = {"args": {"type": "array", "required": False}, "stdin": {"type": ["string", "bytes"], "required": False},
              "cwd": {"type": "string", "required": False}, "env": {"type": "object", "required": False}}
@@ -43,10 +44,11 @@ class _Loop:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._loop: "Optional[asyncio.AbstractEventLoop]" = None
         self._thread: Optional[threading.Thread] = None
 
-    def _get(self) -> asyncio.AbstractEventLoop:
+    def _get(self) -> "asyncio.AbstractEventLoop":
+        import asyncio
         with self._lock:
             if self._loop is None or self._thread is None or not self._thread.is_alive():  # also after fork()
                 self._loop = asyncio.new_event_loop()
@@ -55,6 +57,9 @@ class _Loop:
             return self._loop
 
     def wait(self, value: Any, name: str) -> Any:
+        import asyncio
+        import concurrent.futures
+
         async def result() -> Any:
             return await value
         future = asyncio.run_coroutine_threadsafe(result(), self._get())

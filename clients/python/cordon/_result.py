@@ -4,7 +4,6 @@ import reprlib
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional
 
-from ._columns import resolve
 from ._errors import CordonError, ExecutionError, ExecutionTimeout
 from ._values import decode
 
@@ -14,6 +13,7 @@ def value_of(raw: Dict[str, Any]) -> Any:
     form, header = raw.get("result"), raw.pop("buffer", None)
     if not header:
         return decode(form)
+    from ._columns import resolve
     try:
         return decode(resolve(form, header, header.pop("data")))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as e:

@@ -2,24 +2,23 @@
 
 A thread that waits reads lines and hands to others what is theirs. A tool call is carried out by the thread whose execution
 asked for it, which gives up reading meanwhile."""
-import atexit
 import collections
 import fcntl
 import json
-import mmap
 import os
 import re
-import shutil
 import socket
 import subprocess
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence
 
-from ._columns import room
+from ._address import Address, find_server
 from ._errors import ConnectionLost, CordonError, ProgramMissing, error_text, rpc_error
 from ._program import carried_program
-from ._remote import Address, Plain, by_value, find_server, open_link
+
+if TYPE_CHECKING:
+    from ._remote import Plain
 
 LINE_MAX = 8 << 20
 SESSIONS_MAX = 64
@@ -30,7 +29,10 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 def find_program() -> str:
     """$CORDON, or the one that came with this package, or `cordon` on the PATH."""
-    path = os.environ.get("CORDON") or carried_program() or shutil.which("cordon")
+    path = os.environ.get("CORDON") or carried_program()
+    if not path:
+        import shutil
+        path = shutil.which("cordon")
     if not path:
         raise ProgramMissing("the program 'cordon' was not found: install it, or name it in the environment variable CORDON")
     return path
@@ -49,6 +51,7 @@ def to_line(message: Any) -> bytes:
 
 def file_parts(attached: Any) -> Any:
     """The bytes of an open file, mapped; none of an empty one."""
+    import mmap
     size = os.fstat(attached.fileno()).st_size
     return size, [memoryview(mmap.mmap(attached.fileno(), size, access=mmap.ACCESS_READ))] if size else []
 
@@ -120,12 +123,14 @@ class Connection:
     def __init__(self, program: Optional[str] = None, args: Sequence[str] = (), socket_path: Optional[str] = None,
                  address: Optional[Address] = None) -> None:
         self._process: "Optional[subprocess.Popen[bytes]]" = None
-        self._socket: Optional[Plain] = None
+        self._socket: "Optional[Plain]" = None
         self._address = address
         early = b""
         if address:
+            from ._remote import open_link
             self._socket, early = open_link(address)
         elif socket_path:
+            from ._remote import Plain
             sock = socket.socket(socket.AF_UNIX)
             sock.connect(socket_path)
             self._socket = Plain(sock)
@@ -201,7 +206,10 @@ class Connection:
     def request(self, method: str, params: Optional[Dict[str, Any]] = None, session: Optional[str] = None,
                 on_note: Optional[Callable[[str, Dict[str, Any]], None]] = None) -> Any:
         """Sends a request and waits for its result, or raises what went wrong."""
-        steps = by_value(method, params or {}) if self._address else None
+        if not self._address:
+            return self._request(method, params, session, on_note)
+        from ._remote import by_value
+        steps = by_value(method, params or {})
         if steps is None:
             return self._request(method, params, session, on_note)
         try:
@@ -317,6 +325,7 @@ class Connection:
 
     def _read_bytes(self, size: int) -> Any:
         """The binary columns that follow a line."""
+        from ._columns import room
         buffer = room(size)
         with memoryview(buffer) as view:
             ready = self._data[self._at:self._at + size]
@@ -484,8 +493,7 @@ class Hub:
             c.close()
 
 
-hub = Hub()
-atexit.register(hub.close)
+hub = Hub()  # closed at the end by what __init__.py registers
 os.register_at_fork(after_in_child=lambda: hub.__init__())  # type: ignore[misc]
 
 

@@ -1,7 +1,6 @@
 """A shell with files, snapshots, forks, mounts and extensions, under codepod's names."""
 import base64
 import contextlib
-import datetime
 import posixpath
 import re
 from dataclasses import dataclass, field, replace
@@ -250,6 +249,7 @@ class SandboxRef(_Shell):
     """One of `sandbox.sandboxes`: commands, files, sandbox_id, label and created_at (ISO 8601, UTC)."""
 
     def __init__(self, session: Session, label: Optional[str] = None) -> None:
+        import datetime
         self.label, self.sandbox_id = label, str(session.id)
         self.created_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self._init(session)

@@ -2,12 +2,9 @@
 import base64
 import contextlib
 import json
-import logging
 import numbers
 import os
 import sys
-import tarfile
-import tempfile
 import time
 import warnings
 import weakref
@@ -15,7 +12,6 @@ from dataclasses import dataclass
 from typing import (TYPE_CHECKING, Any, BinaryIO, Callable, Dict, Generator, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple,
                     Union)
 
-from ._columns import IS_POSSIBLE, Writer
 from ._errors import CordonError, LimitExceeded, NotFound, RpcError, StateError, error_text
 from ._result import Result
 from ._rpc import Connection, Table as BufferTable, check_link, finalizer, hub
@@ -26,7 +22,7 @@ from ._watch import Watch
 PIECE = 4 << 20
 BLOCK = 8 << 20  # of a file that the server opens itself
 CONTEXT_MAX = 64 << 20
-COLUMN_GUESTS = ("python", "r", "node") if IS_POSSIBLE else ()  # they take binary columns
+COLUMN_GUESTS = ("python", "r", "node") if sys.byteorder == "little" else ()  # they take binary columns
 MS_MAX = 1 << 40
 Bytes = Union[bytes, bytearray, memoryview, str]
 # Transfers are written once, as generators of requests that get the answers, for the client that waits and the one that awaits.
@@ -34,9 +30,16 @@ Progress = Optional[Callable[[int, int], Any]]  # bytes so far, bytes in all
 Steps = Generator[Tuple[str, Dict[str, Any]], Any, None]
 Guest = Literal["python", "r", "node", "sh", "pod"]
 if TYPE_CHECKING:
+    import logging
+
     from ._runner import SecurityLevel
 Level = Union[Literal["permissive", "standard", "strict"], "SecurityLevel", None]
-log = logging.getLogger("cordon")
+
+
+def logger() -> "logging.Logger":
+    """Only what goes wrong is logged."""
+    import logging
+    return logging.getLogger("cordon")
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ def execute_params(code: str, context: Optional[Mapping[str, Any]], stdin: Optio
     params: Dict[str, Any] = {"code": code}
     params.update((k, v) for k, v in options.items() if v is not None)
     if context:
+        from ._columns import Writer
         columns = Writer(None) if guest in COLUMN_GUESTS else None
         params["context"] = {str(k): encode(v, CONTEXT_MAX, columns) for k, v in context.items()}
         if columns is not None and columns.table:
@@ -175,7 +179,7 @@ def output_watch(on_stdout: Optional[Callable[[str], Any]], on_stderr: Optional[
             try:
                 awaited(fn(params["data"]))
             except Exception:  # what a handler does is no concern of the code that runs
-                log.exception("on_%s failed", params["stream"])
+                logger().exception("on_%s failed", params["stream"])
     return watch
 
 
@@ -184,7 +188,7 @@ def decide(connection: Connection, on_approval: Optional[Callable[[Approval], An
     try:
         reply = approval_reply(a, awaited(on_approval(a)) if on_approval else False)
     except Exception as e:
-        log.exception("on_approval failed: the answer is no")
+        logger().exception("on_approval failed: the answer is no")
         reply = approval_reply(a, error_text(e))
     try:
         connection.request("approval.resolve", reply)
@@ -204,7 +208,7 @@ def weak_note(session: "Session") -> Callable[[str, Dict[str, Any]], None]:
         except CordonError:
             raise
         except Exception:
-            log.exception("what was told of %s failed", method)
+            logger().exception("what was told of %s failed", method)
     return note
 
 
@@ -326,6 +330,8 @@ def tar_file(tar: Any) -> Iterator[str]:
     if not os.path.isdir(tar):
         yield os.path.abspath(tar)
         return
+    import tarfile
+    import tempfile
     with tempfile.TemporaryDirectory(prefix="cordon-") as folder:
         name = os.path.join(folder, "folder.tar")
         with tarfile.open(name, "w") as out:
@@ -692,6 +698,7 @@ class Session:
         try:
             return base64.b64decode(self._call("files.export")["data"])
         except LimitExceeded:  # more than fits into an answer
+            import tempfile
             with tempfile.TemporaryDirectory(prefix="cordon-") as folder:
                 self.export_to(os.path.join(folder, "state"))
                 with open(os.path.join(folder, "state"), "rb") as f:
@@ -703,6 +710,7 @@ class Session:
     def import_(self, blob: bytes) -> Any:
         """Merges an exported blob; returns what was skipped and why."""
         if len(blob) > PIECE:  # more than fits into a request
+            import tempfile
             with tempfile.NamedTemporaryFile(prefix="cordon-") as f:
                 f.write(blob)
                 f.flush()

@@ -12,13 +12,14 @@ import warnings
 import weakref
 from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
+from ._address import Address, find_server
 from ._errors import ConnectionLost, CordonError, LimitExceeded, NotFound, RpcError, StateError, error_text, rpc_error
-from ._remote import (GREETING_SECONDS, HEAD_MAX, Address, by_value, check_answer, find_server, greeting, tls_context, unreachable)
+from ._remote import GREETING_SECONDS, HEAD_MAX, by_value, check_answer, greeting, tls_context, unreachable
 from ._result import Result
 from ._rpc import EARLY_MAX, EVENTS, SESSIONS_MAX, check_link, find_program, request_line, to_line
 from ._session import (PIECE, Approval, Bytes, FileInfo, Guest, Level, PackageNames, Progress, Pty, Steps, Verbose, absolute,
                        approval_reply, by_language, check_write_time, command_params, download_steps, execute_params, expose_params, install_params,
-                       kept_output, language_list, log, milliseconds, open_params, tar_file, told, upload_steps)
+                       kept_output, language_list, logger, milliseconds, open_params, tar_file, told, upload_steps)
 from ._tools import RESULT_MAX, Table, Tools, to_tools
 from ._values import decode, encode
 from ._watch import SLICE, Change, wait_params
@@ -46,7 +47,7 @@ async def consume(notes: "asyncio.Queue[Any]", watch: Any) -> None:
         try:
             await watch(params)
         except Exception:
-            log.exception("on_%s failed", params["stream"])
+            logger().exception("on_%s failed", params["stream"])
 
 
 async def open_remote(address: Address) -> Tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -236,7 +237,7 @@ class Connection:
         try:
             await work
         except Exception:
-            log.exception("a handler failed")
+            logger().exception("a handler failed")
 
     async def _call_tool(self, message: Dict[str, Any]) -> None:
         params = message["params"]
@@ -487,7 +488,7 @@ async def decide(connection: Connection, on_approval: Optional[Callable[[Approva
         verdict = on_approval(a) if on_approval else False
         reply = approval_reply(a, await verdict if inspect.isawaitable(verdict) else verdict)
     except Exception as e:
-        log.exception("on_approval failed: the answer is no")
+        logger().exception("on_approval failed: the answer is no")
         reply = approval_reply(a, error_text(e))
     try:
         await connection.request("approval.resolve", reply)
