@@ -1,13 +1,9 @@
 /* serve/http/httpd.c - see httpd.h. */
 #include "serve/http/httpd.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/condvar.h"
@@ -298,14 +294,17 @@ static void handle(void *arg)
 	leave_running(h);
 }
 
-/* False: there is no thread for it. */
+/* False: there is no thread for it, or the server waits for no handler any more. */
 static bool start_handler(struct httpd_exchange *x)
 {
 	struct httpd *h = x->server;
 
 	pthread_mutex_lock(&h->lock);
-	h->running++;
+	bool is_closed = h->is_closed;
+	h->running += !is_closed;
 	pthread_mutex_unlock(&h->lock);
+	if (is_closed)
+		return false;
 	if (workers_run(h->workers, handle, httpd_ref(x)))
 		return true;
 	httpd_put(x);
@@ -575,19 +574,20 @@ bool httpd_is_draining(const struct httpd *h)
 	return h->is_draining;
 }
 
+/* The library listens until its thread has ended, then closes the socket: nobody is left waiting in
+ * the kernel's queue. MHD_quiesce_daemon is of no use: it races with the thread, which aborts if it
+ * finds the socket gone from its set, and the socket must not be closed earlier all the same. */
 struct httpd *httpd_stop(struct httpd *h)
 {
 	if (!h)
 		return NULL;
 	httpd_drain(h);
-	int fd = MHD_quiesce_daemon(h->daemon);
-	if (fd >= 0)
-		close(fd);
 	httpdoor_close(h->door, false);
 	deadline_ns until = deadline_after_ms(END_MS);
 	pthread_mutex_lock(&h->lock);
 	while (h->running > 0 && condvar_wait(&h->changed, &h->lock, until))
 		;
+	h->is_closed = true;
 	pthread_mutex_unlock(&h->lock);
 	/* Who does not read an answer loses it. */
 	httpdoor_close(h->door, true);

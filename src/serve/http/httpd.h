@@ -107,7 +107,8 @@ void httpd_drain(struct httpd *h);
 bool httpd_is_draining(const struct httpd *h);
 /* From now on no httpd_stream_write waits: what a slow reader has no room for is lost. */
 void httpd_hurry(struct httpd *h);
-/* Waits for the handlers. Accepts NULL; always returns NULL. */
+/* Waits for the handlers; until they have ended, requests are still answered (503). Accepts NULL;
+ * always returns NULL. */
 struct httpd *httpd_stop(struct httpd *h);
 /* Where it listens, with the actual port. */
 const char *httpd_address(const struct httpd *h);

@@ -28,9 +28,10 @@ struct httpd {
 	bool is_unix;
 	_Atomic bool is_draining, is_hurried;
 	_Atomic unsigned connections;
-	pthread_mutex_t lock; /* guards running */
+	pthread_mutex_t lock; /* guards the fields below */
 	pthread_cond_t changed;
 	unsigned running; /* requests whose handler has not returned */
+	bool is_closed;   /* none starts any more: the library must not end with one waiting */
 };
 
 struct httpd_exchange {

@@ -137,14 +137,19 @@ static void parked(void *arg)
 		pause_briefly();
 }
 
-/* After -CORDON_TIMEOUT a thread still uses the descriptor and the client. */
+/* After -CORDON_TIMEOUT a thread still uses the descriptor and the client. Otherwise it is taken
+ * from the list before it is closed: cut() must not meet another's of the same number. */
 static void over(void *arg)
 {
 	struct remote *r = arg;
 	cleanup_error struct cordon_error *e = NULL;
+	bool is_free = rpc_finish(r->rpc, &e) != -CORDON_TIMEOUT;
 
-	if (rpc_finish(r->rpc, &e) != -CORDON_TIMEOUT)
-		close(r->fd);
+	pthread_mutex_lock(&r->all->lock);
+	int fd = TAKE_FD(r->fd);
+	pthread_mutex_unlock(&r->all->lock);
+	if (is_free)
+		close(fd);
 	httpd_link_close(r->link);
 	leave(r);
 }
