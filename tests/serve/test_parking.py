@@ -122,21 +122,23 @@ def test_a_parking_that_fails_is_told():
             parked = os.path.join(one.state, "parked")
             os.rmdir(parked)
             open(parked, "w").close()
-            s = c.open()
-            c.execute(s, "x = 1")
+            s = c.open(languages=["python", "sh"])
+            c.execute(s, "x = 1", language="python")
+            c.execute(s, "x = 2", language="python", context="b")
             lines = []
             while len(lines) < 2:
                 lines += filter(None, [failed_parking(one.p.stderr.readline(), log)])
             assert lines == [(s, "admin")] * 2, lines
             assert figures(c)['cordon_parkings_total{result="failed"}'] >= 2
-            # It runs on, and is parked when that is possible again.
-            result = c.execute(s, "x")
-            assert result["result"] == 1 and not told(result)
+            # It runs on with all its contexts, and is parked when that is possible again.
+            for kept, where in ((1, {}), (2, {"context": "b"})):
+                result = c.execute(s, "x", language="python", **where)
+                assert result["result"] == kept and not result["restarted"] and not told(result), result
             os.unlink(parked)
             os.mkdir(parked, 0o700)
             while s not in os.listdir(parked):
                 pass
-            result = c.execute(s, "'x' in globals()")
+            result = c.execute(s, "'x' in globals()", language="python", context="b")
             assert result["result"] is False and told(result)
             assert figures(c)['cordon_parkings_total{result="parked"}'] >= 1
 

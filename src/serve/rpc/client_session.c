@@ -440,6 +440,11 @@ static void close_each(struct client_sessions *t,
 	}
 }
 
+static bool is_running_part_of(const struct client_session *s, const void *whole)
+{
+	return is_part_of(s, whole) && s->execution;
+}
+
 int client_session_lock(struct client_sessions *t, struct client_session *s, unsigned others,
 			struct cordon_error **reterr)
 {
@@ -449,10 +454,10 @@ int client_session_lock(struct client_sessions *t, struct client_session *s, uns
 	/* client_session_cancel and client_session_close may be waiting for the end of this
 	 * execution while they hold a reference. Both set a flag first; then this function gives
 	 * up. */
-	close_each(t, is_part_of, s);
-	while (s->refs > 2 + others && !s->is_closing && !s->is_unwanted) {
+	close_each(t, is_running_part_of, s);
+	while (client_session_users(t, s) > 1 + others && !s->is_closing && !s->is_unwanted) {
 		wait_little(t);
-		close_each(t, is_part_of, s);
+		close_each(t, is_running_part_of, s);
 	}
 	bool gives_way = s->is_closing || s->is_unwanted;
 	s->is_moving = s->is_exchanging = !gives_way;
@@ -467,6 +472,8 @@ struct cordon_session *client_session_unlock(struct client_sessions *t, struct c
 {
 	pthread_mutex_lock(&t->lock);
 	struct cordon_session *old = s->session;
+	if (session != old) /* while it is moving nobody makes another */
+		close_each(t, is_part_of, s);
 	s->session = session;
 	s->is_offloaded = !session;
 	s->is_moving = false;

@@ -148,6 +148,8 @@ int client_session_pass(struct client_sessions *t, struct client_session *s,
 			struct cordon_error **reterr);
 /* Whether it, or a context of it, executes. Called with the lock held. */
 bool client_session_is_busy(const struct client_sessions *t, const struct client_session *s);
+/* References to it and to its contexts, besides their own. Called with the lock held. */
+unsigned client_session_users(const struct client_sessions *t, const struct client_session *s);
 /* Whether nobody uses it, nor a context of it. Called with the lock held. */
 bool client_session_is_unused(const struct client_sessions *t, const struct client_session *s);
 /* -CORDON_STATE: an execution is running. */
@@ -169,13 +171,14 @@ char *client_session_request(struct client_sessions *t, const char *session);
 /* The client session's id for a session's id. It stays the same when the session is replaced. */
 void client_session_name(struct client_sessions *t, const char *session,
 			 char ret[CLIENT_SESSION_ID_BYTES]);
-/* Called by the holder of the execution: hides the client session from lookups, closes its contexts
- * and waits until earlier users have left. others: references that stay, besides the table's and
- * the caller's. -CORDON_CANCELLED: the execution was cancelled or the client session closed
- * meanwhile; nothing is locked. */
+/* Called by the holder of the execution: no new use of the client session or of its contexts
+ * begins, contexts that run code are closed, and earlier users have left when it returns. others:
+ * references that stay, besides the table's and the caller's. -CORDON_CANCELLED: the execution was
+ * cancelled or the client session closed meanwhile; nothing is locked. */
 int client_session_lock(struct client_sessions *t, struct client_session *s, unsigned others,
 			struct cordon_error **reterr);
-/* Ends client_session_lock with another session, or none (offloaded). Returns the old session. */
+/* Ends client_session_lock with another session, or none (offloaded), and closes its contexts; or
+ * with the same one: then they stay. Returns the old session. */
 struct cordon_session *client_session_unlock(struct client_sessions *t, struct client_session *s,
 					     struct cordon_session *session);
 /* Removes it from the table, ends its execution, waits for all other users, and closes it. Takes

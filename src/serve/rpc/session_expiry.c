@@ -2,19 +2,20 @@
 #include "base/str.h"
 #include "serve/rpc/client_session.h"
 
-/* Each context has one reference to its owner. */
+/* The table has one reference to each, and each context one to its owner. */
+unsigned client_session_users(const struct client_sessions *t, const struct client_session *s)
+{
+	unsigned users = s->refs - 1;
+
+	for (const struct client_session *c = t->first; c; c = c->next)
+		if (c->owner == s)
+			users = users + (c->refs - 1) - 1;
+	return users;
+}
+
 bool client_session_is_unused(const struct client_sessions *t, const struct client_session *s)
 {
-	unsigned contexts = 0;
-
-	for (const struct client_session *c = t->first; c; c = c->next) {
-		if (c->owner != s)
-			continue;
-		if (c->refs > 1 || c->execution)
-			return false;
-		contexts++;
-	}
-	return s->refs == 1 + contexts && !s->execution;
+	return client_session_users(t, s) == 0 && !client_session_is_busy(t, s);
 }
 
 /* The least recently used session that may be ended, and how many there are. */

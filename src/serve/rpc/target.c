@@ -144,11 +144,17 @@ static int find_session(struct request *q, struct cordon_error **reterr)
 	return err_set(reterr, CORDON_NOT_FOUND, "there is no session '%.100s'", id);
 }
 
+/* A context is moved with its sandbox. Called with the lock held. */
+static bool is_being_moved(const struct client_session *cs)
+{
+	return cs->is_moving || (cs->owner && cs->owner->is_moving);
+}
+
 /* Whether the session can be used now. */
 static int check_session(const struct request *q, struct cordon_error **reterr)
 {
 	pthread_mutex_lock(&q->rpc->sessions.lock);
-	bool is_moving = q->cs->is_moving, is_offloaded = q->cs->is_offloaded;
+	bool is_moving = is_being_moved(q->cs), is_offloaded = q->cs->is_offloaded;
 	pthread_mutex_unlock(&q->rpc->sessions.lock);
 	if (is_moving && !(q->method->flags & RPC_CLOSE))
 		return err_set(reterr, CORDON_STATE,
@@ -264,7 +270,7 @@ bool target_is_leaving(const struct request *q)
 	struct client_sessions *t = &q->rpc->sessions;
 
 	pthread_mutex_lock(&t->lock);
-	bool is = q->cs->is_closing || t->is_closing || q->cs->is_moving;
+	bool is = q->cs->is_closing || t->is_closing || is_being_moved(q->cs);
 	pthread_mutex_unlock(&t->lock);
 	return is;
 }
