@@ -212,6 +212,7 @@ int cordon_tools_add(struct cordon_tools *t, const struct cordon_tool *tool,
 	return registry_add(t, tool, NULL, reterr);
 }
 
+/* With copies: sessions in other threads describe the same tool. */
 json_t *registry_describe(const struct tool *tool)
 {
 	cleanup_json json_t *package = NULL;
@@ -219,9 +220,9 @@ json_t *registry_describe(const struct tool *tool)
 
 	if (!args)
 		return NULL;
-	json_t *j = json_pack("{s:s,s:s,s:o,s:O,s:b}", "name", tool->name, "description",
-			      tool->description, "args", args, "schema", tool->schema, "command",
-			      tool->command);
+	json_t *j = json_pack("{s:s,s:s,s:o,s:o,s:b}", "name", tool->name, "description",
+			      tool->description, "args", args, "schema",
+			      json_deep_copy(tool->schema), "command", tool->command);
 	if (!j)
 		return NULL;
 	int r = 0;
@@ -230,7 +231,7 @@ json_t *registry_describe(const struct tool *tool)
 	if (tool->usage)
 		r |= json_object_set_new(j, "usage", json_string(tool->usage));
 	if (tool->examples)
-		r |= json_object_set(j, "examples", tool->examples);
+		r |= json_object_set_new(j, "examples", json_deep_copy(tool->examples));
 	if (tool->approval)
 		r |= json_object_set_new(j, "approval", json_true());
 	if (tool->python_package) {

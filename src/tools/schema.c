@@ -406,14 +406,14 @@ static bool is_required(const json_t *schema, const char *name)
 	return false;
 }
 
-/* The type that a schema declares, following references; a new reference. NULL: none, or too many
- * steps away. */
+/* The type that a schema declares, following references; a copy, since sessions in other threads
+ * read the same schema. NULL: none, or too many steps away. */
 static json_t *type_of(const json_t *root, const json_t *schema, int *steps)
 {
 	const json_t *own = json_object_get(schema, "type"), *target = schema_target(root, schema);
 
 	if (own || --*steps < 0)
-		return json_incref((json_t *)own);
+		return json_deep_copy(own);
 	if (target)
 		return type_of(root, target, steps);
 	const json_t *list = json_object_get(schema, "anyOf");
@@ -447,7 +447,7 @@ json_t *schema_summary(const json_t *schema)
 		json_t *one = json_pack("{s:O?,s:b}", "type", type, "required",
 					is_required(schema, name));
 		if (one && json_is_string(text))
-			(void)json_object_set(one, "description", text);
+			(void)json_object_set_new(one, "description", json_deep_copy(text));
 		if (!one || json_object_set_new(summary, name, one) < 0)
 			return NULL;
 	}
