@@ -11,12 +11,14 @@
 
 #undef err_set /* the functions; analysers see macros */
 #undef err_errno
+#undef err_limit
 
 enum { TEXT_MAX_BYTES = 8192 };
 
 struct cordon_error {
 	enum cordon_code code;
 	int os_errno;
+	enum err_limit limit;
 	char *message;
 	struct cordon_error *cause;
 };
@@ -94,6 +96,34 @@ int err_errno(struct cordon_error **reterr, int os_errno, const char *fmt, ...)
 	va_start(ap, fmt);
 	int r = push(reterr, frame, fmt, ap);
 	va_end(ap);
+	return r;
+}
+
+int err_limit(struct cordon_error **reterr, enum err_limit kind, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	int r = push(reterr, (struct cordon_error){ .code = CORDON_LIMIT, .limit = kind }, fmt, ap);
+	va_end(ap);
+	return r;
+}
+
+enum err_limit err_limit_of(const struct cordon_error *e)
+{
+	while (e && !e->limit)
+		e = e->cause;
+	return e ? e->limit : ERR_LIMIT_PASSING;
+}
+
+int err_copy(struct cordon_error **reterr, const struct cordon_error *e)
+{
+	int r = e ? err_set(reterr, e->code, "%s", cordon_error_message(e))
+		  : err_set(reterr, CORDON_NOMEM, "out of memory");
+
+	if (e && reterr && *reterr != &err_oom) {
+		(*reterr)->os_errno = cordon_error_errno(e);
+		(*reterr)->limit = err_limit_of(e);
+	}
 	return r;
 }
 

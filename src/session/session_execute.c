@@ -32,8 +32,9 @@ static int check_text(const char *code, size_t len, struct cordon_error **reterr
 
 static int too_many(const struct cordon_session *root, struct cordon_error **reterr)
 {
-	return err_set(reterr, CORDON_LIMIT, "Maximum executions (%llu) reached for this session.",
-		       (unsigned long long)root->policy.max_executions);
+	return err_limit(reterr, ERR_LIMIT_SPENT,
+			 "Maximum executions (%llu) reached for this session.",
+			 (unsigned long long)root->policy.max_executions);
 }
 
 static bool is_spent(struct cordon_session *root)
@@ -61,10 +62,10 @@ int session_refuse(struct cordon_session *s, const struct cordon_execute_options
 	if (s->pre_execute && !s->pre_execute(o->code, len, s->pre_execute_arg))
 		return err_set(reterr, CORDON_DENIED, "Execution blocked by pre_execute_hook.");
 	if (len > max)
-		return err_set(reterr, CORDON_LIMIT,
-			       is_shell ? "Command too large (%zu bytes, max %llu)."
-					: "Code too long (%zu chars, max %llu).",
-			       len, (unsigned long long)max);
+		return err_limit(reterr, ERR_LIMIT_LENGTH,
+				 is_shell ? "Command too large (%zu bytes, max %llu)."
+					  : "Code too long (%zu chars, max %llu).",
+				 len, (unsigned long long)max);
 	if (is_fed_up(s, o))
 		return err_set(
 			reterr, CORDON_STATE,

@@ -325,8 +325,7 @@ int cordon_process_start(struct cordon_session *s, const struct cordon_command_o
 static int copy_end(struct process *p, struct cordon_result **ret, struct cordon_error **reterr)
 {
 	if (!p->result)
-		return err_set(reterr, cordon_error_code(p->error), "%s",
-			       cordon_error_message(p->error));
+		return err_copy(reterr, p->error);
 	if (p->options.forget) {
 		*ret = TAKE_PTR(p->result);
 		return 0;

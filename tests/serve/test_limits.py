@@ -177,6 +177,28 @@ def test_what_never_fits_is_not_worth_another_try():
     c.call("DELETE", "/v1/sessions/" + s)
 
 
+def test_limits_of_a_session_are_not_worth_another_try():
+    c = make("lasting")
+    for path, wish, text, detail in (("executions", {"code_bytes": 10}, {"code": "x" * 11}, "Code too long"),
+                                     ("commands", {"command_bytes": 10}, {"command": ":" * 11}, "Command too large")):
+        s = c.open(languages=["python", "sh"], policy=wish)
+        status, headers, body = c.raw("POST", "/v1/sessions/%s/%s" % (s, path), text)
+        problem = json.loads(body)
+        assert (status, problem["code"]) == (413, "limit") and "Retry-After" not in headers, (path, body)
+        assert detail in problem["detail"] and "send less" in problem["remedy"], problem
+        c.call("DELETE", "/v1/sessions/" + s)
+    s = c.open(guest="python", policy={"max_executions": 1})
+    assert c.execute(s, "7")["result"] == 7
+    status, headers, body = c.raw("POST", "/v1/sessions/%s/executions" % s, {"code": "7"})
+    problem = json.loads(body)
+    assert (status, problem["code"]) == (403, "limit") and "Retry-After" not in headers, body
+    assert "Maximum executions (1)" in problem["detail"] and "another session" in problem["remedy"], problem
+    c.call("DELETE", "/v1/sessions/" + s)
+    s = c.open(guest="python", policy={"max_executions": 1})
+    assert c.execute(s, "7")["result"] == 7
+    c.call("DELETE", "/v1/sessions/" + s)
+
+
 def test_a_pool_counts_as_its_sessions():
     c = make("pools", max_sessions=3)
     for too_many in ({"size": 4}, {"size": 1, "max_size": 4}):

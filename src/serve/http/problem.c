@@ -26,6 +26,15 @@ static const struct {
 	{ CORDON_CANCELLED, 409, "send the request again" },
 };
 
+/* Limits that another try meets again. */
+static const struct {
+	unsigned status;
+	const char *remedy;
+} lasting[] = {
+	[ERR_LIMIT_LENGTH] = { 413, "send less at once, or use a policy that allows more" },
+	[ERR_LIMIT_SPENT] = { 403, "open another session, or use a policy that allows more" },
+};
+
 static const char *title_of(unsigned status)
 {
 	static const struct {
@@ -58,8 +67,10 @@ unsigned problem_status(enum cordon_code code)
 	return 500;
 }
 
-static const char *remedy_of(enum cordon_code code)
+static const char *remedy_of(const struct cordon_error *e, enum cordon_code code)
 {
+	if (err_limit_of(e) && code == CORDON_LIMIT)
+		return lasting[err_limit_of(e)].remedy;
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
 		if (table[i].code == code)
 			return table[i].remedy;
@@ -85,9 +96,11 @@ static char *document(unsigned status, const char *code, const char *sentence, c
 /* A disk that is full is no fault of the request. */
 static unsigned status_of(const struct cordon_error *e, enum cordon_code code)
 {
-	for (; e; e = cordon_error_cause(e))
-		if (cordon_error_errno(e) == ENOSPC || cordon_error_errno(e) == EDQUOT)
+	for (const struct cordon_error *c = e; c; c = cordon_error_cause(c))
+		if (cordon_error_errno(c) == ENOSPC || cordon_error_errno(c) == EDQUOT)
 			return 507;
+	if (err_limit_of(e) && code == CORDON_LIMIT)
+		return lasting[err_limit_of(e)].status;
 	return problem_status(code);
 }
 
@@ -98,7 +111,7 @@ char *problem_text(const struct cordon_error *e, unsigned *ret_status)
 
 	*ret_status = status_of(e, code);
 	return document(*ret_status, cordon_code_name(code), text ? text : "out of memory",
-			remedy_of(code), NULL);
+			remedy_of(e, code), NULL);
 }
 
 void problem_answer(struct httpd_exchange *x, const struct cordon_error *e)
@@ -107,7 +120,7 @@ void problem_answer(struct httpd_exchange *x, const struct cordon_error *e)
 	cleanup_free char *text = err_text(e);
 
 	problem_answer_as(x, status_of(e, code), cordon_code_name(code),
-			  text ? text : "out of memory", remedy_of(code));
+			  text ? text : "out of memory", remedy_of(e, code));
 }
 
 void problem_answer_as(struct httpd_exchange *x, unsigned status, const char *code,

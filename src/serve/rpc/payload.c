@@ -20,9 +20,9 @@ enum { INLINE_MAX = 32 << 20 };
 static int open_attachment(const struct attachment *a, int *ret_fd, struct cordon_error **reterr)
 {
 	if (a->bytes > a->max)
-		return err_set(reterr, CORDON_LIMIT,
-			       "an attachment has at most %" PRIu64 " bytes: send less at once",
-			       a->max);
+		return err_limit(reterr, ERR_LIMIT_LENGTH,
+				 "an attachment has at most %" PRIu64 " bytes: send less at once",
+				 a->max);
 	if (a->fd < 0 && a->bytes > 0)
 		return err_set(reterr, CORDON_NOMEM, "no memory for the attachment");
 	*ret_fd = a->fd >= 0 ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0)

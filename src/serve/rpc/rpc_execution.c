@@ -200,10 +200,10 @@ static int read_columns(struct rpc_execution *x, struct cordon_error **reterr)
 		return err_set(reterr, CORDON_INVALID,
 			       "/params/buffer needs an attachment, and an attachment needs it");
 	if (a.bytes > a.max)
-		return err_set(reterr, CORDON_LIMIT,
-			       "the value is too large (%" PRIu64 " bytes, max %" PRIu64
-			       "); the policy's value_bytes raises the limit",
-			       a.bytes, a.max);
+		return err_limit(reterr, ERR_LIMIT_LENGTH,
+				 "the value is too large (%" PRIu64 " bytes, max %" PRIu64
+				 "); the policy's value_bytes raises the limit",
+				 a.bytes, a.max);
 	x->columns = json_text(table, NULL);
 	if (a.fd < 0 || !x->columns)
 		return err_set(reterr, CORDON_NOMEM,

@@ -79,6 +79,39 @@ TEST(an_error_without_memory_is_still_an_error)
 	}
 }
 
+TEST(a_limit_says_whether_another_try_helps)
+{
+	cleanup_error struct cordon_error *passing = NULL, *lasting = NULL, *copy = NULL;
+
+	ASSERT_EQ(err_set(&passing, CORDON_LIMIT, "too many"), -CORDON_LIMIT);
+	ASSERT_EQ(err_limit_of(passing), ERR_LIMIT_PASSING);
+	ASSERT_EQ(err_limit_of(NULL), ERR_LIMIT_PASSING);
+	int r = err_limit(&lasting, ERR_LIMIT_LENGTH, "%d is too long", 7);
+	ASSERT_EQ(err_wrap(&lasting, r, "execute"), -CORDON_LIMIT);
+	ASSERT_EQ(cordon_error_code(lasting), CORDON_LIMIT);
+	ASSERT_EQ(err_limit_of(lasting), ERR_LIMIT_LENGTH);
+	ASSERT_EQ(err_copy(&copy, lasting), -CORDON_LIMIT);
+	ASSERT_EQ(err_limit_of(copy), ERR_LIMIT_LENGTH);
+	ASSERT_STREQ(cordon_error_message(copy), "execute");
+	ASSERT_EQ(err_copy(NULL, lasting), -CORDON_LIMIT);
+	ASSERT_EQ(err_copy(NULL, NULL), -CORDON_NOMEM);
+}
+
+TEST(a_copy_without_memory_is_still_an_error)
+{
+	cleanup_error struct cordon_error *e = NULL;
+
+	(void)err_limit(&e, ERR_LIMIT_SPENT, "no more");
+	FAULT_LOOP
+	{
+		cleanup_error struct cordon_error *copy = NULL;
+		int r = err_copy(&copy, e);
+		ASSERT_EQ(r, fault_was_hit() ? -CORDON_NOMEM : -CORDON_LIMIT);
+		ASSERT_EQ(err_limit_of(copy),
+			  fault_was_hit() ? ERR_LIMIT_PASSING : ERR_LIMIT_SPENT);
+	}
+}
+
 TEST(the_text_tells_the_reason_once)
 {
 	static const struct {
