@@ -60,12 +60,21 @@ def method_schema(name):
     return SCHEMA["methods"][m["alias"]] if "alias" in m else m
 
 
+TSAN = "TSAN_OPTIONS" in os.environ  # the program was built with ThreadSanitizer; see tools/test
+PATIENCE = 5 if TSAN else 1  # how much longer everything may take
+
+
 class Need(Exception):
-    """What a test needs and the machine lacks. is_far: it would come from elsewhere."""
+    """What a test needs and the machine lacks. is_far: it would come from elsewhere, or it is our own build that lacks it."""
 
     def __init__(self, what, is_far=False):
         super().__init__(what)
         self.is_far = is_far
+
+
+def needs_no_tsan(why):
+    if TSAN:
+        raise Need("under ThreadSanitizer " + why, is_far=True)
 
 
 class Failure(Exception):
@@ -107,7 +116,7 @@ class Client:
 
     def wait(self, n, seconds=30):
         with self.changed:
-            assert self.changed.wait_for(lambda: n in self.answers or self.ended, seconds), "no answer to %r" % n
+            assert self.changed.wait_for(lambda: n in self.answers or self.ended, seconds * PATIENCE), "no answer to %r" % n
             assert n in self.answers, "the server ended"
             m = self.answers.pop(n)
         if "error" in m:
