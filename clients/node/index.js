@@ -1,11 +1,10 @@
 // Run untrusted code in a sandbox.
-import { randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve as resolvePath } from "node:path";
 import { ConnectFailed, findServer, KeyRefused, ServerBusy, ServerUnreachable } from "./remote.js";
 import { Connection, ConnectionLost, RpcError } from "./rpc.js";
-import { refuseUnknown, toBuffer } from "./options.js";
+import { rare, refuseUnknown, toBuffer } from "./options.js";
 import { isPossible, resolve, Writer } from "./cordon_columns.mjs";
 import { decode, encode, Handle, NDArray, valueText } from "./values.js";
 
@@ -206,7 +205,7 @@ async function decide(connection, owner, p) {
 }
 
 const absolute = (path) => (path.startsWith("/") ? path : "/home/user/" + path);
-
+const partOf = (path) => `${path}.part-${rare("node:crypto").randomBytes(4).toString("hex")}`;
 
 /** A session's files, also while it is busy. Paths are absolute, or beneath /home/user. */
 class Files {
@@ -232,7 +231,7 @@ class Files {
   /** Replaces the file as a whole, whatever its size; parents are made. */
   async write(path, data) {
     const raw = toBuffer(data);
-    const target = raw.length <= PIECE ? absolute(path) : `${absolute(path)}.part-${randomBytes(4).toString("hex")}`;
+    const target = raw.length <= PIECE ? absolute(path) : partOf(absolute(path));
     try {
       for (let i = 0; i === 0 || i < raw.length; i += PIECE)
         await this.#call(i ? "append" : "write", target, { data: raw.subarray(i, i + PIECE).toString("base64") });
@@ -265,7 +264,7 @@ class Files {
   /** Copies a file of the host into the session, in constant memory. The file appears under its name when it is complete.
    *  onProgress(done, total) is called for each piece. */
   async upload(local, path, { onProgress, signal } = {}) {
-    const from = resolvePath(local), part = `${absolute(path)}.part-${randomBytes(4).toString("hex")}`;
+    const from = resolvePath(local), part = partOf(absolute(path));
     try {
       await pieces((offset) => this.#call("upload", part, { from, offset, length: BLOCK }), onProgress, signal);
       await this.move(part, path);
@@ -276,7 +275,7 @@ class Files {
   }
   /** Copies a file of the session to the host, in constant memory. */
   async download(path, local, { onProgress, signal } = {}) {
-    const target = resolvePath(local), to = `${target}.part-${randomBytes(4).toString("hex")}`;
+    const target = resolvePath(local), to = partOf(target);
     await writeFile(to, "", { flag: "wx" });
     try {
       await pieces((offset) => this.#call("download", path, { to, offset, length: BLOCK }), onProgress, signal);

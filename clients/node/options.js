@@ -1,4 +1,8 @@
-// What the other files check and convert.
+// What the other files check, convert and load.
+import { createRequire } from "node:module";
+
+/** A module of Node's that few programs need, and that takes milliseconds to load: an import would load it for all of them. */
+export const rare = (name) => createRequire(import.meta.url)(name);
 
 /** What is misspelt might be what the caller relies on. */
 export function refuseUnknown(options, known, where) {

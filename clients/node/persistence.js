@@ -1,9 +1,8 @@
 // Where a sandbox keeps its state between programs: save(namespace, state), load(namespace), delete(namespace).
-import { createHash, randomBytes } from "node:crypto";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { toBuffer } from "./options.js";
+import { rare, toBuffer } from "./options.js";
 
 /** In this program's memory. */
 export class MemoryBackend {
@@ -22,7 +21,7 @@ export class MemoryBackend {
 /** A namespace is a file name. One that has other characters gets a digest too, so that no two are the same. */
 function fileName(namespace) {
   const plain = namespace.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 100);
-  return (plain === namespace ? plain : `${plain}-${createHash("sha256").update(namespace).digest("hex").slice(0, 16)}`) + ".state";
+  return (plain === namespace ? plain : `${plain}-${rare("node:crypto").createHash("sha256").update(namespace).digest("hex").slice(0, 16)}`) + ".state";
 }
 
 /** A file each in a folder of the user's own: $XDG_DATA_HOME/cordon/persistence if none is named. */
@@ -35,7 +34,7 @@ export class FsBackend {
     return join(this.#folder, fileName(namespace));
   }
   async save(namespace, state) {
-    const path = this.#path(namespace), part = `${path}.part-${randomBytes(4).toString("hex")}`;
+    const path = this.#path(namespace), part = `${path}.part-${rare("node:crypto").randomBytes(4).toString("hex")}`;
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     try {
       await writeFile(part, toBuffer(state), { flag: "wx", mode: 0o600 });

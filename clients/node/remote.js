@@ -1,12 +1,11 @@
 // The way to a `cordon serve`: its address, the greeting over HTTP, and what a server far away cannot do: use files of this machine.
 import { Buffer } from "node:buffer";
-import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { open, readFile, unlink, writeFile } from "node:fs/promises";
 import { createConnection, isIP } from "node:net";
 import { homedir } from "node:os";
 import { resolve as resolvePath } from "node:path";
-import { connect as connectTls } from "node:tls";
+import { rare } from "./options.js";
 
 const PROTOCOL = "cordon-rpc/1", GREETING_MS = 30000, HEAD_MAX = 64 << 10, PIECE = 4 << 20;
 const REASONS = { 401: "the server knows no such key", 403: "this key may not do that, or the server does not know this host name",
@@ -57,7 +56,7 @@ export function findServer({ server = process.env.CORDON_SERVER || undefined, ke
   key ??= process.env.CORDON_KEY || undefined;
   if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) throw new ConnectFailed("a key has only visible ASCII characters and no blanks");
   const address = { ...parseServer(String(server)), key, caFile };
-  address.shareName = JSON.stringify([address.text, createHash("sha256").update(key ?? "").digest("hex"), caFile ?? ""]);
+  address.shareName = JSON.stringify([address.text, rare("node:crypto").createHash("sha256").update(key ?? "").digest("hex"), caFile ?? ""]);
   return address;
 }
 
@@ -102,7 +101,7 @@ function dial(a) {
   } catch (e) {
     throw new ServerUnreachable(`the authorities in '${a.caFile}' cannot be read (${e.code}): name a file with certificates in PEM`);
   }
-  return connectTls({ host: a.host, port: a.port, servername: isIP(a.host) ? undefined : a.host, ca, ALPNProtocols: ["http/1.1"], minVersion: "TLSv1.2" });
+  return rare("node:tls").connect({ host: a.host, port: a.port, servername: isIP(a.host) ? undefined : a.host, ca, ALPNProtocols: ["http/1.1"], minVersion: "TLSv1.2" });
 }
 
 /** A stream that speaks the protocol of `cordon rpc` once the server has welcomed it; what is written before waits. */

@@ -697,9 +697,25 @@ tests["a server that would be ignored is refused"] = () => withNobody(async (ser
   for (const [name, open] of Object.entries(lost)) await assert.rejects(async () => open(), TypeError, name);
 });
 
+tests["an import and an execution load no module that few need"] = async () => {
+  const program = `import { Session, shutdown } from ${JSON.stringify(join(client, "index.js"))};
+    const has = (name) => process.moduleLoadList.includes("NativeModule " + name), names = ["child_process", "crypto", "tls"];
+    const after = [names.map(has)];
+    const s = await Session.open("python");
+    await s.run("1 + 1");
+    after.push(names.map(has));
+    await s.files.write("f", Buffer.alloc(5 << 20)); // in pieces, beside its name
+    after.push(has("crypto"));
+    await s.close();
+    await shutdown();
+    console.log(JSON.stringify(after));`;
+  const { stdout } = await run(process.execPath, ["--input-type=module", "-e", program]);
+  assert.deepEqual(JSON.parse(stdout), [[true, false, false], [true, false, false], true]);
+};
+
 const all = JSON.parse(readFileSync(join(here, "table.json"), "utf8")).cases.map((c) => ["table: " + c.name, () => runCase(c)]);
 // Of the local program: there is nothing of them with a server, or the server refuses it (docs/serve.md).
-const local = process.env.CORDON_SERVER ? ["server death is told", "exposed ports"] : [];
+const local = process.env.CORDON_SERVER ? ["server death is told", "exposed ports", "an import and an execution load no module that few need"] : [];
 all.push(...Object.entries(tests).filter(([name]) => !local.includes(name)));
 let n = 0, bad = 0;
 for (const [name, fn] of all) {
