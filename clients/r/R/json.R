@@ -1,11 +1,11 @@
 # Parameters as JSON. Values that cross the wall go through C_value_encode (docs/values.md); this is for policies, tools and
 # the like, where c("a", "b") is an array and 10 an integer.
 
-quote_json <- function(x) .Call(C_text_quote, enc2utf8(as.character(x)))
+quote_json <- function(x) .Call(C_text_quote, as.character(x))
 
 number_json <- function(x) {
   if (is.na(x) || is.infinite(x)) return("null")
-  if (x == trunc(x) && abs(x) < 2^63) return(format(x, scientific = FALSE, digits = 20, trim = TRUE))
+  if (x == trunc(x) && abs(x) < 2^63) return(sprintf("%.0f", x + 0)) # -0 is 0; format() takes ten times as long
   format(x, digits = 17)
 }
 
@@ -17,11 +17,12 @@ scalar_json <- function(x) {
 }
 
 to_json <- function(x) {
+  if (is.atomic(x) && length(x) == 1L && !is.object(x)) return(scalar_json(x)) # most of them
   if (inherits(x, "json_text")) return(as.character(x))
   if (is.null(x)) return("null")
   if (is.list(x) && !is.null(names(x))) {
     if (length(x) == 0) return("{}")
-    fields <- vapply(seq_along(x), function(i) paste0(quote_json(names(x)[i]), ":", to_json(x[[i]])), "")
+    fields <- paste0(quote_json(names(x)), ":", vapply(x, to_json, ""))
     return(paste0("{", paste(fields, collapse = ","), "}"))
   }
   if (is.list(x)) return(paste0("[", paste(vapply(x, to_json, ""), collapse = ","), "]"))

@@ -415,7 +415,7 @@ session_public <- list(
     settings <- private$settings
     private$check_before(code, max_code_length, output_handler)
     lines <- line_buffer(output_handler, max_output_lines)
-    start <- proc.time()[["elapsed"]]
+    start <- if (settings$verbose) proc.time()[["elapsed"]]
     r <- self$evaluate(code, context, timeout, NULL, validate, lines$add, max_tool_calls)
     is_refused <- identical(r$error_kind, "syntax") && validate # and did not run
     if (!is_refused) state$executions <- state$executions + 1

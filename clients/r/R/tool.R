@@ -52,6 +52,12 @@ print.securer_tool <- function(x, ...) {
   invisible(x)
 }
 setMethod("show", "securer_tool", function(object) print.securer_tool(object))
+# Around the table of the method is all that `methods` knows of show(): half of the package, read by every library(cordon). R looks only
+# into the table.
+local({
+  table <- get0(".__T__show:methods", envir = topenv(), inherits = FALSE)
+  if (is.environment(table)) parent.env(table) <- baseenv()
+})
 
 # A list of tools by name, from securer_tool()s or a named list of functions.
 check_tools <- function(tools) {

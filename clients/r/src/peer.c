@@ -418,13 +418,18 @@ SEXP value_decode(SEXP text)
 	return decode_message((struct json){ s, len });
 }
 
+/* Each text as a string of JSON, in UTF-8. */
 SEXP text_quote(SEXP text)
 {
 	struct bytes b = { 0 };
-	const char *s = Rf_translateCharUTF8(STRING_ELT(text, 0));
+	SEXP out = PROTECT(Rf_allocVector(STRSXP, Rf_xlength(text)));
 
-	json_quote(&b, s, strlen(s));
-	SEXP out = PROTECT(Rf_ScalarString(Rf_mkCharLenCE(b.data, (int)b.len, CE_UTF8)));
+	for (R_xlen_t i = 0; i < Rf_xlength(text); i++) {
+		const char *s = Rf_translateCharUTF8(STRING_ELT(text, i));
+		b.len = 0;
+		json_quote(&b, s, strlen(s));
+		SET_STRING_ELT(out, i, Rf_mkCharLenCE(b.data, (int)b.len, CE_UTF8));
+	}
 	bytes_done(&b);
 	UNPROTECT(1);
 	return out;

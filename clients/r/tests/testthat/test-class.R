@@ -44,6 +44,20 @@ test_that("classes of R6 inherit from them", {
   p$close()
 })
 
+test_that("loading the package loads neither R6 nor the tables of show()", {
+  skip_if_not_installed("R6")
+  script <- tempfile(fileext = ".R")
+  writeLines(c("library(cordon)",
+               "cat(isNamespaceLoaded('R6'), '\\n')",
+               "cat(class(SecureSession), '\\n')",
+               "cat(isNamespaceLoaded('R6'), identical(SecureSession, cordon::SecureSession), '\\n')",
+               "cat(environmentName(parent.env(get('.__T__show:methods', asNamespace('cordon')))), '\\n')",
+               "securer_tool('add', 'Adds.', function(a) a, list(a = 'numeric'))"), script)
+  out <- run_script(script, paste0("R_LIBS=", paste(.libPaths(), collapse = ":")))
+  expect_identical(out, c("FALSE ", "cordon_class R6ClassGenerator ", "TRUE TRUE ", "base ", "<securer_tool>", "  Name: add",
+                          "  Description: Adds.", "  Args: 1 args"))
+})
+
 test_that("without R6 they do the same", {
   needs_program()
   script <- tempfile(fileext = ".R")

@@ -99,3 +99,16 @@ test_that("a session becomes ellmer's tool", {
   expect_match(out[7], "no longer alive")
   expect_identical(out[8], "2")
 })
+
+test_that("parameters become the JSON that is meant", {
+  json <- function(x) cordon:::to_json(list(x = x))
+  for (x in list(list(30000, "30000"), list(-3L, "-3"), list(-0, "0"), list(1e15, "1000000000000000"), list(2^62, "4611686018427387904"),
+                 list(1.5, "1.5"), list(Inf, "null"), list(NA, "null"), list(TRUE, "true"), list("a\"\n", "\"a\\\"\\n\""),
+                 list(NULL, "null"), list(c("a", "b"), "[\"a\",\"b\"]"), list(I("a"), "[\"a\"]"), list(list(), "[]"),
+                 list(factor("f"), "\"f\""), list(list(1, b = NULL), "{\"\":1,\"b\":null}"))) {
+    expect_identical(json(x[[1]]), paste0("{\"x\":", x[[2]], "}"))
+  }
+  latin <- "\xe4"
+  Encoding(latin) <- "latin1"
+  expect_identical(cordon:::to_json(stats::setNames(list(latin), latin)), "{\"\u00e4\":\"\u00e4\"}")
+})
