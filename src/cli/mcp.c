@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/str.h"
 #include "cli/choice.h"
 #include "cli/http_door.h"
 #include "cli/trace_option.h"
 #include "cli/verb.h"
+#include "policy/public.h"
 #include "serve/mcp/mcpstdio.h"
 
 enum { MOUNTS_MAX = 64, STRICT_PROCESSES = 16 };
@@ -81,14 +81,10 @@ static int make_room(const struct cli *c, struct cordon_policy *p, struct cordon
 static int make_room_for_languages(const struct cli *c, struct cordon_policy *p,
 				   struct cordon_error **reterr)
 {
-	cleanup_json json_t *j = NULL;
-
 	if (getenv("CORDON_CONFIG") || cli_has(c, "policy") || cli_has(c, "profile"))
 		return 0;
-	cleanup_free char *text = cordon_policy_json(p);
-	int r = text ? json_parse(text, strlen(text), 0, &j, reterr) : -CORDON_NOMEM;
-	if (r < 0 || json_integer_value(json_object_get(j, "processes")) != STRICT_PROCESSES)
-		return r;
+	if (p->p.processes != STRICT_PROCESSES)
+		return 0;
 	return choice_set(p, "processes=", "50", reterr);
 }
 
