@@ -66,7 +66,7 @@ install: all ## into DESTDIR, prefix as set up
 	@echo "Guest pod has an image of its own, which is not installed: 'make pod' builds it in $(BUILD)/pod;"
 	@echo "copy that folder to libexec/cordon/pod beside the program's bin, or name it in the variable CORDON_POD."
 
-dist: setup-core ## packages for others, into dist/ (Debian, tarball, pip, npm, R; W=KIND picks)
+dist: setup-core ## packages for others, into dist/ (Debian, tarball, pip, npm, R, OCI; W=KIND picks)
 	@tools/setup guests dist
 	@$(NICE) tools/dist $(if $(wildcard $(BUILD)/pod),--pod '$(BUILD)/pod') $(W)
 

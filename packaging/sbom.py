@@ -50,17 +50,20 @@ def quote(version):
     return version.replace("+", "%2B").replace(":", "%3A")
 
 
-def document(static, carried, has_pod):
+def document(static, carried, image, has_pod):
     version = product.version()
     arch = run(["dpkg", "--print-architecture"]).strip()
     own = {"licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0", "supplier": "Organization: The Cordon authors"}
     packages = [package("SPDXRef-cordon", "cordon", version, f"pkg:generic/cordon@{version}?arch={arch}", **own)]
     relations = [("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-cordon")]
-    for name in sorted({*static, *carried}):
+    for name in sorted({*static, *carried, *image}):
         packages.append(debian(name))
     relations += [("SPDXRef-cordon", "STATIC_LINK", spdx_id("Debian", name)) for name in static]
     # The wheel, the tarball and the package for npm contain them; the Debian packages depend on them.
     relations += [("SPDXRef-cordon", "DYNAMIC_LINK", spdx_id("Debian", name)) for name in carried]
+    packages.append(package("SPDXRef-cordon-oci", "cordon-oci", version, f"pkg:generic/cordon-oci@{version}?arch={arch}", **own))
+    relations += [("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-cordon-oci"), ("SPDXRef-cordon-oci", "CONTAINS", "SPDXRef-cordon")]
+    relations += [("SPDXRef-cordon-oci", "CONTAINS", spdx_id("Debian", name)) for name in image]
     if has_pod:
         packages.append(package("SPDXRef-cordon-pod", "cordon-pod", version, f"pkg:generic/cordon-pod@{version}?arch={arch}", **own))
         relations.append(("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-cordon-pod"))
@@ -77,9 +80,9 @@ def document(static, carried, has_pod):
             "documentNamespace": f"urn:uuid:{space}", "creationInfo": {"created": created, "creators": ["Tool: cordon-tools-dist"]}, **body}
 
 
-def make(out, static, carried, has_pod):
+def make(out, static, carried, image, has_pod):
     path = os.path.join(out, f"cordon-{product.version()}.spdx.json")
     with open(path, "w", encoding="utf-8") as file:
-        json.dump(document(static, carried, has_pod), file, indent=1)
+        json.dump(document(static, carried, image, has_pod), file, indent=1)
         file.write("\n")
     return [path]

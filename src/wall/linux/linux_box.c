@@ -155,6 +155,13 @@ int linux_box_wait_ready(struct box *box, deadline_ns deadline, struct cordon_er
 	return r < 0 ? r : err_set(reterr, CORDON_OS, "the sandbox ended while it was being built");
 }
 
+/* How a kernel refuses namespaces: by rights, by a limit, or by a container's filter, which knows
+ * no flags of clone3. */
+static bool is_refusal(int os_errno)
+{
+	return os_errno == EPERM || os_errno == ENOSPC || os_errno == ENOSYS;
+}
+
 int linux_box_failure(const struct box *box, struct cordon_error **reterr)
 {
 	const struct linux_box *b = linux_box(box);
@@ -169,7 +176,7 @@ int linux_box_failure(const struct box *box, struct cordon_error **reterr)
 		return 0;
 	const char *remedy = "";
 	struct machine lacking = { 0 };
-	if (s->stage == STAGE_NAMESPACES && (s->os_errno == EPERM || s->os_errno == ENOSPC)) {
+	if (s->stage == STAGE_NAMESPACES && is_refusal(s->os_errno)) {
 		const char *why = machine_missing(&lacking, LAYER_USERNS, &remedy);
 		uint32_t layer = LAYER_USERNS;
 
