@@ -34,8 +34,8 @@ static int check_streams(struct cordon_error **reterr)
 
 int interactive_refuse(const struct cli *c, const char *file)
 {
-	static const char *const others[] = { "json",  "validate", "context",   "out-dir",
-					      "tools", "output",   "keep-going" };
+	static const char *const others[] = { "json", "validate", "context", "out-dir",
+					      "show", "tools",    "output",  "keep-going" };
 	cleanup_error struct cordon_error *e = NULL;
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)

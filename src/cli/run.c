@@ -15,6 +15,7 @@
 #include "cli/language.h"
 #include "cli/outcome.h"
 #include "cli/outlet.h"
+#include "cli/plots.h"
 #include "cli/port_option.h"
 #include "cli/run_session.h"
 #include "cli/transfer.h"
@@ -139,14 +140,22 @@ static bool is_shell_file(const struct cli *c, const char *guest)
 	       (str_eq(guest, "sh") || str_eq(guest, "pod"));
 }
 
-static void tell_unshown(const struct cli *c, struct cordon_result *r)
+/* Plots are shown, or it is said how to see them. */
+static void show_plots(const struct cli *c, struct cordon_result *r)
 {
 	struct unshown u = { 0 };
+	cleanup_plots struct plots plots = { .c = c,
+					     .are_saved = cli_value(c, "out-dir"),
+					     .names_on_stderr = true };
 
+	if (r && cli_has(c, "show")) {
+		plots_show_result(&plots, r);
+		return;
+	}
 	if (!r || cli_has(c, "json") || cli_has(c, "quiet") || cli_value(c, "out-dir"))
 		return;
 	unshown_count_result(&u, r);
-	unshown_tell(&u, c, "--out-dir DIR saves them");
+	unshown_tell(&u, c, "--show shows plots, --out-dir DIR saves them");
 }
 
 /* Where a question or a line of ours could come in between, no line is drawn. */
@@ -211,7 +220,7 @@ static int run_code(const struct cli *c, int argc, char **argv, const struct cor
 	if (r == 0 && cli_value(c, "out-dir"))
 		r = transfer_outputs(c, w.result, cli_value(c, "out-dir"), &e);
 	int status = conclude(c, w.result, &out, r < 0 ? e : NULL);
-	tell_unshown(c, w.result);
+	show_plots(c, w.result);
 	*ret = w.result;
 	cordon_tools_unref(tools);
 	return status;
@@ -229,7 +238,7 @@ static int take_options(struct cli *c, int argc, char **argv)
 
 static int run_cells(struct cli *c, const char *path, const struct cordon_policy *policy)
 {
-	static const char *const others[] = { "json", "validate", "context", "out-dir" };
+	static const char *const others[] = { "json", "validate", "context", "out-dir", "show" };
 	cleanup_error struct cordon_error *e = NULL;
 	cleanup_notebook struct notebook n = { 0 };
 	struct cordon_tools *tools = NULL;
@@ -393,6 +402,8 @@ static int run(struct cli *c, int argc, char **argv)
 		return run_cells(c, argv[0], policy);
 	if (cli_has(c, "output") || cli_has(c, "keep-going"))
 		return cli_usage(c, "--output and --keep-going are for notebooks and documents");
+	if (cli_has(c, "show") && cli_has(c, "json"))
+		return cli_usage(c, "--show and --json exclude each other");
 	return run_asking(c, argc, argv, policy);
 }
 
@@ -412,6 +423,7 @@ static const struct cli_option options[] = {
 	  false },
 	{ "keep-going", 0, NULL, "run a notebook's other cells after one has failed", false },
 	{ "out-dir", 0, "DIR", "save plots and other rich outputs here", false },
+	{ "show", 0, NULL, "show plots in the terminal if it can, else save and name them", false },
 	{ "tools", 0, "FILE", "host commands that the code may call (docs/tools.md)", false },
 	PORT_OPTION,
 	{ "approve", 0, "HOW", "calls that need approval: ask, allow or deny", false },
@@ -483,6 +495,10 @@ const struct verb verb_run = {
 		"On a terminal, code that prints nothing for a second gets a line on standard "
 		"error with the time that it has taken, which is erased before anything else is "
 		"printed. --quiet, --verbose and TERM=dumb switch it off.\n\n"
+		"With --show, plots that are PNG images appear in terminals that say in their "
+		"environment that they can show them: kitty and Ghostty, iTerm2, WezTerm and "
+		"mintty, not inside tmux or screen. Elsewhere they are saved in a new directory "
+		"of TMPDIR, or in that of --out-dir, and standard error names the files.\n\n"
 		"Output is passed on as it comes and is not cut, unless a policy file or --set "
 		"names stdout_bytes, stderr_bytes or output_lines. With --json the result "
 		"keeps as much as the policy says, and its field truncated says whether "

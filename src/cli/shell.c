@@ -88,7 +88,7 @@ static void report(struct shell *sh, struct cordon_result *r)
 	outcome_print_denials(sh->c, r);
 	if (!whole || json_parse(whole, strlen(whole), RESULT_MAX, &j, NULL) < 0)
 		return;
-	shell_plot_show(sh, json_object_get(j, "outputs"), text != NULL);
+	plots_show(&sh->plots, json_object_get(j, "outputs"), text != NULL);
 	if (json_is_true(json_object_get(j, "restarted")))
 		shell_tell_restarted(sh, json_string_value(json_object_get(j, "restart_reason")));
 }
@@ -298,7 +298,7 @@ static int run(struct cli *c, int argc, char **argv)
 	cleanup_choice struct cordon_policy *policy = NULL;
 	cleanup_error struct cordon_error *e = NULL;
 	struct approver approver = { .mode = APPROVAL_ASK };
-	struct shell sh = { .c = c };
+	struct shell sh = { .c = c, .plots = { .c = c } };
 	struct language language = { 0 };
 	cleanup_strlist struct strlist packages = { 0 };
 	const char *const *with = NULL;
@@ -326,7 +326,7 @@ static int run(struct cli *c, int argc, char **argv)
 	int failed = converse(&sh);
 	if (failed)
 		cli_error(c, "%s", strerror(failed));
-	free(sh.plots);
+	plots_done(&sh.plots);
 	if (sh.terminal_fd > 0)
 		close(sh.terminal_fd);
 	if (cordon_session_end(sh.session, &e) < 0)

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "cli/lineedit.h"
 #include "cli/option.h"
+#include "cli/plots.h"
 
 struct shell {
 	const struct cli *c;
@@ -22,8 +23,7 @@ struct shell {
 	bool is_midline;        /* the last output had no newline at its end */
 	bool is_left;           /* exit, q(), .exit or :quit was typed */
 	int status;             /* to exit with */
-	char *plots;            /* directory for plots that are saved; NULL: none yet */
-	size_t plot_count;
+	struct plots plots;
 	int terminal_fd; /* the user's, for code that asks; 0: not opened */
 };
 
@@ -43,5 +43,3 @@ bool shell_command_is_exit(const char *guest, const char *text, int *ret_status)
 /* shell_complete.c: for lineedit_options.complete; arg: the shell. */
 void shell_complete_at(const char *text, size_t cursor, struct lineedit_matches *ret, void *arg);
 extern const char *const shell_command_names[]; /* ":help", ...; ends with NULL */
-/* shell_plot.c: shows plots, or saves them and names the files. outputs: of a result. */
-void shell_plot_show(struct shell *sh, const json_t *outputs, bool has_text);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""How `cordon run` behaves on a terminal: a line for silent work, colours for denials, and neither elsewhere (TAP)."""
+"""How `cordon run` behaves on a terminal: a line for silent work, colours for denials, plots; and elsewhere (TAP)."""
 
 import os
 import re
@@ -112,10 +112,53 @@ def colours(tap, who, uid):
     shutil.rmtree(folder)
 
 
+PLOT = "class P:\n    def _repr_png_(self): return bytes.fromhex('{}') + b'rest'\nP()"
+PNG = "89504e470d0a1a0a"
+DATA = b"iVBORw0KGgpyZXN0"  # what it shows
+KITTY = b"\x1b_Gf=100,a=T,q=2,m=0;" + DATA + b"\x1b\\\r\n"
+ITERM = b"\x1b]1337;File=inline=1:" + DATA + b"\a\r\n"
+
+
+def plots(tap, who, uid):
+    for name, head, options, env, want, files in (
+            ("kitty", PNG, [], {"TERM": "xterm-kitty"}, KITTY, 0),
+            ("iTerm2", PNG, [], {"TERM_PROGRAM": "iTerm.app"}, ITERM, 0),
+            ("mintty", PNG, [], {"TERM_PROGRAM": "mintty"}, ITERM, 0),
+            ("kitty, and saved", PNG, ["--out-dir", "OUT"], {"TERM": "xterm-kitty"}, KITTY, 1),
+            ("another terminal", PNG, [], {}, None, 1),
+            ("another terminal, and where", PNG, ["--out-dir", "OUT"], {}, None, 1),
+            ("tmux", PNG, [], {"TERM": "xterm-kitty", "TMUX": "x"}, None, 1),
+            ("what is no PNG", "1b5d303b65766907", [], {"TERM": "xterm-kitty"}, None, 1)):
+        home = tempfile.mkdtemp(prefix="manners-")
+        os.chmod(home, 0o755)
+        if uid:
+            os.chown(home, uid, uid)
+        t = Terminal(PLOT.format(head), home, "--show", *[o.replace("OUT", home + "/out") for o in options], "-e", verb="run", uid=uid, **env)
+        t.wait("this is never shown")
+        status = os.waitstatus_to_exitcode(os.waitpid(t.pid, 0)[1])
+        found = [os.path.join(d, f) for d, _, names in os.walk(home) for f in names]
+        named = re.findall(r"saved (\S+) \(image/png\)", t.shown())
+        good = status == 0 and "not shown" not in t.shown() and len(found) == files and sorted(named) == found and \
+            (want in t.text if want else b"\x1b_G" not in t.text and b"\x1b]" not in t.text)
+        tap.check(good, f"{who}: a plot: {name}", status, found, t.text)
+        for path in found:
+            with open(path, "rb") as f:
+                tap.check(f.read() == bytes.fromhex(head) + b"rest", f"{who}: the file of {name}", path)
+        shutil.rmtree(home)
+    home = tempfile.mkdtemp(prefix="manners-")
+    os.chmod(home, 0o777)
+    status, out, err, _ = run(["run", "--show", "-e", PLOT.format(PNG)], uid, env={"TERM": "xterm-kitty", "TMPDIR": home})
+    tap.check(status == 0 and b"\x1b" not in out + err and b"saved " + home.encode() in err, f"{who}: a plot where there is no terminal", out, err)
+    shutil.rmtree(home)
+    for name, words in (("--json", ["--json", "-e", "1"]), ("a notebook", ["x.ipynb"]), ("-it", ["-it", "-e", "1"])):
+        status, _, err, _ = run(["run", "--show", *words], uid)
+        tap.check(status == 2 and b"--show" in err, f"{who}: --show is not for {name}", status, err)
+
+
 def main():
     tap = Tap()
     for who, uid in users():
-        for test in spins, is_silent, colours:
+        for test in spins, is_silent, colours, plots:
             test(tap, who, uid)
     tap.done()
 

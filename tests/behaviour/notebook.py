@@ -55,7 +55,7 @@ def unshown(place, check):
     check(status == 0 and err == "" and "image/png" in str(place.cells("q.ipynb")), "with -o the file has it", err)
     status, _, err = place.run("t.ipynb", book([code("print(1)"), code("[1, 2]")]))
     check(status == 0 and err == "", "text is shown, and nothing else is said", err)
-    for options, said in (([], "cordon: run: not shown: 1 plot; --out-dir DIR saves them\n"), (["--json"], "")):
+    for options, said in (([], "cordon: run: not shown: 1 plot; --show shows plots, --out-dir DIR saves them\n"), (["--json"], "")):
         status, _, err, _ = run(["run", *options, "-e", png])
         check(status == 0 and err.decode() == said, f"run -e says it too, {options}", err)
 

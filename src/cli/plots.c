@@ -1,15 +1,16 @@
-/* cli/shell_plot.c - plots in `cordon shell`: inside the terminal if it says that it can show
- * them, else as files. */
+/* cli/plots.c - see plots.h. */
+#include "cli/plots.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/base64.h"
-#include "cli/shell_state.h"
+#include "base/str.h"
 #include "cli/transfer.h"
 
-enum { KITTY_CHUNK = 4096 };
+enum { KITTY_CHUNK = 4096, MAX_RESULT = 64 << 20 };
 
 enum protocol { PROTOCOL_NONE, PROTOCOL_KITTY, PROTOCOL_ITERM };
 
@@ -25,7 +26,8 @@ static enum protocol protocol(void)
 		return PROTOCOL_NONE;
 	if (str_eq(term, "xterm-kitty") || str_eq(term, "xterm-ghostty"))
 		return PROTOCOL_KITTY;
-	if (str_eq(program, "iTerm.app") || str_eq(program, "WezTerm") || str_eq(other, "iTerm2"))
+	if (str_eq(program, "iTerm.app") || str_eq(program, "WezTerm") ||
+	    str_eq(program, "mintty") || str_eq(other, "iTerm2"))
 		return PROTOCOL_ITERM;
 	return PROTOCOL_NONE;
 }
@@ -67,35 +69,38 @@ static bool show_inline(const json_t *o)
 	return true;
 }
 
-static const char *directory(struct shell *sh)
+static const char *directory(struct plots *p)
 {
-	const char *given = cli_value(sh->c, "out-dir"), *tmp = getenv("TMPDIR");
+	const char *given = cli_value(p->c, "out-dir"), *tmp = getenv("TMPDIR");
 
-	if (given || sh->plots)
-		return given ? given : sh->plots;
-	sh->plots = str_printf("%s/cordon-plots-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
-	if (sh->plots && !mkdtemp(sh->plots)) {
-		free(sh->plots);
-		sh->plots = NULL;
+	if (given || p->folder)
+		return given ? given : p->folder;
+	p->folder = str_printf("%s/cordon-plots-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+	if (p->folder && !mkdtemp(p->folder)) {
+		free(p->folder);
+		p->folder = NULL;
 	}
-	return sh->plots;
+	return p->folder;
 }
 
-static void save(struct shell *sh, const json_t *o)
+static void save(struct plots *p, const json_t *o)
 {
 	cleanup_error struct cordon_error *e = NULL;
 	cleanup_free char *path = NULL;
-	const char *dir = directory(sh);
+	const char *dir = directory(p);
 
 	if (!dir)
-		cli_error(sh->c, "there is no directory for plots; --out-dir names one");
-	else if (transfer_output(dir, ++sh->plot_count, o, &path, &e) < 0)
-		cli_error(sh->c, "%s", cordon_error_message(e));
+		cli_error(p->c, "there is no directory for plots; --out-dir names one");
+	else if (transfer_output(dir, ++p->count, o, &path, &e) < 0)
+		cli_error(p->c, "%s", cordon_error_message(e));
+	else if (p->names_on_stderr)
+		cli_error(p->c, "saved %s (%s)", path,
+			  json_string_value(json_object_get(o, "mime")));
 	else
 		printf("saved %s\n", path);
 }
 
-void shell_plot_show(struct shell *sh, const json_t *outputs, bool has_text)
+void plots_show(struct plots *p, const json_t *outputs, bool has_text)
 {
 	json_t *o;
 	size_t i;
@@ -107,9 +112,25 @@ void shell_plot_show(struct shell *sh, const json_t *outputs, bool has_text)
 			mime && (str_starts(mime, "image/") || str_eq(mime, "application/pdf"));
 
 		/* A table is printed as text already. */
-		if (!is_plot && has_text && !cli_has(sh->c, "out-dir"))
+		if (!is_plot && has_text && !cli_has(p->c, "out-dir"))
 			continue;
-		if (!is_plot || !show_inline(o))
-			save(sh, o);
+		if ((!is_plot || !show_inline(o)) && !p->are_saved)
+			save(p, o);
 	}
+	fflush(stdout);
+}
+
+void plots_show_result(struct plots *p, struct cordon_result *r)
+{
+	const char *text = cordon_result_json(r);
+	cleanup_json json_t *j = NULL;
+
+	if (text && json_parse(text, strlen(text), MAX_RESULT, &j, NULL) == 0)
+		plots_show(p, json_object_get(j, "outputs"), cordon_result_value_text(r));
+}
+
+void plots_done(struct plots *p)
+{
+	free(p->folder);
+	p->folder = NULL;
 }
