@@ -50,6 +50,7 @@ struct verb {
 	X(run)                                                                                     \
 	X(serve)                                                                                   \
 	X(shell)                                                                                   \
+	X(top)                                                                                     \
 	X(validate)                                                                                \
 	X(version)
 

@@ -1,5 +1,6 @@
-/* net/connect/connect_main.c - cordon-connect SERVER [CA_FILE]: standard input and output to a
- * `cordon serve`, for `cordon rpc --server`. The key is in the environment, where other users
+/* net/connect/connect_main.c - cordon-connect [--get PATH] SERVER [CA_FILE]: standard input and
+ * output to a `cordon serve`, for `cordon rpc --server`; or one answer of it, for `cordon top`. The
+ * key is in the environment, where other users
  * cannot see it. It is a program of its own because it loads OpenSSL. */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,12 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/os.h"
 #include "base/str.h"
 #include "net/connect/link.h"
 
-enum { PIPE_BYTES = 256 << 10 };
+enum { PIPE_BYTES = 256 << 10, ANSWER_MAX = 16 << 20 };
 
 /* Bytes on their way in one direction. */
 struct flow {
@@ -171,21 +173,40 @@ static void set_blocking(bool is, int saved[2])
 	}
 }
 
+static int print_answer(struct link *l)
+{
+	cleanup_error struct cordon_error *e = NULL;
+	cleanup_buf struct buf answer = { 0 };
+
+	buf_init(&answer, ANSWER_MAX);
+	if (link_fetch(l, &answer, &e) < 0)
+		return report(l, e);
+	int r = file_write_all(STDOUT_FILENO, buf_text(&answer), answer.len);
+	return r < 0 ? cordon_code_exit_status(CORDON_OS) : 0;
+}
+
 int main(int argc, char **argv)
 {
 	static struct link l;
 	static struct flow to_server, to_client;
 	cleanup_error struct cordon_error *e = NULL;
 	const char *key = getenv("CORDON_KEY"), *ca = getenv("CORDON_CA");
+	const char *path = NULL;
 	int flags[2];
 
+	if (argc > 2 && str_eq(argv[1], "--get")) {
+		path = argv[2];
+		argc -= 2;
+		argv += 2;
+	}
 	if (argc < 2) {
-		fputs("usage: cordon-connect SERVER [CA_FILE]\n", stderr);
+		fputs("usage: cordon-connect [--get PATH] SERVER [CA_FILE]\n", stderr);
 		return 2;
 	}
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)os_process_hide();
 	const struct link_options o = { .server = argv[1],
+					.path = path,
 					.key = key && key[0] ? key : NULL,
 					.ca_file = argc > 2      ? argv[2]
 						   : ca && ca[0] ? ca
@@ -194,6 +215,11 @@ int main(int argc, char **argv)
 	(void)unsetenv("CORDON_KEY");
 	if (r < 0) {
 		int status = report(&l, e);
+		link_done(&l);
+		return status;
+	}
+	if (path) {
+		int status = print_answer(&l);
 		link_done(&l);
 		return status;
 	}

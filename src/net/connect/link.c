@@ -184,13 +184,14 @@ static ssize_t step(struct link *l, bool writes, void *bytes, size_t len, deadli
 	}
 }
 
-static int send_greeting(struct link *l, const char *host, const char *key, deadline_ns until,
-			 struct cordon_error **reterr)
+static int send_greeting(struct link *l, const char *host, const struct link_options *o,
+			 deadline_ns until, struct cordon_error **reterr)
 {
 	cleanup_free char *text = str_printf(
-		"GET /v1/rpc HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: " PROTOCOL
-		"\r\nUser-Agent: cordon\r\n%s%s%s\r\n",
-		host, key ? "Authorization: Bearer " : "", key ? key : "", key ? "\r\n" : "");
+		"GET %s HTTP/1.1\r\nHost: %s\r\nConnection: %s\r\nUser-Agent: cordon\r\n%s%s%s\r\n",
+		o->path ? o->path : "/v1/rpc", host,
+		o->path ? "close" : "Upgrade\r\nUpgrade: " PROTOCOL,
+		o->key ? "Authorization: Bearer " : "", o->key ? o->key : "", o->key ? "\r\n" : "");
 	size_t len = text ? strlen(text) : 0;
 
 	if (!text)
@@ -236,7 +237,8 @@ static int refuse(struct link *l, struct cordon_error **reterr)
 		       l->status);
 }
 
-static int read_welcome(struct link *l, deadline_ns until, struct cordon_error **reterr)
+static int read_welcome(struct link *l, bool is_upgrade, deadline_ns until,
+			struct cordon_error **reterr)
 {
 	cleanup_free char *head = mem_alloc(LINK_HEAD_MAX);
 	char *end = NULL;
@@ -256,7 +258,8 @@ static int read_welcome(struct link *l, deadline_ns until, struct cordon_error *
 		return err_set(reterr, CORDON_OS, "what listens there is no cordon serve");
 	l->status = (int)strtol(head + 9, NULL, 10);
 	*end = '\0';
-	if (l->status != 101 || !strcasestr(head, "\r\nUpgrade: " PROTOCOL))
+	if (is_upgrade ? l->status != 101 || !strcasestr(head, "\r\nUpgrade: " PROTOCOL)
+		       : l->status != 200)
 		return refuse(l, reterr);
 	end += 4;
 	l->early_len = len - (size_t)(end - head);
@@ -304,6 +307,20 @@ int link_open(struct link *l, const struct link_options *o, struct cordon_error 
 			r = begin_tls(l, &u, o->ca_file, reterr);
 	}
 	if (r == 0)
-		r = send_greeting(l, host, o->key, until, reterr);
-	return r < 0 ? r : read_welcome(l, until, reterr);
+		r = send_greeting(l, host, o, until, reterr);
+	return r < 0 ? r : read_welcome(l, !o->path, until, reterr);
+}
+
+int link_fetch(struct link *l, struct buf *ret, struct cordon_error **reterr)
+{
+	deadline_ns until = deadline_after_ms(GREETING_MS);
+	int r = buf_add(ret, l->early, l->early_len);
+	char bytes[4096];
+	ssize_t n = 1;
+
+	while (r == 0 && (n = step(l, false, bytes, sizeof(bytes), until)) > 0)
+		r = buf_add(ret, bytes, (size_t)n);
+	if (r < 0)
+		return err_set(reterr, CORDON_LIMIT, "the server's answer is too long");
+	return n < 0 ? fail(l, n, reterr) : 0;
 }
