@@ -43,6 +43,7 @@ struct verb {
 	X(files)                                                                                   \
 	X(help)                                                                                    \
 	X(init)                                                                                    \
+	X(kernel)                                                                                  \
 	X(mcp)                                                                                     \
 	X(pod)                                                                                     \
 	X(policy)                                                                                  \

@@ -1,5 +1,4 @@
-/* serve/fake.c - a fake library without sandboxes, to test the RPC and MCP servers alone: sessions,
- * pools and files that hold nothing and always work. Nothing here touches the machine. */
+/* serve/fake.c - a library whose sessions, pools and files hold nothing, to test servers alone. */
 #include <cordon/cordon.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -220,6 +219,7 @@ OK1(cordon_session_cancel)
 OK1(cordon_session_interrupt)
 OK1(cordon_session_kill)
 OK1(cordon_session_restart)
+OK3(cordon_session_inspect, const struct cordon_inspect_options *, char **)
 int cordon_session_install(struct cordon_session *s, const struct cordon_install_options *o,
 			   char **ret_json, struct cordon_error **reterr)
 {

@@ -666,6 +666,19 @@ def test_interrupt():
         assert c.execute(s, "x")["result"] == 5, "its state stays"
 
 
+def test_inspect():
+    with Client() as c:
+        s = c.open(guest="python")
+        c.execute(s, "name_a = 1; name_b = 2")
+        for code, status in (("1 + 1", "complete"), ("if 1:", "incomplete"), ("1 +* 1", "invalid")):
+            assert c.call("session.inspect", session=s, code=code, question="is_complete") == {"status": status}, code
+        r = c.call("session.inspect", session=s, code="print(name_", question="complete")
+        assert r["token"] == "name_" and {"name_a", "name_b"} <= set(r["matches"]), r
+        for wrong in ({"code": "1"}, {"question": "complete"}, {"code": "1", "question": "run"}, {"code": 1, "question": "complete"}):
+            c.fails(-32602, "", "session.inspect", session=s, **wrong)
+        assert c.call("session.describe", session=s)["executions"] == 1
+
+
 def test_tar_saved_exports_and_projects():
     with Client() as c, tempfile.TemporaryDirectory() as folder:
         s = c.open(guest="sh")

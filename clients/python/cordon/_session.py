@@ -656,6 +656,15 @@ class Session:
         """From another thread: asks the running code to give up (^C); the session and its state stay."""
         self._call("session.interrupt")
 
+    def is_complete(self, code: str) -> str:
+        """Whether the code can run: "complete", "incomplete" (more lines may make it so), "invalid" or "unknown". Nothing runs."""
+        return str(self._call("session.inspect", code=code, question="is_complete").get("status", "unknown"))
+
+    def complete(self, code: str) -> Tuple[str, List[str]]:
+        """How the word at the end of the code may go on: the end of the code that is replaced, and what may replace it."""
+        answer = self._call("session.inspect", code=code, question="complete")
+        return answer.get("token", ""), answer.get("matches", [])
+
     def cancel(self) -> bool:
         """From another thread: ends the running execution. False: none ran."""
         return bool(self._call("session.cancel")["cancelled"])

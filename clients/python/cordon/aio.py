@@ -607,6 +607,13 @@ class Session:
     async def interrupt(self) -> None:
         await self._call("session.interrupt")
 
+    async def is_complete(self, code: str) -> str:
+        return str((await self._call("session.inspect", code=code, question="is_complete")).get("status", "unknown"))
+
+    async def complete(self, code: str) -> Tuple[str, List[str]]:
+        answer = await self._call("session.inspect", code=code, question="complete")
+        return answer.get("token", ""), answer.get("matches", [])
+
     async def cancel(self) -> bool:
         return bool((await self._call("session.cancel"))["cancelled"])
 

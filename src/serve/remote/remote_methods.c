@@ -42,6 +42,7 @@ static const char *const harmless[] = {
 	"session.context",
 	"session.cancel",
 	"session.interrupt",
+	"session.inspect",
 	"session.install",
 	"session.restart",
 	"session.close",

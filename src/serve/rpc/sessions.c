@@ -134,6 +134,28 @@ static int restart(struct request *q, struct buf *ret, struct cordon_error **ret
 	return r < 0 ? r : buf_add_str(ret, "{}");
 }
 
+/* What a prompt asks about code that does not run yet. The answer is the guest's. */
+static int inspect(struct request *q, struct buf *ret, struct cordon_error **reterr)
+{
+	struct cordon_inspect_options o = { .question = CORDON_COMPLETE };
+	cleanup_free char *json = NULL;
+	const char *question = NULL;
+	int r = target_need(q, "code", &o.code, reterr);
+
+	if (r == 0)
+		r = target_need(q, "question", &question, reterr);
+	if (r < 0)
+		return r;
+	o.code_len = strlen(o.code);
+	if (str_eq(question, "is_complete"))
+		o.question = CORDON_IS_COMPLETE;
+	else if (!str_eq(question, "complete"))
+		return err_set(reterr, CORDON_INVALID,
+			       "question is \"is_complete\" or \"complete\"");
+	r = cordon_session_inspect(q->cs->session, &o, &json, reterr);
+	return r < 0 ? r : buf_add_str(ret, json ? json : "{}");
+}
+
 static int install(struct request *q, struct buf *ret, struct cordon_error **reterr)
 {
 	cleanup_strlist struct strlist names = { 0 };
@@ -232,6 +254,7 @@ const struct rpc_method rpc_session_methods[] = {
 	{ "session.run", run, RPC_SLOW | RPC_CODE, OPEN_PARAMS_PARAMS " " EXECUTION_PARAMS },
 	{ "session.cancel", cancel, RPC_SLOW | RPC_SESSION | RPC_ENDS, "" },
 	{ "session.interrupt", interrupt, RPC_SESSION, "" },
+	{ "session.inspect", inspect, RPC_SLOW | RPC_SESSION, "code question" },
 	{ "session.install", install, RPC_SLOW | RPC_SESSION | RPC_EXECUTE,
 	  "names language timeout_ms" },
 	{ "session.restart", restart, RPC_SLOW | RPC_SESSION, "" },
