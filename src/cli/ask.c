@@ -80,11 +80,11 @@ static int use_earlier(struct ask *a, struct cordon_policy *policy, struct cordo
 	if (json_array_size(a->asked.allowed) == 0)
 		return 0;
 	int r = suggest(&s, policy, a->asked.allowed, reterr);
-	cleanup_free char *what = r == 0 ? assignments_of(&s) : NULL;
-	if (r == 0 && !what)
-		r = err_set(reterr, CORDON_NOMEM, "out of memory");
 	if (r < 0)
 		return r;
+	cleanup_free char *what = assignments_of(&s);
+	if (!what)
+		return err_set(reterr, CORDON_NOMEM, "out of memory");
 	if (*what)
 		cli_error(a->c, "you allowed this for this file: %s (kept in %s/%s)", what,
 			  a->asked.folder, a->asked.name);

@@ -62,9 +62,7 @@ static void *show(void *arg)
 /* A dumb one cannot clear what was drawn. */
 static bool is_capable(void)
 {
-	const char *term = getenv("TERM");
-
-	return isatty(STDERR_FILENO) && term && *term && !str_eq(term, "dumb");
+	return isatty(STDERR_FILENO) && !str_eq(getenv("TERM"), "dumb");
 }
 
 static void begin(struct progress *p)
