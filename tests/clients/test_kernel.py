@@ -104,7 +104,41 @@ def test_kernel_displays():
         shown = of(run(client, shows)[1], "display_data")
         assert [d["data"].get("image/png", "").strip() for d in shown] == [png], shown
         said = run(client, "class H:\n    def _repr_html_(self): return '<b>h</b>'\n    def __repr__(self): return 'plain'\nH()")[1]
-        assert of(said, "execute_result")[0]["data"] == {"text/plain": "plain", "text/html": "<b>h</b>"}, said
+        assert of(said, "execute_result")[0]["data"] == {"text/plain": "plain"}, said
+
+
+ACTIVE = """
+class Active:
+    def __repr__(self): return 'plain'
+    def _repr_html_(self): return '<script>alert(1)</script>'
+    def _repr_javascript_(self): return 'alert(1)'
+    def _repr_svg_(self): return '<svg><script>alert(1)</script></svg>'
+    def _repr_markdown_(self): return '<script>alert(1)</script>'
+    def _repr_latex_(self): return '<script>alert(1)</script>'
+    def _repr_json_(self): return {'columns': ['<script>'], 'index': [0], 'data': [['<script>']]}
+    def _repr_mimebundle_(self, **_): return {'text/vnd.x': '<script>', 'image/png': '<script>', 'text/plain': 'plain'}
+"""
+
+
+def test_kernel_shows_nothing_that_the_page_would_run():
+    with kernel("--timeout", "none") as (client, _):
+        run(client, ACTIVE)
+        for code in ("Active()", "display(Active())", "display(Active(), Active())"):
+            reply, said = run(client, code)
+            assert reply["status"] == "ok", reply
+            forms = [c["data"] for kind in ("execute_result", "display_data") for c in of(said, kind)]
+            assert forms, said
+            for data in forms:
+                assert set(data) <= {"text/plain", "text/html", "image/png", "image/jpeg", "image/gif"}, data
+                assert "<script" not in data.get("text/html", "") + data.get("image/png", ""), data
+        table = "import pandas; pandas.DataFrame({'<script>': ['<img src=x onerror=alert(1)>', None]})"
+        reply, said = run(client, table)
+        if reply["status"] == "error":
+            assert reply["ename"] == "ModuleNotFoundError", reply
+            return
+        page = of(said, "execute_result")[0]["data"]["text/html"]
+        assert page == ("<table><thead><tr><th></th><th>&lt;script&gt;</th></tr></thead><tbody><tr><th>0</th>"
+                        "<td>&lt;img src=x onerror=alert(1)&gt;</td></tr><tr><th>1</th><td></td></tr></tbody></table>"), page
 
 
 def test_kernel_plots():

@@ -6,6 +6,7 @@ import argparse
 import base64
 import hashlib
 import hmac
+import html
 import importlib
 import json
 import os
@@ -82,32 +83,53 @@ class Wire:
         return False
 
 
-def text_or_json(mime: str, data: str) -> Any:
-    """Jupyter has JSON as itself. What the code calls JSON and is not stays text."""
-    if mime == "application/json" or mime.endswith("+json"):
-        try:
-            return json.loads(data)
-        except ValueError:
-            return data
-    return data
+# Jupyter's page runs what HTML, JavaScript and many other forms tell it, with the rights of the whole server. So only these cross,
+# and tables as HTML of our own.
+IMAGES = ("image/png", "image/jpeg", "image/gif")
+
+
+def cells(tag: str, row: Any) -> str:
+    return "".join("<%s>%s</%s>" % (tag, html.escape("" if x is None else str(x)), tag) for x in row)
+
+
+def table_html(data: str) -> Optional[str]:
+    """A table as our own HTML, of what the code says about it; None: it is no table."""
+    try:
+        t = json.loads(data)
+        rows = ["<tr>%s%s</tr>" % (cells("th", [name]), cells("td", row)) for name, row in zip(t["index"], t["data"])]
+        return "<table><thead><tr>%s</tr></thead><tbody>%s</tbody></table>" % (cells("th", ["", *t["columns"]]), "".join(rows))
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def passive(o: Dict[str, Any], before: Optional[str]) -> Dict[str, Any]:
+    """The form of one output that the page only shows; empty: it has none."""
+    mime, data, is_bytes = o["mime"], o["data"], o.get("encoding") == "base64"
+    if mime in IMAGES:
+        return {mime: data} if is_bytes else {}
+    if mime == "text/plain":
+        return {mime: base64.b64decode(data).decode("utf-8", "replace") if is_bytes else data}
+    if mime == "application/json" and before == "text/html":  # how a table comes: as HTML, and then as JSON
+        table = table_html(data)
+        return {"text/html": table} if table else {}
+    return {}
 
 
 def bundles(result: Result) -> Tuple[Dict[str, Any], List[Dict[str, Any]]]:
-    """The forms of the value by MIME type, and those of what the code displayed. A table comes as HTML and then as JSON: of these the
-    HTML is shown."""
+    """The forms of the value by MIME type, and those of what the code displayed."""
     value: Dict[str, Any] = {} if result.text is None else {"text/plain": result.text}
     shown: List[Dict[str, Any]] = []
     before = None
-    for o in result.raw.get("outputs") or ():
-        mime, data = o["mime"], o["data"]
-        if not (mime == "application/json" and before == "text/html"):
-            if o.get("value"):
-                value[mime] = text_or_json(mime, data)
-            else:
-                if o.get("encoding") == "base64" and not mime.startswith(("image/", "application/", "audio/", "video/")):
-                    data = base64.b64decode(data).decode("utf-8", "replace")
-                shown.append({mime: text_or_json(mime, data), **({} if mime == "text/plain" else {"text/plain": "<%s>" % mime})})
-        before = mime
+    outputs = result.raw.get("outputs") or []
+    for o, after in zip(outputs, outputs[1:] + [{}]):
+        form = passive(o, before)
+        before = o["mime"]
+        if o.get("value"):
+            value.update(form)
+        elif form:
+            shown.append(form if "text/plain" in form else {**form, "text/plain": "<%s>" % before})
+        elif not (before == "text/html" and after.get("mime") == "application/json"):
+            shown.append({"text/plain": "<%s, which is not shown: the page would run it>" % before})
     if value and "text/plain" not in value:
         value["text/plain"] = ""
     return value, shown

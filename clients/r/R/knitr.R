@@ -16,7 +16,8 @@ chunk_text <- function(r) {
   paste(parts[nzchar(parts)], collapse = "\n")
 }
 
-IMAGES <- c("image/png" = "png", "image/jpeg" = "jpeg", "image/svg+xml" = "svg")
+# Not SVG: in a document that carries its images, a browser would run the scripts in it.
+IMAGES <- c("image/png" = "png", "image/jpeg" = "jpeg")
 
 # Writes the images where knitr keeps its figures; their paths.
 chunk_images <- function(r, options) {
