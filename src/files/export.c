@@ -61,10 +61,9 @@ int export_write(struct workspace *ws, const char *state, int fd, struct cordon_
 	return blob_writer_finish(w, reterr);
 }
 
-static uint64_t most_inside(const struct workspace *ws, uint64_t max_bytes)
+static uint64_t most_inside(const struct workspace *ws)
 {
-	if (!max_bytes)
-		max_bytes = ws && ws->opts.max_bytes ? ws->opts.max_bytes : DEFAULT_MAX_BYTES;
+	uint64_t max_bytes = ws && ws->opts.max_bytes ? ws->opts.max_bytes : DEFAULT_MAX_BYTES;
 	uint64_t files = ws && ws->opts.max_files ? ws->opts.max_files : 65536;
 	if (files > (UINT64_C(1) << 24))
 		files = UINT64_C(1) << 24;
@@ -72,13 +71,13 @@ static uint64_t most_inside(const struct workspace *ws, uint64_t max_bytes)
 	return max_bytes < UINT64_MAX - extra ? max_bytes + extra : UINT64_MAX;
 }
 
-int export_read(struct workspace *ws, int fd, uint64_t max_bytes, char **ret_report_json,
+int export_read(struct workspace *ws, int fd, bool is_rehydration, char **ret_report_json,
 		char **ret_state, struct cordon_error **reterr)
 {
 	cleanup_blob_reader struct blob_reader *b = NULL;
 	cleanup_unpack_report struct unpack_report trial = { 0 }, report = { 0 };
-	struct unpack_options opts = { .max_bytes = max_bytes, .dry = true };
-	int r = blob_reader_open(fd, most_inside(ws, max_bytes), &b, reterr);
+	struct unpack_options opts = { .dry = true, .is_rehydration = is_rehydration };
+	int r = blob_reader_open(fd, most_inside(ws), &b, reterr);
 	if (r == 0)
 		r = unpack_stream(ws, &opts, blob_reader_next, b, &trial, reterr);
 	if (r == 0)
@@ -102,6 +101,6 @@ int export_each(int fd, unpack_entry_fn fn, void *arg, struct cordon_error **ret
 {
 	cleanup_blob_reader struct blob_reader *b = NULL;
 	struct unpack_options opts = { 0 };
-	int r = blob_reader_open(fd, most_inside(NULL, 0), &b, reterr);
+	int r = blob_reader_open(fd, most_inside(NULL), &b, reterr);
 	return r < 0 ? r : unpack_each(&opts, blob_reader_next, b, fn, arg, reterr);
 }

@@ -16,10 +16,10 @@ int export_write(struct workspace *ws, const char *state, int fd, struct cordon_
 	return missing(reterr);
 }
 
-int export_read(struct workspace *ws, int fd, uint64_t max_bytes, char **ret_report_json,
+int export_read(struct workspace *ws, int fd, bool is_rehydration, char **ret_report_json,
 		char **ret_state, struct cordon_error **reterr)
 {
-	(void)ws, (void)fd, (void)max_bytes, (void)ret_report_json, (void)ret_state;
+	(void)ws, (void)fd, (void)is_rehydration, (void)ret_report_json, (void)ret_state;
 	return missing(reterr);
 }
 

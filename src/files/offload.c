@@ -86,9 +86,9 @@ int offload_load(struct workspace *ws, const char *id, offload_load_fn load, voi
 	r = file_from_bytes("cordon-rehydrate", bytes, len, &fd, reterr);
 	if (r < 0)
 		return r;
-	ws->is_offloaded = false;
-	r = export_read(ws, fd, 0, NULL, ret_state, reterr);
-	if (r < 0)
-		ws->is_offloaded = true;
+	/* Others come in when everything is there: what they remove meanwhile would fail us. */
+	r = export_read(ws, fd, true, NULL, ret_state, reterr);
+	if (r == 0)
+		ws->is_offloaded = false;
 	return r;
 }

@@ -379,6 +379,11 @@ int path_lookup_enter(const struct workspace *ws, struct owner *o, struct cordon
 	if (ws->is_offloaded)
 		return err_set(reterr, CORDON_STATE,
 			       "Sandbox is offloaded \xe2\x80\x94 call rehydrate() first");
+	return path_lookup_enter_any(ws, o, reterr);
+}
+
+int path_lookup_enter_any(const struct workspace *ws, struct owner *o, struct cordon_error **reterr)
+{
 	int r = owner_enter(o, ws->opts.owner_uid, ws->opts.owner_gid);
 	if (r < 0)
 		return err_errno(reterr, -r, "work as user %u", (unsigned)ws->opts.owner_uid);

@@ -85,8 +85,11 @@ const char *path_lookup_tree_name(int tree);
 /* Turns -errno of an operation on path into the error of the API. */
 int path_lookup_fail(const struct workspace *ws, const char *path, int r,
 		     struct cordon_error **reterr);
-/* Enters the owner's ids. */
+/* Enters the owner's ids. -CORDON_STATE: the workspace is offloaded. */
 int path_lookup_enter(const struct workspace *ws, struct owner *o, struct cordon_error **reterr);
+/* The same of any workspace, for who brings its contents back. */
+int path_lookup_enter_any(const struct workspace *ws, struct owner *o,
+			  struct cordon_error **reterr);
 /* Measures the workspace. usage_charge: if the kernel enforces no quota, -ENOSPC if this much more
  * would exceed it. */
 int usage_measure(struct workspace *ws, struct workspace_usage *ret);

@@ -71,7 +71,7 @@ static int import_through(const char *dir, struct store *s, int fd, char **ret_r
 				       .owner_gid = getegid() };
 	int r = workspace_open(&o, &ws, reterr);
 	if (r == 0)
-		r = export_read(ws, fd, 0, ret_report_json, &state, reterr);
+		r = export_read(ws, fd, false, ret_report_json, &state, reterr);
 	if (r == 0)
 		r = store_save(s, ws, state, reterr);
 	for (int t = 0; ws && t < WORKSPACE_TREES; t++)

@@ -215,7 +215,7 @@ int store_load(struct store *s, struct workspace *ws, char **ret_state,
 	cleanup_close int fd = open_saved(s);
 	if (fd < 0)
 		return err_errno(reterr, -fd, "open '%s'", s->path);
-	int r = export_read(ws, fd, 0, NULL, ret_state, reterr);
+	int r = export_read(ws, fd, false, NULL, ret_state, reterr);
 	return r < 0 ? err_wrap(reterr, r, "load '%s'%s", s->path,
 				r == -CORDON_LIMIT ? " (the policy's fs_bytes and file_count limit "
 						     "what fits; fs_bytes=SIZE raises the first)"

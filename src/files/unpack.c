@@ -503,7 +503,8 @@ int unpack_stream(struct workspace *ws, const struct unpack_options *opts, unpac
 		  void *arg, struct unpack_report *ret, struct cordon_error **reterr)
 {
 	cleanup_owner struct owner owner = { 0 };
-	int r = path_lookup_enter(ws, &owner, reterr);
+	int r = opts->is_rehydration ? path_lookup_enter_any(ws, &owner, reterr)
+				     : path_lookup_enter(ws, &owner, reterr);
 	if (r < 0)
 		return r;
 	CLEANUP(unpacking_done) struct unpacking u = { .ws = ws, .read = read, .arg = arg };

@@ -15,6 +15,7 @@ struct unpack_options {
 	uint64_t max_bytes;   /* total size of contents; 0: the quota, or 4 GiB */
 	uint64_t max_entries; /* 0: 1,000,000 */
 	bool dry;             /* check everything, change nothing */
+	bool is_rehydration;  /* the workspace is offloaded, and stays so for others meanwhile */
 };
 
 struct unpack_report {

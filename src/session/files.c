@@ -413,7 +413,7 @@ int cordon_files_import(struct cordon_session *s, int fd, char **ret_report_json
 
 	if (r < 0)
 		return r;
-	r = export_read(ws, fd, 0, ret_report_json, &state, reterr);
+	r = export_read(ws, fd, false, ret_report_json, &state, reterr);
 	if (r == 0)
 		session_take_state(s, state);
 	(void)touched(s, r); /* before release: a close may be waiting for it */

@@ -1,5 +1,6 @@
 #include "files/store.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -307,4 +308,38 @@ TEST(offload_and_back)
 	ASSERT(none == NULL);
 	ASSERT_EQ(workspace_get_usage(f.ws, &after, NULL), 0);
 	ASSERT_EQ(after.files, before.files);
+}
+
+enum { CARRIED = 1000 };
+
+/* The first who is let in finds all files. */
+static void *come_in(void *arg)
+{
+	struct fixture *f = arg;
+	struct workspace_usage usage;
+
+	while (workspace_get_usage(f->ws, &usage, NULL) < 0)
+		;
+	return (void *)(uintptr_t)usage.files;
+}
+
+TEST(nobody_uses_a_workspace_that_is_being_brought_back)
+{
+	cleanup_fixture struct fixture f = fixture_plain();
+	struct workspace_usage before;
+	struct storage s = { 0 };
+	pthread_t other;
+	void *seen = NULL;
+	char name[32];
+
+	for (int i = 0; i < CARRIED; i++) {
+		(void)snprintf(name, sizeof(name), "d/%d", i);
+		fixture_put(&f, name, "content");
+	}
+	ASSERT_EQ(workspace_get_usage(f.ws, &before, NULL), 0);
+	ASSERT_EQ(offload_save(f.ws, "id-1", NULL, keep, &s, NULL), 0);
+	ASSERT_EQ(pthread_create(&other, NULL, come_in, &f), 0);
+	ASSERT_EQ(offload_load(f.ws, "id-1", give_back, &s, NULL, NULL), 0);
+	ASSERT_EQ(pthread_join(other, &seen), 0);
+	ASSERT_EQ((uintptr_t)seen, before.files);
 }
